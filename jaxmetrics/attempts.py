@@ -24,9 +24,9 @@ def pass_at_k(
     """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
 
     If c of the r attempts are correct, the number of correct attempts among k of them is
-        hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. For a
-        confidence interval of the mean over items use `mean_interval(pass_at_k(scores, k),
-        bounds=(0, 1))`.
+    hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. For a
+    confidence interval of the mean over items use `mean_interval(pass_at_k(scores, k),
+    bounds=(0, 1))`.
 
     Args:
         scores: `(..., n, r)`, 1 or True for a correct attempt, 0 for a wrong one, NaN for a missing

@@ -199,7 +199,8 @@ def test_first_calls_are_timed_in_fresh_processes(monkeypatch: pytest.MonkeyPatc
     times, failures = first_call.measure(["accuracy"])
     assert not failures
     (process,) = times["accuracy"][calls.HOST]
-    assert min(process["import"], process["first"], process["second"]) > 0
+    assert process["import"] > process["first"] > 0  # a hundred times as long
+    assert process["second"] > 0
     assert process["programs, first"] == process["programs, second"] == 0
 
 

@@ -14,7 +14,7 @@ def smallest_parameter(k: int) -> float:
     """Return the smallest parameter for which averages of k betas were verified.
 
     Below it, too much mass is in the poles of the densities: where poles of several classes meet,
-        the cdf was wrong by 0.001 at 0.4 and by 0.9 at 0.25 (k = 6), by 0.0003 at 0.1 (k = 2).
+    the cdf was wrong by 0.001 at 0.4 and by 0.9 at 0.25 (k = 6), by 0.0003 at 0.1 (k = 2).
     """
     return {1: 0.05, 2: 0.2}.get(k, 0.5)
 

@@ -86,7 +86,7 @@ def compare_scores(
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
-    difference = estimate("a - b", x - y, bounds=within(bounds))
+    difference = estimate("a - b", x - y, bounds=bounds_of_difference(bounds))
     freedom = _freedom(shared.astype(x.dtype), clusters) if bounds is None else None
     return by_halves(of_a, of_b, difference, z, width, freedom)
 
@@ -99,7 +99,7 @@ def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array
     return kish_number(sizes) - 1
 
 
-def within(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+def bounds_of_difference(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
     """Return the bounds of a difference of two scores."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 

@@ -307,8 +307,8 @@ def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estima
     """Estimate the unweighted mean of independent estimates `(..., G)`.
 
     The distances to its ends, and its standard error, are root sums of squares divided by the
-        number of estimates: MOVER, Zou and Donner (2008), Statistics in Medicine 27. For normal
-        intervals this is the normal interval.
+    number of estimates: MOVER, Zou and Donner (2008), Statistics in Medicine 27. For normal
+    intervals this is the normal interval.
 
     Args:
         where: bool, `(..., G)`; False leaves an estimate out.

@@ -12,7 +12,7 @@ from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves
-from jaxmetrics.comparisons.scores import compare_scores, within
+from jaxmetrics.comparisons.scores import bounds_of_difference, compare_scores
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.means import (
     Strata,
@@ -193,7 +193,7 @@ class ItemScores(NamedTuple):
         strata = Strata.of(cast(np.ndarray, part.groups), part.clusters)
         of_systems = [(x, self.bounds) for x in part.values]
         if len(part.values) == 2:
-            of_systems.append((part.values[0] - part.values[1], within(self.bounds)))
+            of_systems.append((part.values[0] - part.values[1], bounds_of_difference(self.bounds)))
         z, method = normal_quantile(level), self.method_of_groups
         return [
             value_of(mean_of_groups(x, strata, bounds=limits, z=z), method)
@@ -298,7 +298,11 @@ def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
     least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in scores.bounds)
     bounds: tuple[float, float] | None = scores.bounds
     if len(least) == 2:
-        least, greatest, bounds = least[:1] - greatest[1:], greatest[:1] - least[1:], within(bounds)
+        least, greatest, bounds = (
+            least[:1] - greatest[1:],
+            greatest[:1] - least[1:],
+            bounds_of_difference(bounds),
+        )
     low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
     return [
         f"For any values of the missing scores ({missing}), {what} is between {low.low:.3f} and"
