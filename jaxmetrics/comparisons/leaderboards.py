@@ -219,7 +219,7 @@ def leaderboard(
     tables = confusion_matrix(true, preds, num_classes=k, groups=numbers, num_groups=number)
     if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
         raise ValueError("a ranking needs at least two clusters with examples.")
-    floats, tables = placed(floats, tables.astype(float_dtype(tables)), np.ones((k, k)))
+    floats, tables = placed(floats, tables.astype(float_dtype(tables)), (k, k))
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
     estimates = interval(floats, tables, method=method, level=level, cluster_axis=axis)

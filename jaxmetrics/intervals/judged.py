@@ -27,7 +27,7 @@ from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
+from jaxmetrics.intervals.checks import as_floats, nan_unless
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
 from jaxmetrics.intervals.functionals import Functional, Row
@@ -93,13 +93,10 @@ def prediction_powered(
     is_difference = reads is not None and reads.pairs
     ndim, is_clustered = 3 + is_difference, cluster_axis is not None
     truth, others = _read(labelled, judged, method, ndim, cluster_axis)
-    k = others.shape[-2]
-    floats = as_floats(metric)
-    if is_difference:
-        floats = Applied(_of_pairs, floats)
-    floats, tables = placed(floats, _packed(truth, others), np.ones((k, others.shape[-1])))
+    *_, k, width = others.shape
+    read = Applied(_of_pairs, as_floats(metric)) if is_difference else metric
     design = Design(of_judged, (("num_classes", k),), is_clustered=is_clustered)
-    question = Question(floats, tables, design, (k, others.shape[-1]))
+    question = Question.of(read, _packed(truth, others), design, (k, width))
     return of_samples(partial(_rectified, method=method, reach=reach), question)
 
 

@@ -326,7 +326,7 @@ def distinct(
     W)`.
     """
     mask = as_mask(where)
-    ids = _checked_ids(named_labels, k, mask)
+    ids = [as_class_ids(labels, name, k, mask) for name, labels in named_labels.items()]
     if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
@@ -339,16 +339,14 @@ def distinct(
     return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
 
 
-def _checked_ids(named_labels: Mapping[str, ArrayLike], k: int, mask: Array | None) -> list[Array]:
-    """Check labels `(n,)` of the same examples, and return them as class ids."""
+def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | None) -> None:
+    """Check that labels and mask have the shape `(n,)`."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
-    shapes = {name: x.shape for name, x in given.items()}
-    shapes |= shapes_of(where=mask)
+    shapes = shapes_of(**given, where=as_mask(where))
     check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"labels and where must have shape (n,), got {described}.")
-    return [as_class_ids(x, name, k, mask) for name, x in given.items()]
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -371,19 +369,6 @@ def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
     padded = xp.pad(counts, (0, more))
     padded_labels = xp.pad(labels, ((0, 0), (0, more)), constant_values=k)
     return padded.reshape(shape), padded_labels.reshape((-1, *shape))
-
-
-def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
-    """Lay out combinations of truth and two predictions as cells of pairs, `(K, K K)`."""
-    true, a, b = labels.reshape((3, -1))
-    if is_jax(cells):
-        empty = jax.numpy.zeros((k, k * k), cells.dtype)
-        columns = jax.numpy.where((a < k) & (b < k), a * k + b, k * k)
-        return empty.at[true, columns].add(cells.reshape(-1), mode="drop")
-    used = true < k
-    pairs = np.zeros((k, k * k))
-    np.add.at(pairs, (true[used], a[used] * k + b[used]), cells.reshape(-1)[used])
-    return pairs
 
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
