@@ -1,4 +1,4 @@
-"""Methods for the interval of any metric, as values to pass as `method=`."""
+"""Interval methods, which are passed as `method=`, and `interval`, which calls them."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from jaxmetrics.intervals.quantiles import (
 
 __all__ = ["Bootstrap", "Delta", "IntervalMethod", "Likelihood", "Posterior", "interval"]
 
-_ROUNDING = 1e-12  # rounding by which a value may exceed its range
+_ROUNDING = 1e-12  # a value may exceed its range by this much, through rounding
 
 
 class IntervalMethod:
-    """Base class of interval methods: derive from it to write your own.
+    """Base class of interval methods. Derive from this class to write your own method.
 
-    A method is a frozen dataclass with a `name`, used in reports, and a function `estimate`.
-    `interval`, comparisons, leaderboards, streaming states and reports accept it as `method=`.
+    A method is a frozen dataclass with a `name`, which reports print, and a function `estimate`.
+    `interval`, comparisons, leaderboards, streaming states and reports accept methods as `method=`.
 
     >>> import dataclasses
     >>> import jaxmetrics as jm
@@ -70,16 +70,17 @@ class IntervalMethod:
     name: ClassVar[str]
     draws: ClassVar[bool] = False
     needs_examples: ClassVar[bool] = True
-    most: ClassVar[float | None] = None  # examples, if counts must be integers
-    most_kinds: ClassVar[float] = 2**12  # with more, only the kinds of units that occur are read
+    most: ClassVar[float | None] = None  # limit of examples; None if counts may be fractional
+    most_kinds: ClassVar[float] = 2**12  # of larger tables, only the cells that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
-        """Return the estimate of values `(V,)`, and the replicates behind it, `(S, V)`, or None.
+        """Return the estimate of V values, and the replicates `(S, V)` behind it (or None).
 
         Args:
-            metric: a function of how often each kind of unit occurs in `metric.sample`; its
-                `values`, `slopes` and `errors` are evaluated at the sample itself.
-            confidence: holds `level`, and the number of standard errors of the half-width.
+            metric: the metric as a function of how often each kind of unit occurs. The attributes
+                `values`, `slopes` (derivatives) and `errors` are evaluated at `metric.sample`.
+            confidence: the `level`, and a function `quantile(n)` that returns the half-width of the
+                interval in standard errors, for n independent units.
         """
         raise NotImplementedError(f"{type(self).__name__} must define estimate.")
 
@@ -91,21 +92,24 @@ class IntervalMethod:
         table_ndim: int = 2,
         is_clustered: bool = False,
     ) -> Array:
-        """Raise for counts that the method cannot use; tables of clusters may hold any weights."""
+        """Raise an error for counts that the method cannot use.
+
+        If the method draws clusters, their tables may also contain fractional weights.
+        """
         most = None if self.draws and is_clustered else self.most
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method, with its key on the device of the tables, and the tables."""
+        """Return the method and the tables, after moving them to the same device."""
         return self, tables
 
     def checked(self, estimates: Any) -> Any:
-        """Return the estimates, or raise if they cannot be used."""
+        """Return the estimates, or raise an error if they cannot be used."""
         return estimates
 
     @property
     def numbers(self) -> int:
-        """Return the number of replicates that are held in memory at once."""
+        """Return the number of replicates that are in memory at the same time."""
         return 1
 
 
@@ -118,29 +122,29 @@ class Likelihood(IntervalMethod):
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
-    where z is the normal quantile of the level. For each end, C gets a third of an example more, in
-    the cell that moves the metric most towards this end. So the interval allows for kinds of error
-    that did not occur in this test set: after n examples without an error its limit is 3.0 / n, the
-    mid-p limit. A cell that at first does not move the metric (a minimum over classes depends on
-    the worst class only) is ranked by its effect after it has grown as far as the likelihood allows
-    (in tables of up to 1024 cells). If examples of an absent class would make the metric jump, as
-    they change an average over the classes that occur, its cells stay empty: the interval is about
-    the classes that occur.
+    where C are the counts and z is the normal quantile of the level. For each end, a third of an
+    example is first added to the cell of C that moves the metric most towards this end, so that the
+    interval allows for kinds of error that did not occur in this test set. After n examples without
+    an error, the upper limit of the error rate is 3.0 / n, the mid-p limit. Some cells have no
+    effect at first: a minimum over classes, for example, depends on the worst class only. In tables
+    of up to 1024 cells, such a cell is ranked by its effect after it has grown as far as the
+    likelihood allows. The cells of an absent class stay empty if an example of it would make the
+    metric jump, which is the case for averages over the classes that occur.
 
-    No random numbers, no scale and no prior are needed, and the ends are values that the metric can
-    take. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
-    19. Its coverage: `bench/coverage.py`. Clustered examples count as the number of independent
-    examples that would give the metric the same variance, and three quarters of the cluster that
-    moves the metric most are added, too: Rao and Scott (1981), Journal of the American Statistical
-    Association 76.
+    The method needs no random numbers, no scale and no prior, and the ends are values that the
+    metric can take. Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991),
+    Annals of Statistics 19. `bench/coverage.py` measures the coverage. Clustered examples count as
+    the number of independent examples that would give the metric the same variance (Rao and Scott,
+    1981, Journal of the American Statistical Association 76). In addition, three quarters of the
+    cluster that moves the metric most are added to the counts.
 
     The metric must be a smooth function of the shares of cells. The minimum over several equally
     good classes, for example, is biased downwards, and its interval lies too low.
 
-    The standard error is the standard error of `Delta`. An end is infinite if the metric is
-    unbounded, such as a likelihood ratio without false positives. The ends are NaN if no plausible
-    table changes the value, such as the precision of a class that is never predicted, which is a
-    convention.
+    The standard error is the same as for `Delta`. An end is infinite if the metric is unbounded,
+    for example the positive likelihood ratio if there are no false positives. The ends are NaN if
+    no plausible table changes the value, for example the precision of a class that is never
+    predicted, which is 0 by convention only.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -149,10 +153,10 @@ class Likelihood(IntervalMethod):
 
     name: ClassVar[str] = "likelihood"
     most: ClassVar[float | None] = math.inf
-    most_kinds: ClassVar[float] = 2**18  # levels, for which unseen errors matter
+    most_kinds: ClassVar[float] = 2**18  # cells that did not occur matter for this method
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
-        """Search for both ends of each value."""
+        """Search for both ends of the interval of each value."""
         values, slopes, sample = metric.values, metric.slopes, metric.sample
         z = confidence.quantile(sample.number)
         low, high = likelihood_limits(metric, sample.shares(values, slopes, z), z)
@@ -163,30 +167,35 @@ class Likelihood(IntervalMethod):
 class Delta(IntervalMethod):
     """Delta-method (normal, Wald) confidence interval from derivatives, `θ ± z s`.
 
-    With g the gradient of the metric with respect to the counts C of n examples,
-    `s^2 = sum C g^2 - (sum C g)^2 / n`, the first-order variance under multinomial sampling.
-    Stratified, the same expression is summed over the rows, whose totals are fixed. With clusters,
-    s is the first-order jackknife error, `s^2 = C / (C - 1) sum_c (sum C_c g)^2` for C clusters of
-    equal size, and z is the quantile of Student's t with C - 1 degrees of freedom, where C is
-    Kish's number `(sum m)^2 / sum m^2` for clusters of m examples. MacKinnon, Nielsen and Webb
-    (2023), Journal of Applied Econometrics 38.
+    θ is the value of the metric, s its standard error, and z the normal quantile of the level. If g
+    is the gradient of the metric with respect to the counts C of n examples, the first-order
+    variance under multinomial sampling is `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
+    stratified, the same expression is summed over the rows, because their totals are fixed.
 
-    The ends are NaN if the value is an end of its range, because the scale maps it to infinity (a
-    classifier without a mistake, for example), or lies outside of the range (with a warning for
-    NumPy counts). Without a scale the width is 0 if all derivatives are equal. No random numbers
-    are drawn; weights are read as frequencies.
+    If examples are clustered, s is the first-order jackknife error over clusters. For k clusters of
+    equal size, `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is the quantile of Student's t with
+    k - 1 degrees of freedom. For clusters of unequal sizes m, k is Kish's effective number
+    `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023), Journal of Applied
+    Econometrics 38.
+
+    If a scale is given, the ends are NaN for a value at an end of its range (the accuracy of a
+    classifier without a mistake, for example), because the scale maps this value to infinity. The
+    ends are also NaN for a value outside of the range, with a warning if the counts are NumPy
+    arrays. Without a scale, the width is 0 if all derivatives are equal. No random numbers are
+    drawn. Weights are read as frequencies.
 
     Attributes:
-        scale: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews),
-            `"log"` for ratios in [0, inf): the interval is computed on this scale and transformed
-            back, so that it stays in the range. None, the default, for differences.
+        scale: the interval is computed on this scale and transformed back, so that it stays in the
+            range of the metric: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]
+            (kappa, Matthews), `"log"` for ratios in [0, inf). None, the default, transforms
+            nothing; use it for differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
     >>> estimate, estimate.standard_error.round(4)
     (0.484 [0.214, 0.755], np.float64(0.138))
 
-    The interval of an odds ratio by Woolf (1955), Annals of Human Genetics 19:
+    On the log scale, the interval of an odds ratio is Woolf's (1955, Annals of Human Genetics 19):
 
     >>> odds_ratio = jm.binary(jm.diagnostic_odds_ratio)
     >>> jm.interval(odds_ratio, [[40, 10], [5, 25]], method=Delta("log"))
@@ -200,7 +209,7 @@ class Delta(IntervalMethod):
         check_transform(self.scale, "scale")
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
-        """Differentiate all values."""
+        """Compute the interval of each value from its derivatives."""
         if self.scale is not None and any(-1 in factors for factors in metric.contrasts):
             raise ValueError(f"differences need no scale: use Delta(), not {self}.")
         number = metric.sample.number
@@ -210,7 +219,7 @@ class Delta(IntervalMethod):
         return normal_estimate(metric.values, metric.errors, z, self.scale), None
 
     def checked(self, estimates: Any) -> Any:
-        """Warn if a value is outside of the range of the scale."""
+        """Issue a warning if a value lies outside of the range of the scale."""
         if self.scale is None or on_device(estimates):
             return estimates
         lowest, highest, *_ = SCALES[self.scale]
@@ -220,23 +229,23 @@ class Delta(IntervalMethod):
             if outside.any():
                 warn(
                     f"scale={self.scale!r} is for metrics from {lowest} to {highest}, got a value"
-                    f" of {value[outside][0]:.4g}: it has no interval (NaN). For metrics from -1"
-                    " to 1, such as kappa and Matthews' coefficient, use"
-                    ' "atanh"; None transforms nothing.'
+                    f" of {value[outside][0]:.4g}: its interval is NaN. For metrics from -1 to 1,"
+                    ' such as kappa and Matthews\' coefficient, use scale="atanh". scale=None'
+                    " transforms nothing and accepts all values."
                 )
         return estimates
 
 
 @functools.cache
 def _register(method: Any) -> None:
-    """Register a method as a pytree, whose key and prior may be traced."""
+    """Register a method as a pytree in which the key and the prior may be traced."""
     fields = {field.name for field in dataclasses.fields(method)}
     arrays = fields & {"key", "prior"}
     jax.tree_util.register_dataclass(method, sorted(arrays), sorted(fields - arrays))
 
 
 class _Drawing(IntervalMethod):
-    """A method that draws replicates with a key."""
+    """Base class of methods that draw replicates with a random key."""
 
     draws: ClassVar[bool] = True
     key: KeyLike
@@ -248,12 +257,12 @@ class _Drawing(IntervalMethod):
             _register(type(self))  # type: ignore[arg-type]  # for mypy a class has no hash
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Move the key to where the tables are."""
+        """Move the key and the tables to the same device, or both to the host."""
         key, tables = place(self.key, tables)
         return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]  # dataclasses derive
 
     def checked(self, estimates: Any) -> Any:
-        """Raise for a metric that is undefined in all replicates."""
+        """Raise an error if the metric is undefined in all replicates."""
         return check_finite(estimates, self.num_samples)
 
     @property
@@ -263,39 +272,39 @@ class _Drawing(IntervalMethod):
 
 @dataclasses.dataclass(frozen=True, eq=False)  # keys of JAX have no hash
 class Bootstrap(_Drawing):
-    """Bootstrap confidence interval, from test sets drawn with replacement.
+    """Bootstrap confidence interval: the metric is computed on test sets drawn with replacement.
 
-    With θ the metric of the counts, θ* its values on the replicates, and Q the quantiles of θ*:
+    θ is the metric of the counts, θ* are its values on the drawn test sets (replicates), Q are the
+    quantiles of θ*, and α is 1 - level. The ends are:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
-    - `"bca"`: percentiles at levels corrected for bias and skewness; the skewness comes from the
-      derivatives (infinitesimal jackknife). If all replicates lie on one side of the value, plain
-      percentiles. Efron (1987), JASA 82.
+    - `"bca"`: quantiles of θ* at levels that are corrected for bias and skewness (Efron, 1987, JASA
+      82). The skewness comes from the derivatives (infinitesimal jackknife). If all replicates lie
+      on one side of θ, the ends are the same as for `"percentile"`.
     - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t are the quantiles of
-      `(θ* - θ) / s*` and s is the error of `Delta`. Replicates with s* = 0 and θ* != θ count as
-      undefined.
+      `(θ* - θ) / s*`, and s is the standard error of `Delta`. A replicate with s* = 0 and θ* != θ
+      counts as undefined.
 
     Resampling n examples is equivalent to drawing the cells of the table from a multinomial
-    distribution, so the cost does not depend on n; clusters are drawn as a whole. If the metric is
-    the same in all replicates, for example for a classifier without errors, the width is 0, because
-    the bootstrap never draws errors that did not occur; `Likelihood` and `Posterior` allow for
-    them. The standard error is the standard deviation of the replicates.
+    distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the metric is
+    the same in all replicates, the width is 0. This happens for a classifier without errors,
+    because the bootstrap never draws errors that did not occur; `Likelihood` and `Posterior` allow
+    for them. The standard error is the standard deviation of the replicates.
 
     Attributes:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. The matrices of a batch
-            share their random numbers, so that each gets the same draws as it would alone;
-            `jax.vmap` over keys makes them independent.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. All matrices of a batch
+            use the same random numbers; use `jax.vmap` over keys for independent draws.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
-        num_samples: number of replicates S. Extreme quantiles, which BCa needs, require 2000 or
-            more; V simultaneous intervals need V times as many.
+        num_samples: number of replicates S. BCa needs extreme quantiles, and therefore S >= 2000;
+            V simultaneous intervals need V times as many.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
     >>> estimate
     0.925 [0.880, 0.955]
 
-    Several metrics, your own included, share the replicates:
+    A function that returns several metrics computes all of them on the same replicates:
 
     >>> def both(counts):
     ...     return {"accuracy": jm.accuracy(counts), "errors": counts[0, 1] + counts[1, 0]}
@@ -319,7 +328,7 @@ class Bootstrap(_Drawing):
         return self.kind
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array]:
-        """Evaluate replicates of the sample's units."""
+        """Evaluate the metric on replicates of the sample's independent units."""
         units, level, kind = metric.of_units, confidence.level, self.kind
         draw = partial(units.sample.drawn, key=cast(Key, self.key), size=self.num_samples)
         if kind == "studentized":
@@ -334,26 +343,31 @@ class Bootstrap(_Drawing):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior(_Drawing):
-    """Bayesian credible interval: posterior mean and equal-tailed quantiles of cell probabilities.
+    """Bayesian credible interval: posterior mean and equal-tailed quantiles of the metric.
 
-    The draws are made by `posterior_counts`: all cells, or with `stratified` the cells of each
-    class, have a Dirichlet posterior. The default prior, 1 for the correct cell and 1 / (K - 1) for
-    each wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii). A flat prior of 1 on all
-    cells, `prior=(1, K - 1)`, has poor coverage. A class without examples contributes its prior. In
-    averages over many classes the priors add up, and the interval becomes narrow around the prior's
-    value. For pairs the prior is the product of the priors of A and B, so that each alone has the
-    posterior above; it is worth 2 examples per class, however many pairs there are.
-    `at_prevalence(metric, shares)` is the metric of a deployment with other shares of the classes.
-    Clusters are not supported. Weights are read as frequencies; the standard error is the posterior
-    standard deviation.
+    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`: for all
+    cells together, or for each class separately if `stratified` is True. The metric is computed for
+    each draw. The default prior is 1 for the correct cell and 1 / (K - 1) for each wrong cell, so
+    that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the number of
+    examples of class i. A flat prior of 1 on all cells, `prior=(1, K - 1)`, has poor coverage.
+
+    A class without examples contributes its prior. In averages over many classes the priors add up,
+    and the interval becomes narrow around the prior's value. For paired counts, the prior is the
+    product of the priors of A and B, so that each classifier alone has the posterior above. The
+    prior is worth 2 examples per class, for any number of pairs.
+
+    To estimate a metric for a deployment with other shares of the classes, use
+    `at_prevalence(metric, shares)`. Clusters are not supported. Weights are read as frequencies.
+    The standard error is the posterior standard deviation.
 
     Attributes:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        prior: `alpha`, or `(alpha, beta)`, the beta prior of each recall; see `posterior_counts`.
+        prior: `alpha` or `(alpha, beta)`, the parameters of the beta prior of each recall; see
+            `posterior_counts`.
         num_samples: number of draws S.
 
     >>> import jaxmetrics as jm
-    >>> jm.interval(jm.accuracy, [[95, 0], [0, 95]], method=Posterior(0))  # no error was seen
+    >>> jm.interval(jm.accuracy, [[95, 0], [0, 95]], method=Posterior(0))  # no errors
     0.990 [0.974, 0.999]
     """
 
@@ -385,7 +399,7 @@ class Posterior(_Drawing):
         return posterior_estimate(samples, confidence.level), samples
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Move the key and the prior to where the tables are stored."""
+        """Move the key, the tables and the prior to the same device, or all to the host."""
         key, tables, prior = place(self.key, tables, as_prior(self.prior, num_classes))
         return dataclasses.replace(self, key=key, prior=prior), tables
 
@@ -411,34 +425,32 @@ def interval(
 ) -> Any:
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
-    `method` is `Likelihood()`, the default, which also works for rare classes and without any
-    error; `Delta(scale)`, differentiable, for use within jit; `Bootstrap(key)`, the variation over
-    resampled test sets; or `Posterior(key, prior)`, Bayesian.
-
     Args:
-        metric: a function of one matrix `(K, K)`, or a batch, that returns an array or pytree of
-            arrays, unchanged when all counts are multiplied by the same number.
-            `difference(metric)` reads pairs `(K, K, K)`, `label_macro(rate)` labels `(L, 2, 2)`,
-            metrics of scores histograms `(2, B)`, a function with the attribute `table_ndim = 3`
-            groups `(G, K, K)`.
-        counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes.
-        method, level: how the ends are computed, and the confidence level.
-        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster (-3 for a matrix):
-            examples of a cluster may be correlated, clusters are independent. Warns below 20
-            clusters, or if unequal sizes halve their effective number.
+        metric: a function of one matrix `(K, K)`, or of a batch, that returns an array or a pytree
+            of arrays, unchanged if all counts are multiplied by the same number.
+        counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
+            read other tables: `difference(metric)` pairs `(..., K, K, K)`, `label_macro(rate)`
+            labels `(..., L, 2, 2)`, metrics of scores histograms `(..., 2, B)`, and functions with
+            the attribute `table_ndim = 3` groups `(..., G, K, K)`.
+        method: `Likelihood()`, which also works for rare classes and without any error;
+            `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
+        level: the confidence level.
+        cluster_axis: the axis of the clusters, -3 if counts are `(..., C, K, K)` with one matrix
+            per cluster: examples of a cluster may be correlated. A warning is issued if there are
+            fewer than 20 clusters, or if unequal sizes halve their effective number.
         stratified: True if the number of examples per class was fixed in advance.
-        simultaneous: True if the intervals of all values of the metric (classes, groups,
-            thresholds) should hold jointly with `level`: Šidák (1967), JASA 62.
+        simultaneous: True if all values of the metric should lie in their intervals at the same
+            time with probability `level` (Šidák, 1967, JASA 62).
         anytime: True if the interval (`Likelihood` or `Delta`) may be looked at after every
-            example; or the number of examples (clusters) at which it is narrowest, 500 if True.
+            example, or the number of examples (clusters) at which it is narrowest (500 if True).
 
     Returns:
-        `Estimate` or a pytree of them, `(..., *shape of the array)`. NaN if the metric is
-        undefined, without examples, and under jit for counts for which the method would raise.
+        `Estimate` or a pytree of them, `(..., *shape of the array)`. An estimate is NaN if the
+        metric is undefined, if there are no examples, and under jit if counts are invalid.
 
     Raises:
-        TypeError, ValueError: a metric that is not a function or is nowhere finite; counts, level
-            or options that the method does not accept.
+        TypeError, ValueError: if the metric is not a function or is nowhere finite, or if the
+            method does not accept the counts, level or options.
 
     >>> import jaxmetrics as jm
     >>> counts = [[45, 5], [3, 47]]
