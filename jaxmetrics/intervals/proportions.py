@@ -29,7 +29,7 @@ __all__ = ["proportion_interval"]
 
 
 def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval for s successes in n trials, `0 <= s <= n`; [0, 1] for n = 0."""
+    """Return Wilson's interval for s successes in n trials, `0 <= s <= n`; [0, 1] if n is 0."""
     p = divide(s, n, xp.nan)
     low, high = _wilson_roots(s, n, z)
     high = xp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
@@ -40,7 +40,8 @@ def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
 def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     """Return the roots of Wilson's quadratic.
 
-    The smaller comes from their product, (s/n)^2 n / (n + z^2), so that it is exactly 0 at s = 0.
+    The smaller root is computed from the product of the roots, `(s/n)^2 n / (n + z^2)`, so that the
+    smaller root is exactly 0 if s is 0.
     """
     numerator = 2 * s + z**2 + z * xp.sqrt(z**2 + 4 * s * divide(n - s, n))
     return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
@@ -57,32 +58,36 @@ def proportion_interval(
 ) -> Estimate:
     """Compute the confidence interval of a binomial proportion, `successes` out of `trials`.
 
-    With p = successes / trials, n = trials and z the normal quantile of `level`:
+    With s successes in n trials, p = s / n, and z the normal quantile of `level`, the methods are:
 
     - `"wilson"`: all probabilities that a score test does not reject, `(p + z^2/2n ± z sqrt(p (1 -
       p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
-    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1].
-      It contains Wilson's interval. Agresti and Coull (1998), The American Statistician 52.
+    - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
+      midpoint of Wilson's interval. This interval contains Wilson's interval. Agresti and Coull
+      (1998), The American Statistician 52.
     - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
-      Jeffreys' prior, from 0 if s = 0 and up to 1 if s = n. Brown, Cai and DasGupta (2001),
-      Statistical Science 16, section 3.1.
+      Jeffreys' prior. The lower end is 0 if s = 0, and the upper end is 1 if s = n. Brown, Cai and
+      DasGupta (2001), Statistical Science 16, section 3.1.
     - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
-      from the quantile of Beta(s, n - s + 1) to the quantile of Beta(s + 1, n - s). It covers at
-      least `level`, mostly more. Biometrika 26 (1934).
+      from the lower quantile of Beta(s, n - s + 1) to the upper quantile of Beta(s + 1, n - s). The
+      coverage is at least `level`, and mostly greater. Biometrika 26 (1934).
 
     Args:
-        successes, trials: counts of any shapes that broadcast; sums of weights are read as
-            frequencies. Successes that exceed the trials by rounding (8 ulp) count as equal.
+        successes, trials: counts of any shapes that broadcast against each other. Sums of weights
+            are read as frequencies. If successes exceed the trials by rounding only (8 ulp), they
+            count as equal.
         level: the confidence level.
-        method: one of the four above.
-        cluster_axis: the axis of both with clusters, whose trials may be correlated. The total then
-            counts as its effective number of independent trials: at most the number of trials, and
-            the number of clusters if there is no variance. Korn and Graubard (1998), Survey
-            Methodology 24. Fewer than 20 clusters give a warning.
+        method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
+        cluster_axis: the axis of `successes` and `trials` along which clusters lie; trials of one
+            cluster may be correlated. The total then counts as an effective number of independent
+            trials, which is at most the number of trials, and equals the number of clusters if
+            there is no variance. Korn and Graubard (1998), Survey Methodology 24. A warning is
+            issued if there are fewer than 20 clusters.
 
     Returns:
-        `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the
-        value is NaN and the interval [0, 1]; under jit `successes` outside `[0, trials]` give NaN.
+        `Estimate` in [0, 1] with `standard_error = sqrt(p (1 - p) / n)`. If there are no trials,
+        the value is NaN and the interval is [0, 1]. Under jit, the result is NaN for `successes`
+        outside of `[0, trials]`.
 
     Raises:
         ValueError: `successes` outside `[0, trials]`, `level` outside (0, 1), an unknown method.
@@ -112,8 +117,8 @@ def _error(s: Array, n: Array) -> Array:
 
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
-    """Return the sums over clusters, the effective number of independent trials, and the standard
-    error.
+    """Return both sums over clusters, the number of independent trials that one trial is worth, and
+    the standard error.
     """
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
@@ -151,7 +156,7 @@ def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
     return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
 
 
-# Functions from successes, trials and level to both ends.
+# Functions of successes, trials and level that return both ends.
 _METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
     "wilson": _wilson,
     "jeffreys": _jeffreys,
@@ -163,10 +168,10 @@ _METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
 def _quantiles_of_beta(
     level: float, low: tuple[Array, Array], high: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Return the lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high).
+    """Return the lower quantile of Beta(*low) and the upper quantile of Beta(*high).
 
-    They are 0 or 1 if a parameter is 0. Each is computed from its own tail, (1 - level) / 2,
-    because 1 - (1 - level) / 2 has few digits in float32.
+    If a parameter is 0, the quantile is 0 or 1. Each quantile is computed from the probability of
+    its own tail, (1 - level) / 2, because 1 - (1 - level) / 2 has few digits in float32.
     """
 
     def quantile(from_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
