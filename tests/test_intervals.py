@@ -556,7 +556,7 @@ def test_undefined_replicates_are_counted() -> None:
         10_000 * 0.37 * 0.63
     )
     assert np.isfinite(estimate.low).all()
-    with pytest.raises(ValueError, match="metric is NaN or infinite in all of 50 replicates"):
+    with pytest.raises(ValueError, match="metric is NaN or infinite in all 50 replicates"):
         jm.interval(lambda c: np.nan * c.sum(), counts, method=jm.Bootstrap(KEY, num_samples=50))
 
 
@@ -1162,7 +1162,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
-            "fixes the class totals",
+            "fixes the number of examples per class",
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[1, 2, 3]),

@@ -25,11 +25,11 @@ from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
 
-MOST_EXAMPLES = 2.0**31  # examples per table, for int32 draws
+MOST_EXAMPLES = 2.0**31  # limit of examples per table, because draws are int32
 
 
 def as_floats(metric: Metric) -> Metric:
-    """Return the metric with results in the computing dtype."""
+    """Return the metric with its results cast to the dtype of the computation."""
     check_function(
         metric,
         "metric",
@@ -50,13 +50,13 @@ def _floats(metric: Metric, counts: Array) -> Any:
 
 
 def name_of(metric: Metric) -> str:
-    """Return the name of a metric for messages."""
+    """Return the name of a metric for error messages."""
     given = metric.function if isinstance(metric, Applied) and metric.scheme is _floats else metric
     return getattr(given, "__name__", repr(given))
 
 
 def read_only(x: Array) -> Array:
-    """Return a read-only view of a NumPy array, for a user's function."""
+    """Return a read-only view of a NumPy array, which a user's function cannot change."""
     if isinstance(x, np.ndarray):
         x = x.view()
         x.flags.writeable = False
@@ -64,7 +64,7 @@ def read_only(x: Array) -> Array:
 
 
 def as_floating(x: Any) -> Array:
-    """Return a value of a metric in the computing dtype."""
+    """Return a value of a metric in the dtype of the computation."""
     if is_jax(x):
         if x.dtype.kind == "c":
             raise TypeError(f"metric must return real numbers, got {x.dtype}.")
@@ -76,14 +76,15 @@ def as_floating(x: Any) -> Array:
         return array.astype(float)
     if not takes_complex.get():
         raise TypeError(f"metric must return real numbers, got {array.dtype}.")
-    return array  # for a derivative
+    return array  # a derivative is computed by complex steps
 
 
 def placed(metric: Metric, tables: Array, shape: tuple[int, ...]) -> tuple[Metric, Array]:
     """Move tables from the host to the device if the metric returns JAX arrays.
 
-    This is tested with a table of ones of the shape that the metric reads, unless the metric is
-    from this package. On the device, the returned metric is traced anew; see `traced_metric`.
+    To find out, the metric is called with a table of ones of the shape that it reads, unless the
+    metric is from this package. For tables on the device, a traced metric is returned; see
+    `traced_metric`.
     """
     if not on_device(tables):
         if is_constant(metric) or not answers_on_device(metric, np.ones(shape)):
@@ -93,10 +94,10 @@ def placed(metric: Metric, tables: Array, shape: tuple[int, ...]) -> tuple[Metri
 
 
 def answers_on_device(function: Callable[..., Any], *args: Array, **kwargs: Array) -> bool:
-    """Tell whether a function of NumPy arrays returns JAX arrays."""
+    """Return whether a function returns JAX arrays if its arguments are NumPy arrays."""
     try:
         return on_device(function(*args, **kwargs))
-    except AttributeError:  # such as .at, which only JAX arrays have
+    except AttributeError:  # it uses an attribute that only JAX arrays have, such as .at
         return True
 
 
@@ -107,20 +108,21 @@ def check_num_samples(num_samples: int) -> int:
 def check_counts(
     counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float | None = None
 ) -> Array:
-    """Check tables with `table_ndim` axes: integers with a sum below `most`, or if `most` is None
-    any sums of weights.
+    """Check counts in tables with `table_ndim` axes, and return them.
 
-    An impossible table raises, or becomes NaN under jit.
+    If `most` is given, counts must be integers with a sum below `most`. If `most` is None, they may
+    be any sums of weights. Invalid counts raise an error, or become NaN under jit.
     """
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
     known = counts if seen is None else seen
     valid = (known >= 0) & (known < xp.inf)
-    expected = "expected a count >= 0, and a finite one."
+    expected = "expected a finite count >= 0."
     if most is not None:
         valid = valid & (known == xp.round(known))
         expected = (
-            "expected a number of examples, since sums of weights do not say how many there are."
+            "expected an integer number of examples >= 0: sums of weights do not say how many"
+            " examples there are."
         )
     few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
     if seen is None:
@@ -128,14 +130,14 @@ def check_counts(
     refuse_where(~valid, seen, name, expected)
     if most is not None and not few.all():
         raise ValueError(
-            f"{name} holds 2^31 examples or more for one estimate: Delta() and Posterior() have no"
-            " such limit."
+            f"{name} must have fewer than 2^31 examples in each table. Use Delta() or"
+            " Posterior(), which have no such limit."
         )
     return counts
 
 
 def _seen(x: Array) -> np.ndarray | None:
-    """Return the values of an array, also while derivatives are taken; None under jit."""
+    """Return the values of an array, also if it is being differentiated; None under jit."""
     try:
         return np.asarray(x if is_known(x) else lax.stop_gradient(x))
     except jax.errors.TracerArrayConversionError:
@@ -143,7 +145,7 @@ def _seen(x: Array) -> np.ndarray | None:
 
 
 def nan_unless(possible: Array, estimates: Any) -> Any:
-    """Replace the estimates of matrices without an interval by NaN."""
+    """Replace estimates by NaN unless they are possible."""
 
     def mask(x: Array) -> Array:
         if x.dtype == xp.int32:  # num_undefined stays an integer
@@ -157,10 +159,10 @@ def check_finite(estimates: Any, size: int) -> Any:
     leaves = trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
     known = undefined and all(map(is_known, undefined))
-    # Compared on the host, because each comparison on the device is a program.
+    # The comparison is made on the host, because on the device it would be compiled.
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
-            f"metric is NaN or infinite in all of {size} replicates of the counts: it has no"
-            " interval."
+            f"metric is NaN or infinite in all {size} replicates of the counts, so that it has no"
+            " interval. Check the value of the metric for these counts."
         )
     return estimates

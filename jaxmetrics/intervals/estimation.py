@@ -44,10 +44,10 @@ _NARROWEST = 500  # examples
 
 
 class Confidence(NamedTuple):
-    """Confidence level of an interval, and when it holds.
+    """Confidence level of an interval, and how often the interval is looked at.
 
     Attributes:
-        level: the level for the interval of one value.
+        level: the confidence level of the interval of one value.
         narrowest: None for an interval that is computed once; for an anytime-valid interval, the
             number of units at which it is narrowest.
     """
@@ -58,10 +58,11 @@ class Confidence(NamedTuple):
     def quantile(self, n: Array) -> Array | float:
         """Return the half-width of the interval in standard errors, for n independent units.
 
-        For an interval that is computed once, it is the normal quantile. For an anytime-valid
-        interval, it is the boundary that a normal mixture martingale crosses with probability α,
-        `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m = n ρ^2: Waudby-Smith, Arbour, Sinha, Kennedy
-        and Ramdas (2024), Annals of Statistics 52, theorem 2.2; ρ as there in appendix B.2.
+        For an interval that is computed once, this is the normal quantile. For an anytime-valid
+        interval, this is the boundary that a normal mixture martingale crosses with probability α,
+        `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))` with m = n ρ^2. Source: Waudby-Smith, Arbour,
+        Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem 2.2, and appendix B.2 for
+        the choice of ρ.
         """
         if self.narrowest is None:
             return normal_quantile(self.level)
@@ -72,14 +73,15 @@ class Confidence(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A metric and the tables for which it is to be estimated, whatever the method.
+    """A metric and the tables for which it is estimated; any interval method can be used.
 
     Attributes:
-        metric: a function of one table `(K, W)`, with results in the computing dtype.
-        tables: `(..., R, W)`, or `(..., C, R, W)` for clusters.
+        metric: a function of one table `(K, W)`, whose results have the dtype of the computation.
+        tables: `(..., R, W)`, or `(..., C, R, W)` if there are C clusters.
         design: how samples are made from the tables.
         shape: the shape of the tables that the metric reads.
-        labels: the labels of combinations, `(1 + T, R, W)`.
+        labels: the labels of combinations of truth and T predictions, `(1 + T, R, W)`; None if
+            tables are not made from combinations.
     """
 
     metric: Metric
@@ -97,7 +99,7 @@ class Question(NamedTuple):
         shape: tuple[int, ...],
         labels: Array | None = None,
     ) -> Question:
-        """Move the tables to where the metric computes; it is tried on a table of ones."""
+        """Move the tables to the device if the metric returns JAX arrays for a table of ones."""
         floats, tables = placed(as_floats(metric), tables, shape)
         return cls(floats, tables, design, shape, labels)
 
@@ -115,14 +117,14 @@ def question_of(
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
             "stratified=True fixes the number of examples per class, but clusters are drawn as a"
-            " whole: leave out stratified."
+            " whole, and their classes with them: leave out stratified."
         )
     reads = read_by(metric)
     if reads is not None and reads.labels and not is_clustered:
         raise ValueError(
             f"metric {name_of(metric)} reads tables of labels, which do not show how the labels of"
-            " one example are correlated: for an interval give each example its own tables,"
-            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
+            " one example are correlated. For an interval, pass one table per example and label,"
+            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), and"
             " cluster_axis=-4."
         )
     ndim = 2 if reads is None else 3
@@ -149,25 +151,25 @@ def question_of(
 
 
 def _matrices(counts: ArrayLike) -> Array:
-    """Read matrices `(..., K, K)`, or histograms of scores `(..., 2, B)`."""
+    """Return counts as checked matrices `(..., K, K)` or histograms of scores `(..., 2, B)`."""
     tables = as_float(counts, "counts")
     is_histogram = tables.ndim > 1 and tables.shape[-2] == 2 and tables.shape[-1] > 2
     return as_histogram(tables) if is_histogram else as_counts(tables)
 
 
 def _tables_of_groups(counts: ArrayLike) -> Array:
-    """Read the tables of groups or labels, `(..., G, K, K)`."""
+    """Return counts as checked tables of groups or labels, `(..., G, K, K)`."""
     tables = as_float(counts, "counts")
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
-            "metric reads tables with three axes, such as (G, K, K) for groups, got counts of"
+            "metric reads tables with three axes, such as (G, K, K) for groups, but counts have the"
             f" shape {tables.shape}."
         )
     return tables
 
 
 def _stacked(metric: Metric, table: Array, number: int) -> Any:
-    """Compute a metric of groups `(..., G, K, K)` from their stacked tables."""
+    """Compute a metric of groups `(..., G, K, K)` from stacked tables `(..., G K, K)`."""
     *batch, _, k = table.shape
     return metric(table.reshape((*batch, number, -1, k)))
 
@@ -179,7 +181,7 @@ def reach_of(
     simultaneous: bool = False,
     anytime: bool | int = False,
 ) -> Confidence:
-    """Return the confidence levels of all values; see `interval`."""
+    """Return the confidence of the interval of each value; for the arguments see `interval`."""
     if method.draws and anytime is not False:
         raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
     check_level(level)
@@ -197,11 +199,12 @@ def reach_of(
 def answer(
     question: Question, method: Any, reach: Confidence, *extra: Any, summary: Any = None
 ) -> Any:
-    """Estimate by a method, and check the result.
+    """Estimate a metric by an interval method, and check the result.
 
     Args:
-        summary: None to return estimates; or a function of the method's result, the metric as a
-            `Functional`, the `Confidence` and `extra`, that returns a pytree of arrays `(V,)`.
+        summary: None to return estimates, or a function that returns another pytree of arrays
+            `(V,)`. Its arguments are the method's estimates and replicates, the metric as a
+            `Functional`, the `Confidence`, and `extra`.
     """
     method, tables = method.prepared(question.tables, question.shape[-1])
     question = question._replace(tables=tables)
@@ -220,7 +223,7 @@ def answer(
             of_table = of_table._replace(design=design)
         return of_samples(function, of_table, method, *extra, numbers=method.numbers)
 
-    # One by one, so that each gets the same draws as it would alone.
+    # Tables are evaluated one by one, so that each gets the same draws as it would alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
     batch = tables.shape[:-2]
     found = trees.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
@@ -228,7 +231,7 @@ def answer(
 
 
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
-    """Return the function that lists the kinds that occur, if they are few among many."""
+    """Return the function that lists nonempty cells, or None if listing them is no use."""
     tables, design = question.tables, question.design
     if question.labels is not None or design.is_clustered or not is_known(tables):
         return None
@@ -247,7 +250,7 @@ def _estimates(
     found, samples = method.estimate(metric, reach)
     sample = metric.sample
     if sample.clusters is not None:
-        several = (sample.units.counts.sum(-1) > 1).all()  # one value does not show how values vary
+        several = (sample.units.counts.sum(-1) > 1).all()  # one cluster does not show the variance
         low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
         found = found._replace(low=low, high=high, standard_error=error)
     if summary is not None:
@@ -258,8 +261,9 @@ def _estimates(
 def of_samples(
     function: Callable[..., Any], question: Question, *arrays: Any, numbers: int = 1
 ) -> Any:
-    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, for each of the samples;
-    `times` is its memory in units of one table.
+    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, for each of the samples.
+
+    `numbers` is the memory that the function needs, in units of one table.
     """
     metric, tables, design, _, labels = question
     return _of_samples(

@@ -1,9 +1,10 @@
-"""Bootstrap of examples, for statistics that are not functions of counts, and replicates of counts.
+"""Bootstrap of examples for any statistic, and bootstrap replicates of confusion matrices.
 
-The acceleration of BCa comes from the jackknife, which leaves out one example at a time or, with
-more than 1000 examples, one of at most 1000 random groups; with clusters, one cluster. Replicates
-are evaluated in chunks, so that memory stays bounded. Resampling m examples of a stratum has only
-`(m - 1) / m` of the variance, so with fewer than 10 examples per stratum intervals are too narrow.
+The acceleration of BCa comes from the jackknife, which leaves out one example (or cluster) at a
+time, or one of at most 1000 random groups if there are more than 1000 examples (or clusters).
+Replicates are evaluated in chunks, so that memory stays bounded. Resampling a stratum of m examples
+yields only `(m - 1) / m` of the variance of its mean. Intervals are therefore too narrow if there
+are fewer than 10 examples per stratum.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 __all__ = ["bootstrap_counts", "bootstrap_examples"]
 
 
-_GROUPS = 1000  # groups, at most, that the jackknife of `bootstrap_examples` leaves out
+_GROUPS = 1000  # the jackknife of `bootstrap_examples` leaves out one of at most as many groups
 
 
 def bootstrap_examples(
@@ -67,41 +68,39 @@ def bootstrap_examples(
 ) -> Any:
     """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
-    For metrics of counts, `interval` with `Bootstrap` is far cheaper.
+    If the statistic is a metric of counts, `interval` with `Bootstrap` is far cheaper.
 
     Args:
         key: a JAX key, an int seed or, for NumPy arrays, a NumPy Generator.
-        statistic: a function of the arrays that returns an array or a pytree of arrays. It receives
-            NumPy arrays if the arrays are NumPy, many resamples `(N, n, ...)` at once if it accepts
-            them; with JAX arrays it must be traceable.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. If the
+            arrays are NumPy, it receives NumPy arrays, and many resamples `(N, n, ...)` at once if
+            it accepts them. If the arrays are JAX arrays, it must be traceable.
         arrays: `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn: faster for statistics that sort (`roc_auc`, `average_precision` and a `partial`
-            of them sort once in any case).
-        clusters: `(n,)` ids of groups of examples that belong together (one patient, for example),
-            of any hashable type; whole clusters are drawn. If clusters differ in size, `"indices"`
-            makes resamples of different sizes, and NumPy evaluates them one by one. Fewer than 20
-            give a warning.
-        strata: `(n,)` ids, of any hashable type, of groups whose number of examples was fixed in
-            advance, such as classes: each keeps its number of examples, or of clusters.
+            drawn, which is faster for statistics that sort. (`roc_auc` and `average_precision`, and
+            `functools.partial` of either, sort only once in both cases.)
+        clusters: `(n,)` ids, of any hashable type, of groups of examples that belong together (one
+            patient, for example). Whole clusters are drawn. Fewer than 20 clusters give a warning.
+        strata: `(n,)` ids, of any hashable type, of groups (classes, for example) whose number of
+            examples was fixed in advance. Each resample has as many examples, or clusters, of each.
 
     Returns:
         `Estimate` or a pytree of them.
 
     Raises:
-        TypeError, ValueError: arrays of unequal lengths or without examples; ids that are missing,
-            not hashable, or hidden by jit; a cluster in two strata; `"weights"` for a statistic
-            without an argument `sample_weight`; for JAX arrays `"indices"` of clusters that differ
-            in size; a statistic that is nowhere finite; an invalid option.
+        TypeError, ValueError: if arrays differ in length or have no examples; ids are missing, not
+            hashable or traced by jit; a cluster lies in two strata; `"weights"` is used for a
+            statistic without an argument `sample_weight`, or `"indices"` for JAX arrays with
+            clusters of unequal sizes; the statistic is nowhere finite; an option is invalid.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
     0.250 [0.168, 0.352]
-    >>> site = np.arange(101) // 26  # between which most of the variance lies
+    >>> site = np.arange(101) // 26  # errors differ more between sites than within a site
     >>> within_sites = bootstrap_examples(0, np.mean, error, strata=site)
     >>> within_sites.standard_error / bootstrap_examples(0, np.mean, error).standard_error < 0.4
     np.True_
@@ -119,7 +118,7 @@ def bootstrap_examples(
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
         warn_of_clusters(members.sizes)
     if _sorted_once(statistic, examples) is not None:
-        resample = "weights"  # the same values
+        resample = "weights"  # faster, and the values are the same
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
     if members is not None and resample == "indices" and on_device(examples):
@@ -167,13 +166,14 @@ def _answers_on_device(
 class _Members(NamedTuple):
     """The examples of each cluster."""
 
-    numbers: Array  # the number of its cluster, for each example
-    examples: Array  # the examples, cluster after cluster
-    sizes: Array  # the sizes of the clusters
+    numbers: Array  # for each example, the number of its cluster
+    examples: Array  # the indices of the examples, sorted by cluster
+    sizes: Array  # the number of examples in each cluster
 
     def of(self, drawn: Array) -> Array:
-        """List the examples of clusters `(..., m)`; if clusters differ in size, only of one list
-        `(m,)`.
+        """Return the examples of the drawn clusters, `(..., m)`.
+
+        If clusters differ in size, batches are not supported: `drawn` must have shape `(m,)`.
         """
         if on_device(drawn) or (self.sizes == self.sizes[0]).all():
             rows = self.examples.reshape((len(self.sizes), -1))
@@ -181,19 +181,19 @@ class _Members(NamedTuple):
         if drawn.ndim > 1:
             raise ValueError("resamples of clusters that differ in size do not fit into one array.")
         sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
-        # Start of a cluster minus the number of examples before it in the result.
+        # The start of each drawn cluster minus the number of examples before it in the result.
         offsets = first[drawn] - (np.cumsum(sizes) - sizes)
         return self.examples[np.repeat(offsets, sizes) + np.arange(sizes.sum())]
 
 
 class _Strata(NamedTuple):
-    """Units (examples or clusters), stratum after stratum.
+    """Units (examples or clusters), sorted by stratum.
 
     Attributes:
-        size: for each unit the size of its stratum.
-        first: for each unit the position of the first unit of its stratum; None for a single
-            stratum.
-        units: the numbers of the units; None if they are in order, with a single stratum.
+        size: for each unit, the number of units in its stratum.
+        first: for each unit, the position of the first unit of its stratum; None if there is a
+            single stratum.
+        units: the numbers of the units; None if there is a single stratum.
     """
 
     size: Array
@@ -215,9 +215,7 @@ class _Strata(NamedTuple):
 
 
 def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ...]) -> np.ndarray:
-    """Number the strata of the examples, or of their clusters; a single stratum if none are
-    given.
-    """
+    """Return the number of the stratum of each example, or of each cluster; 0 without strata."""
     if strata is None:
         return np.zeros(shape if members is None else len(members.sizes), int)
     numbers, _ = numbered_clusters(strata, shape, "strata")
@@ -236,12 +234,12 @@ def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ..
 
 
 class _Groups(NamedTuple):
-    """Groups of units of equal size that the jackknife leaves out.
+    """Groups of equally many units; the jackknife leaves out one group at a time.
 
     Attributes:
-        units: the units of the groups, one group after the other, then units in no group.
-        composition: an orthonormal basis of the numbers of units of each stratum in the groups,
-            `(groups, rank)`.
+        units: the units sorted by group, followed by the units that are in no group.
+        composition: `(groups, rank)`, an orthonormal basis of the columns of the matrix that
+            contains the number of units of each stratum (column) in each group (row).
     """
 
     units: Array
@@ -249,7 +247,7 @@ class _Groups(NamedTuple):
 
 
 def _groups_left_out(strata: np.ndarray) -> _Groups:
-    """Group the units at random; strata are spread evenly over the groups."""
+    """Group the units at random, such that strata are spread evenly over the groups."""
     order = np.random.default_rng(0).permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     sizes = np.bincount(strata)
@@ -271,10 +269,10 @@ def _check_takes_weights(statistic: Callable[..., Any]) -> None:
     if "sample_weight" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
         name = getattr(statistic, "__name__", statistic)
         raise TypeError(
-            'resample="weights" calls statistic(*arrays, sample_weight=w), with w how often'
+            'resample="weights" calls statistic(*arrays, sample_weight=w), where w says how often'
             f" each example was drawn, but {name} has no argument sample_weight. Pass a function"
-            " that has one, such as"
-            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
+            " that has this argument, such as"
+            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or use"
             ' resample="indices".'
         )
 
@@ -283,8 +281,8 @@ def _check_of_one_size(sizes: np.ndarray) -> None:
     if sizes.min() < sizes.max():
         raise ValueError(
             f"clusters have from {sizes.min()} to {sizes.max()} examples, so that resamples differ"
-            ' in size, which is impossible in compiled functions: use resample="weights" with'
-            " a statistic that takes sample_weight, or NumPy arrays and a NumPy statistic."
+            ' in size, which is impossible for JAX arrays. Use resample="weights" with a statistic'
+            " that takes sample_weight, or pass NumPy arrays and a NumPy statistic."
         )
 
 
@@ -336,8 +334,9 @@ def _bootstrap_examples(
 def _sorted_once(
     statistic: Callable[..., Any], examples: tuple[Array, ...]
 ) -> Callable[..., Callable[[Array], Any]] | None:
-    """Return a function of weights that sorts truth and scores only once, if the statistic has
-    one.
+    """Return the statistic as a function of weights that sorts the scores only once, or None.
+
+    `roc_auc` and `average_precision` have such a function.
     """
     return of_weights(statistic) if [x.ndim for x in examples] == [1, 1] else None
 
@@ -367,12 +366,12 @@ def _acceleration(row: Row, groups: _Groups, everything: Array, numbers: int) ->
     # The number of units in each stratum is fixed.
     explained = matmul(matmul(influence, groups.composition), groups.composition.T)
     influence = xp.where(xp.isfinite(left_out.T), influence - explained, xp.nan)[:, None]
-    share = group * num_groups / number  # units that one of the groups leaves out
+    share = group * num_groups / number  # the share of units that are in a group
     return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
 
 def _how_often(drawn: Array, number: int, dtype: np.dtype) -> Array:
-    """Count how often each unit was drawn, `(..., m)` to `(..., number)`."""
+    """Count how often each unit occurs among the drawn units `(..., m)`: `(..., number)`."""
     if is_jax(drawn):
         return jax.numpy.zeros(number, dtype).at[drawn].add(1)
     rows = drawn.reshape((-1, drawn.shape[-1]))
@@ -392,26 +391,26 @@ def bootstrap_counts(
 ) -> Array:
     """Draw bootstrap replicates of confusion matrices.
 
-    - `"multinomial"`: as many examples as there are, drawn with replacement.
-    - `"poisson"`: each example counts Poisson(1) times, so that totals vary; batches of a stream
+    - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
+    - `"poisson"`: each example occurs Poisson(1) times, so that totals vary. Batches of a stream
       can be resampled separately.
-    - `"bayesian"`: each example is weighted by a share of Dirichlet(1, ..., 1). Rubin (1981),
-      Annals of Statistics 9. Sums of weights are allowed and read as frequencies.
+    - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1). Rubin (1981),
+      Annals of Statistics 9. Counts may be sums of weights, which are read as frequencies.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        counts: `(..., K, K)` numbers of examples, with a total below 2^31.
+        counts: `(..., K, K)` numbers of examples. The total of a matrix must be below 2^31.
         num_samples: number of replicates S.
         kind: how to resample, see above.
-        stratified: True if each class keeps its number of examples.
+        stratified: True if each replicate should have as many examples of each class as `counts`.
 
     Returns:
-        Replicates `(S, ..., K, K)`, floats. Under jit, a matrix with negative or fractional counts
-        gives NaN.
+        Replicates `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with negative or
+        fractional counts are NaN.
 
     Raises:
-        ValueError: counts that are not square, negative or fractional; an unknown kind; `"poisson"`
-            with `stratified`.
+        ValueError: if counts are not square, negative or fractional; the kind is unknown; or kind
+            is `"poisson"` and `stratified` is True.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())
@@ -420,8 +419,8 @@ def bootstrap_counts(
     check_option(kind, "kind", ("multinomial", "poisson", "bayesian"))
     if check_flag(stratified, "stratified") and kind == "poisson":
         raise ValueError(
-            'stratified=True fixes the class totals, which kind="poisson" does not: use'
-            ' kind="multinomial" or "bayesian".'
+            'stratified=True fixes the number of examples per class, but kind="poisson" varies it:'
+            ' use kind="multinomial" or kind="bayesian", or leave out stratified.'
         )
     size = check_samples(num_samples, "num_samples")
     most = None if kind == "bayesian" else MOST_EXAMPLES

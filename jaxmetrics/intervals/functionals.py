@@ -24,17 +24,18 @@ AT_ONCE = 2**20  # numbers in the tables of a batch; larger tables are faster on
 
 
 class Row:
-    """The values of a function of tables `(..., K, W)`, or other items, as one row `(..., V)`.
+    """A metric whose values, an array or a pytree of arrays, are returned as one row `(..., V)`.
 
-    On the host, a function that does not accept batches is called for one item at a time; this is
-    tested once.
+    The argument of the metric is a table `(..., K, W)` or another item. On the host, the metric is
+    called for a batch of items if it accepts batches, and otherwise for one item at a time. Which
+    is the case is tested once.
 
     Args:
-        metric: the function, which returns an array or a pytree of arrays.
+        metric: a function that returns an array or a pytree of arrays.
         item: an example of the function's argument.
-        tried: items with different values, `(N, *item)`, for the test; by default tables with
+        tried: `(N, *item)`, different items for the test of batches; by default tables with
             different empty rows and columns.
-        numbers: how many numbers it reads per item, if more than the item has.
+        numbers: how many numbers the function reads per item, if it reads more than the item has.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class Row:
         try:
             alone = np.stack([self.of_one(x) for x in tried])
             return np.allclose(self.of_one(tried), alone, 1e-9, 1e-12, True)
-        except Exception:  # it is made for a single one
+        except Exception:  # the metric accepts only a single item
             return False
 
     def unflatten(self, rows: Any, num_batch_axes: int = 0) -> Any:
-        """Return the metric's pytree, in which each array is replaced by its part of `rows`, a
-        pytree of `(..., V)`.
+        """Return the values of the rows in the structure that the metric returns.
+
+        `rows` is a pytree of arrays `(..., V)`; each array of the metric's result is replaced by a
+        pytree of its parts of the rows.
         """
         ends = np.cumsum(self._sizes)
 
@@ -96,14 +99,14 @@ class Row:
 
 
 def row_of(metric: Metric, ndim: int, items: Array) -> Array:
-    """Return the values of a function of these items as one row, `(..., V)`."""
+    """Return the values of a metric for the items as one row, `(..., V)`."""
     leaves = trees.leaves(metric(items))
     batch = items.shape[: items.ndim - ndim]
     return xp.concatenate([xp.asarray(x).reshape((*batch, -1)) for x in leaves], -1)
 
 
 def _with_empty_classes(table: np.ndarray) -> np.ndarray:
-    """Return the table, and variants with different empty rows and columns."""
+    """Return the table and three variants of it, two of which have empty rows and columns."""
     all_used = 1 + np.cos(np.arange(table.size)).reshape(table.shape) ** 2
     first, last = all_used.copy(), all_used.copy()
     first[0], first[:, 0], last[-1], last[:, -1] = 0, 0, 0, 0
@@ -111,15 +114,16 @@ def _with_empty_classes(table: np.ndarray) -> np.ndarray:
 
 
 class Functional:
-    """Contrasts of a metric between the tables of a sample, as functions of the numbers of each
-    kind of unit.
+    """A metric as a function of how often each kind of unit occurs, `(..., R, U)`.
 
-    The result is one row of P V values; numbers may have batch axes, `(..., R, U)`.
+    The metric has V values for each of the T tables of a sample. The result is one row of P V
+    values, where each of the P contrasts is the metric of one table or the difference between two
+    tables.
 
     Attributes:
-        sample: the sample whose tables are read.
-        row: the metric's values as a row.
-        contrasts: `(P, T)` factors of the T tables: 1 for a value, 1 and -1 for a difference.
+        sample: the sample, which computes tables from numbers of units.
+        row: the metric, whose values are returned as a row.
+        contrasts: `(P, T)` factors of the tables: 1 for a value, 1 and -1 for a difference.
     """
 
     def __init__(self, sample: Sample, row: Row, contrasts: Sequence[Sequence[int]]) -> None:
@@ -131,7 +135,7 @@ class Functional:
 
     @cached_property
     def values(self) -> Array:
-        """The values of the sample itself, `(P V,)`."""
+        """The values at the sample itself, `(P V,)`."""
         return self(self.sample.counts)
 
     @cached_property
@@ -152,12 +156,12 @@ class Functional:
 
     @property
     def of_units(self) -> Functional:
-        """The same functional with the independent units (clusters) as kinds."""
+        """The same functional as a function of how often each cluster or other unit was drawn."""
         units = self.sample.units
         return self if units is self.sample else Functional(units, self.row, self.contrasts)
 
     def values_and_errors(self, numbers: Array) -> tuple[Array, Array]:
-        """Return the values and standard errors for other numbers of the kinds, `(..., R, U)`."""
+        """Return the values and standard errors for replicates of the sample, `(..., R, U)`."""
         if numbers.ndim > self.sample.counts.ndim:
             each = [self.values_and_errors(x) for x in numbers]
             values, errors = map(np.stack, zip(*each, strict=True))
@@ -166,7 +170,7 @@ class Functional:
         return other.values, other.errors
 
     def slope(self, i: int, numbers: np.ndarray, derivative: Function) -> np.ndarray:
-        """Return the derivative of value i, `(R, U)`, on the host."""
+        """Return the derivative of value i, `(R, U)`, for NumPy arrays."""
         of, v = divmod(i, self.row.size)
         by_tables = [
             factor * derivative(table)[v] if factor else np.zeros(table.shape)
@@ -176,6 +180,6 @@ class Functional:
 
 
 def _contrast(values: Array, factors: Sequence[int]) -> Array:
-    """Return the values `(..., T, V)` of the table with factor 1, minus those with factor -1."""
+    """Return the values for the table with factor 1, minus the values for factor -1 if any."""
     first = values[..., factors.index(1), :]
     return subtract(first, values[..., factors.index(-1), :]) if -1 in factors else first

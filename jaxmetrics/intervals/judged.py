@@ -1,16 +1,20 @@
-"""Prediction-powered inference: intervals from few examples with truth and many labelled by a
-judge.
+"""Prediction-powered inference: intervals from few true labels and many labels by a judge.
 
-The judge's errors are estimated from the examples with truth, which the judge labels, too. With T
-the shares of (truth, prediction) among these, J the shares of (judge's label, prediction) among the
-same examples, and J' the latter among the other examples, the estimate is the metric of the
-rectified shares `R = T + λ (J' - J)`. With t and j the derivatives of the metric with respect to an
-example's contribution to T and to J, λ minimises `s^2 = var(t - λ j) / n + var(λ j) / N`:
-`λ = cov(t, j) / (var(j) (1 + n / N))`, one for each value of the metric, between 0, where the judge
-is uninformative and ignored, and 1. Angelopoulos, Duchi and Zrnic (2023), PPI++, arXiv:2311.01453,
-section 6. The cost does not depend on n and N. The interval contains the values of the metric of R
-that a likelihood-ratio test of both samples does not reject, with λ fixed; see `Likelihood`, whose
-additional third of an example allows for errors of the judge that did not occur.
+The judge labels all examples, and its errors are estimated from the n examples whose truth is
+known. T are the shares of (truth, prediction) among these n examples, J are the shares of (judge's
+label, prediction) among the same examples, and J' are the shares of (judge's label, prediction)
+among the other N examples. The estimate is the metric of the rectified shares
+`R = T + λ (J' - J)`.
+
+Let t and j be the derivatives of the metric with respect to an example's contribution to T and to
+J. λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N`, so that
+`λ = cov(t, j) / (var(j) (1 + n / N))`, clipped to [0, 1]. If λ is 0, the judge is uninformative and
+is ignored. Each value of the metric has its own λ. Source: Angelopoulos, Duchi and Zrnic (2023),
+PPI++, arXiv:2311.01453, section 6.
+
+The interval contains all values of the metric of R that a likelihood-ratio test of both samples
+does not reject, for fixed λ. Like `Likelihood`, it adds a third of an example, which allows for
+errors of the judge that did not occur. The cost does not depend on n and N.
 """
 
 from __future__ import annotations
@@ -36,8 +40,8 @@ from jaxmetrics.intervals.samples import Design, Sample
 
 __all__ = ["prediction_powered"]
 
-# Weight of the judge's labels in the table at which λ is computed. It makes no needed cell empty,
-# so that derivatives exist. λ only affects the width, whatever the table.
+# Weight of the judge's labels in the table at which λ is computed. It is positive so that needed
+# cells are not empty and derivatives exist. The choice affects λ, and λ only affects the width.
 _JUDGED = 0.1
 
 
@@ -49,38 +53,39 @@ def prediction_powered(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Prediction-powered estimate (PPI++) of a metric from n examples with truth and N judged ones.
+    """Estimate a metric from few true labels and many labels by a judge (PPI++).
 
-    A judge, such as a language model, labels both. Its errors on the examples with truth correct
-    its labels on the others: `R = T + λ (J' - J)`, as explained at the top of `intervals.judged`.
+    Prediction-powered inference uses a judge, such as a language model, that labels all examples.
+    The metric is computed from the judge's labels, corrected by the judge's errors on the examples
+    whose truth is known. The formula is at the top of `jaxmetrics.intervals.judged`.
 
     **The examples with truth must be a random sample of the same population as the others.** If
-    they were chosen because they are hard, recent, or doubtful to the judge, its errors on them
-    differ from its errors elsewhere, and the interval misses the true value without a sign of it.
-    The judge may be arbitrarily bad, but must not have been fitted to these examples.
+    they were chosen because they are hard, recent, or doubtful to the judge, then the judge's
+    errors differ between both samples, and the interval misses the true value without any sign of
+    it. The judge may be arbitrarily bad, but must not have been fitted to these examples.
 
     Args:
-        metric: a function of counts `(..., K, K)`; `difference(metric)` compares two classifiers A
-            and B: `labelled` is then `(..., K, K, K, K)` by truth, judge, A and B, and `judged`
-            `(..., K, K, K)`.
+        metric: a function of counts `(..., K, K)`, or `difference(metric)` to compare two
+            classifiers A and B. For a difference, `labelled` has shape `(..., K, K, K, K)` by
+            truth, judge's label, A and B, and `judged` `(..., K, K, K)` by judge's label, A and B.
         labelled: counts `(..., K, K, K)` by truth, judge's label and prediction, made by
             `paired_confusion_matrix`. Each class should be the truth of five examples or more.
         judged: counts `(..., K, K)` by judge's label and prediction, of examples not in `labelled`.
         level: the confidence level.
-        cluster_axis: the axis of `labelled` with the tables of clusters, -4 of `(..., C, K, K, K)`;
-            in `judged` it is -3. No cluster may be in both.
+        cluster_axis: the axis of the clusters in `labelled`, -4 if it is `(..., C, K, K, K)`. In
+            `judged`, clusters lie on axis -3. No cluster may be in both.
 
     Returns:
-        `Estimate` or a pytree of them, within the range of the metric. Negative entries of R, which
-        occur if there are few examples with truth, are set to 0 and others are reduced so that the
-        share of correct predictions does not change. NaN without examples with truth; without
-        judged examples, the interval from truth alone. Under jit, invalid counts give NaN.
+        `Estimate` or a pytree of them, within the range of the metric; NaN if there are no examples
+        with truth. If there are no judged examples, the interval is computed from truth alone.
+        Negative entries of R, which occur if there are few examples with truth, are set to 0, and
+        others are reduced so that the share of correct predictions does not change.
 
     Raises:
-        ValueError: tables of other shapes, counts that are negative or fractional, a level outside
-            of (0, 1).
+        ValueError: if tables have other shapes, counts are negative or fractional (under jit the
+            result is NaN instead), or the level lies outside of (0, 1).
 
-    A judge that errs on 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
+    A judge errs on 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction
@@ -103,8 +108,10 @@ def prediction_powered(
 def _read(
     labelled: ArrayLike, judged: ArrayLike, method: Likelihood, ndim: int, cluster_axis: int | None
 ) -> tuple[Array, Array]:
-    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, with W the number of predictions or
-    of pairs of predictions; clusters are padded to the same number.
+    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, after checking them.
+
+    W is the number of predictions K or of pairs of predictions K^2. Each table gets empty clusters
+    in the place of the clusters of the other.
     """
     truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
     _check_shapes(truth, others, ndim)
@@ -133,7 +140,7 @@ def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
         axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
         raise ValueError(
             f"labelled must have shape (..., {', '.join('K' * ndim)}) ({', '.join(axes)}), and"
-            " judged the same without the first"
+            " judged must have the same axes without truth"
             f"{', for difference(metric)' if ndim > 3 else ''}, got {truth.shape} and"
             f" {others.shape}."
             " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) and"
@@ -148,8 +155,9 @@ def _of_pairs(metric: Metric, table: Array) -> Any:
 
 
 def _packed(labelled: Array, judged: Array) -> Array:
-    """Lay out both tables, `(..., K, K, W)` and `(..., K, W)`, as rows `(..., 2, K K W)`; the
-    second fills the first K W columns.
+    """Lay out both tables, `(..., K, K, W)` and `(..., K, W)`, as two rows `(..., 2, K K W)`.
+
+    The judged table fills the first K W columns of its row.
     """
     k = labelled.shape[-2]
     behind = [(0, 0)] * (judged.ndim - 2) + [(0, k * k - k), (0, 0)]
@@ -164,7 +172,7 @@ def _unpacked(packed: Array, k: int) -> tuple[Array, Array]:
 
 
 def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any:
-    """Estimate each value with its λ."""
+    """Estimate each value of the metric with its own λ."""
     alone, row = metric.sample, metric.row
     k = alone.tables(alone.counts).shape[-2]
     shares = _tuned(alone, jacobian(row, _near(*_unpacked(alone.counts, k))))
@@ -183,7 +191,7 @@ def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any
 
 
 class _Value(Row):
-    """One value of a row."""
+    """A single value of a row, as a function of tables."""
 
     size = 1
 
@@ -195,15 +203,16 @@ class _Value(Row):
 
 
 def _near(labelled: Array, judged: Array) -> Array:
-    """Return shares of truth and prediction, mixed with a small part of the judge's shares."""
+    """Return the shares of (truth, prediction), mixed with a small part of the judge's shares."""
     all_judged = labelled.sum(0) + judged
     all_judged = divide(all_judged, all_judged.sum())
     return (1 - _JUDGED) * divide(labelled.sum(1), labelled.sum(), xp.nan) + _JUDGED * all_judged
 
 
 def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) -> Sample:
-    """Return the sample of labelled and judged examples, `(2, K K W)`, in two strata, with the
-    table of rectified shares.
+    """Return the sample of labelled and judged examples, which are two strata, `(2, K K W)`.
+
+    Its table contains the rectified shares. `share` is λ.
     """
     k = num_classes
     totals = counts.sum(-1, keepdims=True)
@@ -224,8 +233,9 @@ def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) ->
 
 
 def _unused(labelled: Array, judged: Array) -> Array:
-    """Return the kinds with a class that is neither a truth nor a judge's label, or with a
-    prediction that does not occur.
+    """Return the kinds of examples that have a label or a prediction that does not occur.
+
+    A label occurs if it is the truth or the judge's label of an example.
     """
     no_label = (labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)) == 0
     no_prediction = (labelled.sum((0, 1)) + judged.sum(0)) == 0
@@ -237,8 +247,10 @@ def _unused(labelled: Array, judged: Array) -> Array:
 
 
 def _by_example(slopes: Array) -> tuple[Array, Array]:
-    """Return the derivatives with respect to examples as truth and as judged, each `(..., 2, U)`,
-    from the derivatives with respect to shares, `(..., K, W)`.
+    """Return derivatives with respect to examples from derivatives with respect to shares.
+
+    From derivatives `(..., K, W)`, return two arrays `(..., 2, U)`, because an example contributes
+    to the shares by its truth and by its judge's label.
     """
     *batch, k, w = slopes.shape
     as_truth, as_judge = (
@@ -251,7 +263,8 @@ def _by_example(slopes: Array) -> tuple[Array, Array]:
 def _tuned(sample: Sample, slopes: Array) -> Array:
     """Return λ for values `(V,)` from their derivatives with respect to the shares, `(V, K, W)`.
 
-    As in PPI++, the variance of the judge comes from both samples, the covariance from the first.
+    As in PPI++, the variance of the judge's part comes from both samples, and the covariance comes
+    from the examples with truth.
     """
     counts = sample.counts
     n, m = counts.sum(-1)
@@ -269,8 +282,9 @@ def _tuned(sample: Sample, slopes: Array) -> Array:
 def _not_negative(shares: Array) -> Array:
     """Set negative rectified shares `(..., K, W)` to 0.
 
-    The others are scaled so that the share of correct predictions does not change (for pairs: of A,
-    B and both), and accuracies stay unbiased.
+    Positive shares are scaled so that the share of correct predictions does not change, and the
+    estimate of accuracy stays unbiased. For pairs of predictions, this applies to the shares for
+    which A, B or both are correct.
     """
     k, w = shares.shape[-2:]
     truth, pairs = np.arange(k)[:, None], np.stack(np.divmod(np.arange(w), k))

@@ -1,19 +1,23 @@
 """Confidence intervals of means, such as log losses and Brier scores.
 
-**Student's interval**, `m ± t s`. For independent examples `s^2 = sum w (x - m)^2 / (W (W - 1))`,
-with W the sum of the weights, and t has W - 1 degrees of freedom. For clusters s is the jackknife
-error that leaves out one of the C clusters at a time: with w_c the share of cluster c and m_c its
-mean, `s^2 = (C - 1) / C sum (w_c (m_c - m) / (1 - w_c))^2`, and t has `1 / sum w_c^2 - 1` degrees
-of freedom; for equal sizes there are C - 1, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^2`.
+**Student's t interval** is `m ± t s`, where m is the mean, s its standard error, and t the quantile
+of Student's t distribution. For independent examples, `s^2 = sum w (x - m)^2 / (W (W - 1))`, where
+W is the sum of the weights w, and t has W - 1 degrees of freedom. For clusters, s is the jackknife
+error that leaves out one of the C clusters at a time:
+`s^2 = (C - 1) / C sum (w_c (m_c - m) / (1 - w_c))^2`, where w_c is the share of cluster c and m_c
+its mean, and t has `1 / sum w_c^2 - 1` degrees of freedom. If all clusters have the same size,
+there are C - 1 degrees of freedom, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^2`. Sources:
 MacKinnon, Nielsen and Webb (2023), Journal of Applied Econometrics 38; Kish (1965), Survey
 Sampling.
 
-**Likelihood interval**, with bounds. The ends are the smallest and the largest mean over all
-distributions that a likelihood-ratio test does not reject, as in `Likelihood`: for each end, a
-third of an example at the bound allows for values that did not occur. Owen (1988), Biometrika 75.
+**The likelihood interval** is computed if bounds are given. Its ends are the smallest and the
+largest mean over all distributions that a likelihood-ratio test does not reject. For each end, a
+third of an example is added at the bound, which allows for values that did not occur. Source: Owen
+(1988), Biometrika 75.
 
-Log losses have no bound: their intervals miss the mean if a few examples dominate it (a small
-effective number of examples, `(sum x)^2 / sum x^2`), or if mistakes are rarer than one in n.
+Log losses have no upper bound. Their interval misses the true mean too often if a few examples
+dominate the mean (then the effective number of examples, `(sum x)^2 / sum x^2`, is small), or if
+mistakes are rarer than one in n examples.
 """
 
 from __future__ import annotations
@@ -70,34 +74,34 @@ def mean_interval(
     clusters: ArrayLike | Sequence[Any] | None = None,
     missing: Literal["bounds"] | None = None,
 ) -> Estimate:
-    """Compute a confidence interval of a mean: Student's t or, with bounds, empirical likelihood.
+    """Compute a confidence interval of a mean, by Student's t or, within bounds, by likelihood.
 
-    `m ± t s`, with s from the variance or, with `clusters`, from the jackknife over clusters. The
-    formulas are at the top of `jaxmetrics.intervals.means`.
+    Student's interval is `m ± t s`, where the standard error s comes from the variance or, if
+    clusters are given, from a jackknife. Formulas: see `jaxmetrics.intervals.means`.
 
     Args:
-        values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are log losses of examples,
-            `(y_prob - y_true) ** 2` their Brier scores.
+        values: real numbers, `(..., n)`, one per example, such as log losses `nll(y_prob, y_true)`
+            or Brier scores `(y_prob - y_true) ** 2`.
         level: the confidence level.
-        bounds: the least and the greatest possible value of an example, (0, 1) for grades and for
-            Brier scores of two classes; the interval is then by likelihood and stays within them.
-        transform: `"log"` for means of values >= 0: `log m ± t s / m`, transformed back; `"logit"`
-            for means in [0, 1], `"atanh"` for [-1, 1]. Not together with bounds.
+        bounds: the least and the greatest possible value, such as (0, 1) for Brier scores of two
+            classes. The interval then comes from empirical likelihood and stays within the bounds.
+        transform: the scale of Student's interval if there are no bounds: `"log"` for values >= 0
+            (`log m ± t s / m`, transformed back), `"logit"` for [0, 1], `"atanh"` for [-1, 1].
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
-        where: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
-        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
-            one patient's. Fewer than 20, or of very unequal sizes, give a warning for NumPy values.
-        missing: `"bounds"` allows for any number within the bounds in place of a NaN (worst-case
-            bounds, Horowitz and Manski, 2000); the value is the mean of the others.
+        where: bool, `(..., n)`; if False, the example is left out, even if its value is NaN.
+        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples (one
+            patient, for example). Fewer than 20 clusters, or very unequal ones, give a warning.
+        missing: `"bounds"` if a NaN stands for any number within the bounds (worst-case bounds,
+            Horowitz and Manski, 2000); the estimated value is then the mean of the other values.
 
     Returns:
-        `Estimate` of shape `(...)`. Without examples NaN; a single cluster has only a value, as has
-        a single example without bounds. If all values are equal the width is 0 (NaN for `"log"` of
-        0); with bounds it is never 0.
+        `Estimate` of shape `(...)`; NaN if there are no examples. The ends are NaN for a single
+        cluster, and for a single example without bounds. If all values are equal and there are no
+        bounds, the width is 0 (NaN for `"log"` of 0).
 
     Raises:
-        TypeError, ValueError: shapes that do not go together, values beyond the bounds, NaN values
-            or weights that count (under jit: NaN results), and invalid options or cluster ids.
+        TypeError, ValueError: if shapes do not match, values exceed the bounds or are NaN, weights
+            are NaN (under jit the result is NaN instead), or options or cluster ids are invalid.
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]
@@ -143,28 +147,31 @@ def cross_validation_interval(
 ) -> Estimate:
     """Compute the corrected resampled t interval of a cross-validated score.
 
-    For J scores with mean m and sample variance s^2 the interval is `m ± t sqrt((1 / J + num_test /
-    num_train) s^2)` with J - 1 degrees of freedom, where the second term allows for training sets
-    that overlap. It estimates the expected score of models trained on num_train examples, not the
-    score of one model. Nadeau and Bengio (2003), Machine Learning 52.
+    For J scores with mean m and sample variance s^2, the interval is `m ± t sqrt((1 / J + num_test
+    / num_train) s^2)`, where t has J - 1 degrees of freedom, and the term num_test / num_train
+    allows for training sets that overlap. The interval is for the expected score of models trained
+    on num_train examples, not for the score of one model. Source: Nadeau and Bengio (2003), Machine
+    Learning 52.
 
     In simulations (1- and 2-means classifiers, 60 and 200 examples, 5 and 10 folds, 1 or 4
-    repetitions) the coverage at a level of 95 % was 92 to 100 %; for `mean_interval` of the same
-    scores it was 51 to 95 %.
+    repetitions), the coverage at a level of 95 % was 92 to 100 %; the coverage of `mean_interval`
+    for the same scores was 51 to 95 %.
 
     Args:
-        scores: `(..., J)`, one per fold or random split, of all repetitions; for two learners on
-            the same splits the differences.
-        num_train: examples that each model is trained on, n (k - 1) / k for k folds of n examples.
-        num_test: examples that each score is computed from, n / k.
+        scores: `(..., J)`, one score per fold or random split, in all repetitions. To compare two
+            learners on the same splits, pass the differences of their scores.
+        num_train: the number of examples that each model is trained on, n (k - 1) / k for k folds
+            of n examples.
+        num_test: the number of examples that each score is computed from, n / k for k folds.
         level: the confidence level.
 
     Returns:
-        `Estimate` of shape `(...)`; a single score has only a value.
+        `Estimate` of shape `(...)`; for a single score the ends are NaN.
 
     Raises:
-        TypeError, ValueError: scores that are not real numbers or are NaN (under jit: NaN results),
-            numbers of examples that are not positive integers, a level outside of (0, 1).
+        TypeError, ValueError: if scores are not real numbers or are NaN (under jit the result is
+            NaN instead), numbers of examples are not positive integers, or the level lies outside
+            of (0, 1).
 
     >>> cross_validation_interval([0.81, 0.79, 0.84, 0.80, 0.76], num_train=160, num_test=40)
     0.800 [0.746, 0.854]
@@ -194,7 +201,7 @@ def mean_estimate(
     bounds: tuple[float, float] | None = None,
     transform: str | None = None,
 ) -> Estimate:
-    """Return `mean_interval` of values with this name in messages."""
+    """Return `mean_interval` of values, which error messages call `name`."""
     x = as_float(values, name)
     mask = as_mask(where)
     weights = None if sample_weight is None else as_weights(sample_weight, mask)
@@ -212,7 +219,7 @@ def mean_estimate(
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:
-    """Raise for bounds that are not two finite and increasing numbers."""
+    """Raise an error unless bounds are two finite and increasing numbers."""
     if bounds is None:
         return
     is_pair = isinstance(bounds, tuple) and len(bounds) == 2
@@ -221,12 +228,12 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
     if not -np.inf < lowest < highest < np.inf:
         raise ValueError(
             "bounds must be the least and the greatest value that an example can have, both"
-            f" finite, such as (0, 1), got {bounds!r}; leave them out for unbounded values."
+            f" finite, such as (0, 1), got {bounds!r}. Leave bounds out if values are unbounded."
         )
 
 
 def refuse_beyond(bounds: tuple[float, float] | None, x: Array, name: str, counts: Array) -> None:
-    """Raise for NumPy values outside of the bounds, of examples that count."""
+    """Raise an error if an example that counts has a NumPy value outside of the bounds."""
     if bounds is not None:
         least, greatest = bounds
         message = f"beyond bounds={bounds!r}."
@@ -253,7 +260,7 @@ def _mean_interval(
     num_clusters: int,
 ) -> Estimate:
     if bounds is not None:
-        x = xp.where((x >= bounds[0]) & (x <= bounds[1]), x, xp.nan)  # what jit hides
+        x = xp.where((x >= bounds[0]) & (x <= bounds[1]), x, xp.nan)  # under jit
     x = xp.where(amounts != 0, x, 0)
     found = _summary(x, amounts, numbers, num_clusters)
     if bounds is None:
@@ -267,10 +274,11 @@ class _MeanAndError(NamedTuple):
 
     Attributes:
         total: the sum of the weights.
-        independent: the standard error of the mean for independent examples.
-        error: the standard error.
+        mean: the weighted mean.
+        independent: the standard error of the mean if examples were independent.
+        error: the standard error of the mean, which allows for clusters.
         number: the number of independent units; for clusters, Kish's effective number.
-        moves: by how much each cluster changes the mean, `(..., C)`; None without clusters.
+        moves: by how much each cluster changes the mean, `(..., C)`; None if there are no clusters.
     """
 
     total: Array
@@ -298,7 +306,7 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
-# Values of items, and how often each occurs, `(..., S, U)`, in strata with shares `(..., S)`.
+# Values of items, `(..., S, U)`, how often each value occurs, and the shares of strata, `(..., S)`.
 _Table = tuple[Array, Array, Array]
 
 
@@ -318,7 +326,7 @@ def _by_likelihood(
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
 
-    With clusters, whose numbers are `units`, a value counts as its share of an independent one.
+    In clusters, whose numbers are `units`, a value counts as a fraction of an independent value.
     """
     share = xp.ones_like(found.mean)
     if found.moves is not None:
@@ -340,9 +348,10 @@ def _by_likelihood(
 def _extreme(
     values: Array, counts: Array, shares: Array, z: float, sign: int, bound: float
 ) -> Array:
-    """Return the end of the interval towards the bound (the upper end if the sign is 1): the most
-    extreme mean that the test does not reject. A third of a value at the bound is added to the
-    stratum where it changes the mean most.
+    """Return one end of the interval: the most extreme mean that the test does not reject.
+
+    The sign is -1 for the lower end and 1 for the upper end. A third of a value at the bound is
+    added to the stratum in which it changes the mean most.
     """
     total = counts.sum(-1)
     gap = xp.abs(bound - divide((counts * values).sum(-1), total))
@@ -356,15 +365,15 @@ def _extreme(
 
 
 class Strata(NamedTuple):
-    """Groups of items with equal weights, as strata of independent units.
+    """Strata of independent units, made from groups of items that have equal weights.
 
-    Units are items or clusters of items. A single unit does not show how a group varies, so all
-    groups with a single unit form one stratum (collapsed strata, Cochran, 1977, Sampling
-    Techniques, section 5A.12).
+    Units are items or clusters of items. Within a group that has a single unit the variance is
+    unknown, so all groups with a single unit form one stratum (collapsed strata, Cochran, 1977,
+    Sampling Techniques, section 5A.12).
 
     Attributes:
         numbers: the stratum of each item, `(n,)`.
-        weights: the weight of each item in the mean of groups, `(n,)`; their sum is 1.
+        weights: the weight of each item in the mean of groups, `(n,)`; all weights sum to 1.
         units: the unit of each item, `(n,)`.
         is_clustered: True if units are clusters.
     """
@@ -391,7 +400,7 @@ class Strata(NamedTuple):
         return sums_by_cluster(x, self.numbers, int(self.numbers.max()) + 1)
 
     def centred(self, x: np.ndarray) -> np.ndarray:
-        """Return the contribution of each item to the mean of groups, centred, `(..., n)`."""
+        """Return the contribution of each item to the mean of groups, centred in its stratum."""
         means = self.sums(self.weights * x) / self.sums(self.weights)
         return self.weights * (x - means[..., self.numbers])
 
@@ -399,8 +408,9 @@ class Strata(NamedTuple):
         """Add up contributions m of items by unit, `(..., U)`, scaled so that the sum of their
         squares is the jackknife variance `(C - 1) / C sum (m / (1 - s))^2`.
 
-        C is the number of units in a stratum, and s the unit's share of its weight. With the normal
-        quantile z, each stratum is also multiplied by Student's quantile.
+        C is the number of units in a stratum, and s the unit's share of the stratum's weight. If
+        the normal quantile z is given, the contributions are also multiplied by the quantile of
+        Student's t for their stratum.
         """
         num_units = int(self.units.max()) + 1
         pairs, place = np.unique(self.numbers * num_units + self.units, return_inverse=True)
@@ -414,10 +424,10 @@ class Strata(NamedTuple):
         return sums_by_cluster(sums_by_cluster(moves, place, len(pairs)) * factor, units, num_units)
 
     def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
-        """Lay out the distinct values in each stratum, their weights, and the shares of the strata.
+        """Return the distinct values in each stratum, their weights, and the shares of the strata.
 
-        With several strata, n values count as n - 1, because they are closer to their own mean than
-        to the population mean.
+        If there are several strata, n values of a stratum count as n - 1, because they are closer
+        to their own mean than to the population mean.
         """
         shares, sizes = self.sums(self.weights), self.sums(np.ones(len(x)))
         number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
@@ -441,9 +451,9 @@ def mean_of_groups(
 ) -> Estimate:
     """Estimate the unweighted mean of group means, from NumPy values `(n,)`.
 
-    With bounds, the ends are the smallest and the largest mean that a likelihood-ratio test over
-    all groups does not reject, as in `mean_interval` for one group. Without bounds, squared
-    distances to the ends add up over groups (MOVER).
+    If bounds are given, the ends are the smallest and the largest mean that a likelihood-ratio test
+    over all groups does not reject, as in `mean_interval` for one group. Otherwise, each squared
+    distance from the mean to an end is the sum of the squared distances in the groups (MOVER).
     """
     value, moves = np.clip(strata.weights @ x, x.min(), x.max()), strata.centred(x)
     items = strata._replace(units=np.arange(len(x)))

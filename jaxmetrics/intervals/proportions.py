@@ -90,7 +90,8 @@ def proportion_interval(
         outside of `[0, trials]`.
 
     Raises:
-        ValueError: `successes` outside `[0, trials]`, `level` outside (0, 1), an unknown method.
+        ValueError: if `successes` lie outside of `[0, trials]`, `level` lies outside of (0, 1), or
+            the method is unknown.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]
@@ -98,7 +99,7 @@ def proportion_interval(
     check_option(method, "method", tuple(_METHODS))
     check_level(level)
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
-    # Sums of weights, rounded apart.
+    # Equal sums of weights may differ by rounding.
     s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
     message = "but successes lie between 0 and the number of trials."
     refuse_where((s < 0) | (s > n), s, "successes", message)

@@ -17,19 +17,21 @@ KINDS = ("bca", "percentile", "basic")
 def estimate_of(
     value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
 ) -> Estimate:
-    """Make the estimate for values `(V,)` from replicates `(S, V)` by one kind of bootstrap."""
+    """Return the estimate of values `(V,)` from replicates `(S, V)` by one kind of bootstrap."""
     levels = _tails(level, value)
     if kind == "bca":
         levels = _corrected(levels, value, samples, acceleration)
     low, high = _quantiles(samples, levels)
-    if kind == "basic":  # reflected at the value
+    if kind == "basic":  # the quantiles are reflected at the value
         low, high = 2 * value - high, 2 * value - low
     return _estimate(value, low, high, samples)
 
 
 def acceleration_of(influence: Array, counts: Array) -> Array:
-    """Return the acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)`, from the influence of an
-    example of each kind, `(..., R, U)`, centred within its stratum.
+    """Return the acceleration of BCa, `sum u^3 / (6 (sum u^2)^1.5)`.
+
+    u is the influence of an example, centred within its stratum; `influence`, `(..., R, U)`, has
+    one entry per kind of example, and the sums run over all examples.
     """
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
@@ -39,16 +41,16 @@ def acceleration_of(influence: Array, counts: Array) -> Array:
 
 
 def _is_same(samples: Array, value: Array) -> Array:
-    """Tell where both are equal up to rounding."""
+    """Return where samples are equal to the value, up to rounding."""
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
 def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array) -> Array:
-    """Correct levels for the bias z0 and for the acceleration (BCa)."""
+    """Correct the levels of both quantiles for the bias z0 and for the acceleration (BCa)."""
     finite, same = xp.isfinite(samples), _is_same(samples, value)
     below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2
     count = xp.maximum(finite.sum(0), 1)
-    # If all replicates are on one side, the bias is unknown: use percentiles.
+    # If all replicates lie on one side of the value, the bias is unknown: do not correct levels.
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
@@ -60,7 +62,7 @@ def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array)
 def studentized_estimate(
     value: Array, error: Array, samples: Array, sample_errors: Array, level: float
 ) -> Estimate:
-    """Make the estimate from the quantiles of `(θ* - θ) / s*`."""
+    """Return the estimate from the quantiles of `(θ* - θ) / s*` (studentized bootstrap)."""
     known = sample_errors > 0
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
     t = xp.where(_is_same(samples, value), 0, t)
@@ -70,7 +72,7 @@ def studentized_estimate(
 
 
 def posterior_estimate(samples: Array, level: float) -> Estimate:
-    """Return the mean and equal-tailed interval of draws `(S, V)`."""
+    """Return the posterior mean and the equal-tailed interval of draws `(S, V)`."""
     return estimate_of(mean_of_finite(samples), samples, level, "percentile")
 
 
@@ -90,7 +92,7 @@ def _quantiles(samples: Array, levels: Array) -> Array:
     place = xp.clip(levels, 0, 1) * last
     before = xp.floor(place).astype(xp.int32)
     after = xp.minimum(before + 1, last)
-    # One gather for both levels.
+    # Both levels need only one gather.
     ends = xp.take_along_axis(ordered, xp.concatenate([before, after]), axis=0)
     low, high = xp.split(ends, 2)
     between = low + (high - low) * (place - before)
@@ -103,7 +105,7 @@ def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate
 
 
 def deviation(samples: Array) -> Array:
-    """Return the standard deviation of the finite samples; NaN of fewer than two."""
+    """Return the standard deviation of the finite samples; NaN if there are fewer than two."""
     finite = xp.isfinite(samples)
     count = finite.sum(0)
     squares = xp.where(finite, (samples - mean_of_finite(samples)) ** 2, 0).sum(0)
@@ -111,6 +113,6 @@ def deviation(samples: Array) -> Array:
 
 
 def mean_of_finite(samples: Array) -> Array:
-    """Return the mean of the finite samples; NaN where there is none."""
+    """Return the mean of the finite samples; NaN if there are none."""
     finite = xp.isfinite(samples)
     return divide(xp.where(finite, samples, 0).sum(0), finite.sum(0).astype(samples.dtype), xp.nan)
