@@ -228,7 +228,7 @@ class BetaAverage(Printed, _BetaAverage):
         Raises:
             ValueError: a level outside of (0, 1), an unknown kind.
         """
-        check_level(level)
+        level = check_level(level)
         if kind == "equal_tailed":
             return _equal_tailed(self, (1 - level) / 2)
         if kind != "hdi":
