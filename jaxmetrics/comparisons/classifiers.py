@@ -28,6 +28,7 @@ from jaxmetrics.intervals.samples import (
     Design,
     check_one_axis,
     distinct,
+    in_two_strata,
     of_combinations,
     of_counts,
 )
@@ -275,10 +276,8 @@ def compare_unpaired(
             f" {b.shape}."
         )
     k = a.shape[-1]
-    if is_clustered:  # each cluster belongs to one of the two test sets
-        none = [(0, 0)] * (a.ndim - 2)
-        a, b = xp.pad(a, [*none, (0, k), (0, 0)]), xp.pad(b, [*none, (k, 0), (0, 0)])
-    both = xp.concatenate([a, b], -3 if is_clustered else -2)
+    a, b = (x.reshape((*x.shape[:-2], k * k)) for x in (a, b))
+    both = in_two_strata(a, b, is_clustered=is_clustered)
     options = (("num_tables", 2), ("are_apart", True))
     design = Design(of_counts, options, is_clustered=is_clustered)
     return _compared(Question.of(metric, both, design, (k, k)), method, level, rope)

@@ -207,7 +207,7 @@ def leaderboard(
     >>> int(board.winner), board.tiers.tolist(), board.rank_high.tolist()
     (0, [1, 2], [1, 2])
     """
-    check_level(level)
+    level = check_level(level)
     check_method(method)
     size, floats = check_num_samples(num_samples), as_floats(metric)
     true, preds, k = _read(y_true, y_preds, num_classes, labels, where)

@@ -150,7 +150,7 @@ def score_leaderboard(
     >>> board.estimates
     3 estimates: 0.800 [0.712, 0.871]; 0.600 [0.500, 0.694]; 0.400 [0.306, 0.500]
     """
-    check_level(level)
+    level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)
     x = as_float(scores, "scores")

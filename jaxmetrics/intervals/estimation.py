@@ -184,7 +184,7 @@ def reach_of(
     """Return the confidence of the interval of each value; for the arguments see `interval`."""
     if method.draws and anytime is not False:
         raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
-    check_level(level)
+    level = check_level(level)
     if check_flag(simultaneous, "simultaneous"):
         example = xp.ones_like(question.tables, shape=question.shape)
         shapes_on_device = partial(jax.eval_shape, question.metric)

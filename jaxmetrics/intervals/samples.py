@@ -203,12 +203,13 @@ def of_counts(
 
     Args:
         is_stratified: whether row totals are fixed.
-        are_apart: whether groups are independent test sets, each with a stratum and a table.
+        are_apart: whether groups are independent test sets, `(G, K K)`, each with a stratum and a
+            table.
     """
-    groups = table.reshape((num_tables, -1, table.shape[-1]))
+    width = math.isqrt(table.shape[-1]) if are_apart else table.shape[-1]
+    groups = table.reshape((num_tables, -1, width))
     read = groups.shape if are_apart else (1, *table.shape)
-    shape = table.shape if is_stratified else (1, table.size)
-    shape = (num_tables, table.size // num_tables) if are_apart else shape
+    shape = table.shape if is_stratified or are_apart else (1, table.size)
     unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
 
     def prior_of_cells(prior: Array) -> Array:
@@ -220,7 +221,7 @@ def of_counts(
         lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
         lambda slopes: slopes.reshape(shape),
         unused.reshape((2, *shape)),
-        rows=num_tables if are_apart else len(table),
+        rows=len(table),
         prior=prior_of_cells if is_of_classes else None,
     )
 
@@ -284,6 +285,16 @@ def cell_prior(prior: Array) -> Array:
     """
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
+
+
+def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
+    """Lay out the tables of two independent samples, `(..., U)` and `(..., V)` with V <= U, as rows
+    `(..., 2, U)`; each cluster, `(..., C, U)`, belongs to one of the samples.
+    """
+    more = a.shape[-1] - b.shape[-1]
+    a = xp.pad(a[..., None, :], [(0, 0)] * (a.ndim - 1) + [(0, 1), (0, 0)])
+    b = xp.pad(b[..., None, :], [(0, 0)] * (b.ndim - 1) + [(1, 0), (0, more)])
+    return xp.concatenate([a, b], -3) if is_clustered else a + b
 
 
 def _is_empty(tables: Array, axis: int) -> Array:

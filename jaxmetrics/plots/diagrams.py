@@ -194,7 +194,7 @@ def _as_curves(
     """Compute the curve of labels and scores on the host, or check a given curve; return it with
     the replicates, if any.
     """
-    check_level(level)
+    level = check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
     curve = y_true if values is None else curve_of(*on_host)
     given = {"curve": curve} if replicates is None else {"curve": curve, "replicates": replicates}
