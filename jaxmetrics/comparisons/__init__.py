@@ -1,18 +1,23 @@
 """Comparisons of classifiers on the same examples.
 
-Comparisons read a `paired_confusion_matrix`, counts `(..., K, K, K)` by truth, prediction of A and
-prediction of B; for many classes or classifiers they read the combinations of labels that occur,
-with their counts. A paired comparison removes the difficulty of the examples, common to both, from
-the difference, so that its interval is narrower than two separate intervals suggest. A difference
-is always A - B, and greater values are better; for a metric such as the error rate, compare its
-negative.
+In a paired comparison, both classifiers are evaluated on the same examples. Some examples are
+difficult for both classifiers; this common part cancels in the difference, so that the interval of
+the difference is narrower than two separate intervals suggest.
 
-- `classifiers`: `compare`, from counts or from labels, and its result `Comparison`
-- `hypothesis_tests`: McNemar's test, permutation tests, intervals of the difference of accuracies
-- `two_areas`: DeLong's test of two areas under the ROC curve
-- `disparities`: the greatest difference between groups of examples (subgroup fairness)
-- `leaderboards`: rankings of more than two classifiers
-- `scores`: two systems, or more, compared by scores per item instead of labels
+Comparisons read counts `(..., K, K, K)` by truth, prediction of A and prediction of B, which
+`paired_confusion_matrix` computes. For many classes or classifiers, they read labels instead, and
+count only the combinations of labels that occur. A difference is always A - B, and greater values
+are better. For a metric such as the error rate, whose smaller values are better, compare the
+negative metric.
+
+- `classifiers` contains `compare`, variants of it for labels and for different test sets, and the
+  result `Comparison`.
+- `hypothesis_tests` contains McNemar's test, permutation tests and intervals of the difference of
+  two accuracies.
+- `two_areas` contains DeLong's test of two areas under the ROC curve.
+- `disparities` computes the largest difference between groups of examples (subgroup fairness).
+- `leaderboards` ranks more than two classifiers.
+- `scores` compares two or more systems by scores per item instead of labels.
 """
 
 from jaxmetrics.comparisons.classifiers import *

@@ -1,4 +1,4 @@
-"""Two classifiers compared: a metric of each and their difference, with confidence intervals."""
+"""Comparison of two classifiers: the metric of each and their difference, with intervals."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class _Comparison(NamedTuple):
 
 
 class Comparison(Printed, _Comparison):
-    """Result of a comparison: a metric of A, of B, and their difference A - B.
+    """Result of a comparison: the metric of A, the metric of B, and the difference A - B.
 
     Attributes:
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
-        probability_better: the probability that A is above B.
-        probability_equivalent: the probability that A and B differ by `rope` at most.
+        probability_better: the probability that the metric of A is greater than the metric of B.
+        probability_equivalent: the probability that both metrics differ by at most `rope`.
 
-    It prints like an `Estimate`, and has the same methods.
+    A `Comparison` prints like an `Estimate` and has the same methods.
 
     >>> import jaxmetrics as jm
     >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
@@ -72,7 +72,7 @@ class Comparison(Printed, _Comparison):
 
 
 def comparison_cells(x: Any, spec: str) -> dict[str, str]:
-    """Write the parts of a comparison of two numbers."""
+    """Return the parts of a comparison of two numbers as text, by their titles."""
     cells = {"A": x.a, "B": x.b, "A - B": x.difference}
     shares = {"P(A > B)": x.probability_better}
     if x.probability_equivalent:
@@ -91,10 +91,10 @@ def compare(
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Compare two classifiers on the same examples: a metric of each and the difference A - B.
+    """Compare two classifiers on the same examples: the metric of each and the difference A - B.
 
-    The difference is `interval(difference(metric), paired)`, for any method; A and B are estimated
-    from the same pairs, with the same replicates.
+    The difference is the same as `interval(difference(metric), paired, method=method)`. The metrics
+    of A and of B are estimated from the same pairs, with the same replicates if there are any.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
@@ -104,17 +104,19 @@ def compare(
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size, in the metric's
             units, do not matter.
-        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
+        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)` with one table
+            of pairs per cluster.
 
     Returns:
-        `Comparison`, or a pytree of them. `probability_better` is the share of replicates in which
-        A is above B, with ties counting half: a probability for `Posterior`, roughly one minus a
-        one-sided p-value for `Bootstrap`. For methods without replicates it comes from a two-piece
-        normal distribution fitted to the interval.
+        `Comparison`, or a pytree of them. If the method draws replicates, `probability_better` is
+        the share of replicates in which A is better than B; ties count half. For `Posterior` this
+        is a probability, and for `Bootstrap` roughly one minus a one-sided p-value. For methods
+        without replicates, it comes from a two-piece normal distribution fitted to the interval.
 
     Raises:
-        ValueError: a `paired` of another shape, negative or (likelihood, bootstrap) fractional
-            counts, a rope below 0, a level outside of (0, 1), a posterior of clusters.
+        ValueError: if `paired` has another shape or negative counts, counts are fractional (for
+            `Likelihood` and `Bootstrap`), rope is below 0, the level lies outside of (0, 1), or
+            the method is `Posterior` and there are clusters.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -144,26 +146,32 @@ def compare_predictions(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Any:
-    """Compare two classifiers like `compare`, directly from labels, for any number of classes.
+    """Compare two classifiers on the same examples, directly from labels, like `compare`.
 
-    Time and memory grow with the number of combinations of labels that occur, not with K^3.
+    Time and memory grow with the number of combinations of labels that occur, not with K^3, so that
+    this function can also be used for many classes.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        y_true, y_pred_a, y_pred_b: class ids `(n,)`, or strings, whose classes are sorted; with
-            `labels`, members of it. A negative class id drops its example.
-        num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
+        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, or strings (their sorted values are then the
+            classes), or, if `labels` is given, members of `labels`. An example with a negative
+            class id is left out.
+        num_classes: number of classes K. For NumPy arrays the default is the largest class id + 1.
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
-        where: bool, `(n,)`; False leaves the example out.
+        where: bool, `(n,)`; if False, the example is left out.
         clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
             of one patient; clusters are then the independent units. Each of the C clusters has a
             table of all K^3 pairs, and C K^3 may be 2^27 at most.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the size of differences that do not matter, in the metric's units.
+        rope: the region of practical equivalence: differences up to this size, in the metric's
+            units, do not matter.
 
     Returns:
-        `Comparison`, or a pytree of them. It raises the same errors as `compare`.
+        `Comparison`, or a pytree of them.
+
+    Raises:
+        TypeError, ValueError: if labels are invalid, and for all errors of `compare`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -185,7 +193,7 @@ def compare_predictions(
     if method.most_kinds == math.inf:
         raise ValueError(
             f"the method {method.name} needs counts, not labels: use compare(metric,"
-            " paired_confusion_matrix(...))."
+            " paired_confusion_matrix(y_true, y_pred_a, y_pred_b), method=...)."
         )
     check_one_axis(named, where)
     if k**3 <= method.most_kinds and isinstance(method, Likelihood):
@@ -197,7 +205,7 @@ def compare_predictions(
 
 
 def _number_of_classes(axes: Sequence[Axis]) -> int:
-    """Return `num_classes`, by default one more than the largest class id."""
+    """Return the number of classes, by default one more than the largest class id."""
     for name, values, size in axes:
         if size is None and is_jax(values):
             raise ValueError(f"num_classes is required if {name} is a JAX array.")
@@ -219,7 +227,9 @@ def cubes_of_clusters(
 ) -> Array:
     """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
     numbers, number = numbered_clusters(clusters, as_array(y_true, "y_true").shape)
-    advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
+    advice = (
+        "Merge clusters or classes, or use leaderboard, which has only 2 K^2 cells per cluster."
+    )
     check_size_of_tables(number, k**3, advice)
     return paired_confusion_matrix(
         y_true,
@@ -242,20 +252,27 @@ def compare_unpaired(
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Compare a metric of two classifiers on different, independent examples.
+    """Compare a metric of two classifiers on two independent test sets.
 
-    For the same examples use `compare`, which keeps their pairs and with them most of the power.
+    If both classifiers were evaluated on the same examples, use `compare` instead: without the
+    pairs of predictions, most of the statistical power is lost.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        counts_a, counts_b: `(..., K, K)`, of equal shape except for the number of clusters.
+        counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Their shapes must be equal
+            except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the size of differences that do not matter, in the metric's units.
-        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster, -3.
+        rope: the region of practical equivalence: differences up to this size, in the metric's
+            units, do not matter.
+        cluster_axis: the axis of the clusters, -3 if counts are `(..., C, K, K)` with one matrix
+            per cluster.
 
     Returns:
-        `Comparison`, or a pytree of them. It raises the same errors as `compare`.
+        `Comparison`, or a pytree of them.
+
+    Raises:
+        ValueError: if shapes differ, and for all errors of `compare`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
@@ -292,7 +309,7 @@ def _compared(question: Question, method: IntervalMethod, level: float, rope: Ar
 def _comparison(
     found: Estimate, samples: Array | None, metric: Functional, reach: Confidence, rope: Array
 ) -> Comparison:
-    """Return comparisons of V values from estimates `(3 V,)` of A, B and A - B."""
+    """Return the comparison of V values from estimates `(3 V,)` of A, B and A - B."""
     parts = zip(*(xp.split(x, 3) for x in found), strict=True)
     a, b, d = (Estimate(*part) for part in parts)
     if samples is None:
@@ -313,8 +330,10 @@ def by_halves(
     rope: Array | float,
     freedom: Array | None = None,
 ) -> Comparison:
-    """Compare by a two-piece normal distribution fitted to the interval of the difference d, whose
-    ends are z standard deviations from d; with degrees of freedom, by Student's distribution.
+    """Compare by a two-piece normal distribution fitted to the interval of the difference d.
+
+    The ends of the interval are z standard deviations from d. If degrees of freedom are given,
+    Student's t distribution replaces the normal distribution.
     """
     better = 1 - _below(xp.zeros_like(d.value), d, z, freedom)
     within = _below(rope, d, z, freedom) - _below(-rope, d, z, freedom)
@@ -323,8 +342,9 @@ def by_halves(
 
 
 def _below(limit: Array | float, d: Estimate, z: Array | float, freedom: Array | None) -> Array:
-    """Return P(X <= limit) for the distribution fitted to the interval of d; for an interval of
-    width 0 this is 0, 1 or, at the value, 1/2.
+    """Return P(X <= limit) for the distribution that is fitted to the interval of d.
+
+    For an interval of width 0, the probability is 0 or 1, or 1/2 if the limit equals the value.
     """
     quantile = z if freedom is None else student_quantile(z, freedom)
     error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / quantile
@@ -340,12 +360,13 @@ def _below(limit: Array | float, d: Estimate, z: Array | float, freedom: Array |
 
 
 def check_rope(rope: ArrayLike) -> Array:
-    """Check the largest difference that does not matter."""
+    """Return the rope, the largest difference that does not matter, as an array after a check."""
     width = as_float(rope, "rope")
     if width.shape != ():
         raise ValueError(f"rope must be one number, got shape {width.shape}.")
     if is_known(width) and not bool((width >= 0).all()):
         raise ValueError(
-            f"rope must be >= 0, the largest difference that does not matter, got {rope!r}."
+            "rope must be >= 0, because it is the largest difference that does not matter, got"
+            f" {rope!r}."
         )
     return width

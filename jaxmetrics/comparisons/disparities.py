@@ -1,4 +1,4 @@
-"""Subgroup fairness: how much a metric differs between independent groups of examples."""
+"""Subgroup fairness: intervals of the difference of a metric between groups of examples."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ def compare_groups(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Compute a confidence interval of the largest difference or smallest ratio of a metric between
-    groups.
+    """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
-    Chance alone makes the largest difference positive, so intervals for a single metric
-    (likelihood, bootstrap) are wrong for it. Instead each group gets an interval [l, u] of its
-    value v at the level `1 - (1 - level) / (G (G - 1) / 2)`, and each pair of groups the lower end
-    `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper end for its
-    difference (MOVER: Zou and Donner, 2008, Statistics in Medicine 27; ratios: Donner and Zou,
-    2012, Statistical Methods in Medical Research 21). By Bonferroni's inequality the intervals of
-    all pairs hold jointly, so the largest difference lies between the largest lower end and the
+    Even if all groups have the same true value, the largest observed difference is positive by
+    chance, so that intervals for a single metric (likelihood, bootstrap) are wrong. Instead, each
+    group gets an interval [l, u] of its value v at the level `1 - (1 - level) / (G (G - 1) / 2)`.
+    The interval of a difference of two groups has the lower end
+    `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper end (MOVER: Zou
+    and Donner, 2008, Statistics in Medicine 27; for ratios: Donner and Zou, 2012, Statistical
+    Methods in Medical Research 21). By Bonferroni's inequality, the intervals of all pairs of
+    groups hold jointly, so that the largest difference lies between the largest lower end and the
     largest upper end.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays; for a
-            ratio at least 0.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays. If
+            ratio is True, its values must be >= 0.
         counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
         method: the interval method for each group.
-        ratio: True for the smallest value divided by the largest, as in `group_ratio`, instead of
-            the difference.
+        ratio: if True, the smallest value divided by the largest value (see `group_ratio`) is
+            estimated instead of the difference.
         level: the confidence level.
-        cluster_axis: the axis of `(..., C, G, K, K)` with the counts of clusters, -4. Groups are
-            taken as independent: if groups of one cluster are correlated, the interval is too wide.
+        cluster_axis: the axis of the clusters, -4 if counts are `(..., C, G, K, K)`. Groups are
+            assumed independent: if groups of one cluster are correlated, the interval is too wide.
 
     Returns:
-        `Estimate` or a pytree of them; its standard error is NaN. Groups without examples, or
-        without an interval (the recall of a class without examples), are skipped; NaN if fewer than
-        two are left.
+        `Estimate` or a pytree of them, whose standard error is NaN. Groups are skipped if they have
+        no examples or no interval. The result is NaN if fewer than two groups are left.
 
     Raises:
-        ValueError: fewer than two groups, counts of another shape, a level outside of (0, 1), or
-            counts that `method` does not accept.
+        ValueError: if there are fewer than two groups, counts have another shape, the level lies
+            outside of (0, 1), or `method` does not accept the counts.
 
     >>> import jaxmetrics as jm
     >>> groups = [[[80, 20], [10, 90]], [[40, 10], [25, 75]]]
@@ -85,15 +84,16 @@ def compare_groups(
 
 
 def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | None]:
-    """Move clusters behind the groups: `(..., G, C, K, K)`."""
+    """Move the axis of clusters behind the axis of groups: `(..., G, C, K, K)`."""
     axis = None if cluster_axis is None else check_axis(cluster_axis, "cluster_axis")
     if axis is not None and axis >= 0:
         axis -= tables.ndim
     is_valid = axis is None or -tables.ndim <= axis <= -4
     if tables.ndim < 3 or tables.shape[-3] < 2 or not is_valid:
         raise ValueError(
-            "counts must have shape (..., G, K, K) of two groups or more, or (..., C, G, K, K) with"
-            f" cluster_axis=-4, got {tables.shape} and cluster_axis={cluster_axis}."
+            "counts must have shape (..., G, K, K) with two groups or more or, if there are"
+            " clusters, (..., C, G, K, K) with cluster_axis=-4, got the shape"
+            f" {tables.shape} and cluster_axis={cluster_axis}."
         )
     return (tables, None) if axis is None else (xp.moveaxis(tables, axis, -3), -3)
 
@@ -105,7 +105,7 @@ def pairwise_level(level: float, num_groups: int) -> float:
 
 @compiled
 def greatest_difference(groups: Estimate) -> Estimate:
-    """Return the largest difference between estimates `(G, ...)` at `pairwise_level`."""
+    """Return the largest difference, from estimates of groups `(G, ...)` at `pairwise_level`."""
     v, low, high = groups[:3]
     lower = v[:, None] - v - xp.hypot((v - low)[:, None], high - v)
     lower = xp.where(_pairs(v), lower, 0)
@@ -116,7 +116,7 @@ def greatest_difference(groups: Estimate) -> Estimate:
 
 @compiled
 def smallest_ratio(groups: Estimate) -> Estimate:
-    """Return the smallest ratio of estimates `(G, ...)` >= 0 at `pairwise_level`."""
+    """Return the smallest ratio, from estimates of groups `(G, ...)` at `pairwise_level`."""
     v, low, high = groups[:3]
     below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
     product = v[:, None] * v
@@ -129,7 +129,7 @@ def smallest_ratio(groups: Estimate) -> Estimate:
 
 
 def _pairs(v: Array) -> Array:
-    """Tell which pairs of groups `(G, G, ...)` are compared: different ones with values."""
+    """Return whether pairs of groups are compared, `(G, G, ...)`: two groups that have values."""
     known = ~xp.isnan(v)
     same = np.eye(len(v), dtype=bool).reshape((len(v), len(v), *(1,) * (v.ndim - 1)))
     return known[:, None] & known & ~same
@@ -142,7 +142,7 @@ def _range(v: Array) -> tuple[Array, Array]:
 
 
 def _estimate(groups: Estimate, value: Array, low: Array, high: Array) -> Estimate:
-    """Return an estimate, NaN where fewer than two groups have a value."""
+    """Return an estimate, or NaN if fewer than two groups have a value."""
     enough = (~xp.isnan(groups.value)).sum(0) > 1
     value, low, high = (xp.where(enough, x, xp.nan) for x in (value, low, high))
     return Estimate(value, low, high, xp.full_like(value, xp.nan), groups.num_undefined.sum(0))

@@ -50,8 +50,8 @@ class HypothesisTest(NamedTuple):
     """Result of a hypothesis test.
 
     Attributes:
-        statistic: the test statistic, as the test defines it, `(...)`.
-        p_value: in [0, 1], two-sided unless the test says otherwise, `(...)`.
+        statistic: `(...)`, the test statistic, which each test defines.
+        p_value: `(...)`, the p-value in [0, 1]; it is two-sided unless the test says otherwise.
     """
 
     statistic: Array
@@ -65,36 +65,39 @@ def mcnemar(
     method: Literal["exact", "mid-p", "corrected", "asymptotic"] | None = None,
     cluster_axis: int | None = None,
 ) -> HypothesisTest:
-    """McNemar's test of the hypothesis that classifiers A and B are correct equally often.
+    """Test by McNemar's test whether classifiers A and B are correct equally often.
 
-    Let b be the number of examples for which only A is correct, and c those for which only B is.
-    Under the hypothesis, b is binomial with b + c trials and probability 1/2:
+    Let b be the number of examples for which only A is correct, and c the number of examples for
+    which only B is correct. Under the hypothesis, b is a binomial variable X with b + c trials and
+    probability 1/2. The methods are:
 
-    - `"exact"`: `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
-    - `"mid-p"`: the same with half of `P(X = min(b, c))`; less conservative, and recommended.
-      Fagerland, Lydersen and Laake (2013), BMC Medical Research Methodology 13.
-    - `"asymptotic"`: `(b - c)^2 / (b + c)` against chi-square with one degree of freedom; McNemar
-      (1947), Psychometrika 12.
-    - `"corrected"`: `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity correction.
+    - `"exact"`: the p-value is `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
+    - `"mid-p"`: the same, except that `P(X = min(b, c))` counts half; it is less conservative than
+      `"exact"`, and recommended. Fagerland, Lydersen and Laake (2013), BMC Medical Research
+      Methodology 13.
+    - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with chi-square with one
+      degree of freedom. McNemar (1947), Psychometrika 12.
+    - `"corrected"`: `"asymptotic"` with `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity
+      correction.
 
-    For clusters of correlated examples the statistic is `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`
-    with `d_k = b_k - c_k` of cluster k, against chi-square with one degree of freedom: Obuchowski
-    (1998), Statistics in Medicine 17, in the form of Yang, Sun and Hardin (2010), Biometrical
-    Journal 52.
+    For clusters of correlated examples, `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`, where
+    `d_k = b_k - c_k` for cluster k, is compared with chi-square with one degree of freedom:
+    Obuchowski (1998), Statistics in Medicine 17, in the form of Yang, Sun and Hardin (2010),
+    Biometrical Journal 52.
 
     Args:
         paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. In float32, on a device, counts of
-            2^24 and more are rounded.
-        method: `"mid-p"` by default; `"asymptotic"`, the only method for clusters.
-        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
+            `[[both correct, only A], [only B, both wrong]]`. In float32 JAX arrays, counts of 2^24
+            and more are rounded.
+        method: `"mid-p"` by default. For clusters, only `"asymptotic"` is available.
+        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`.
 
     Returns:
-        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0. Under jit NaN for negative counts.
+        `HypothesisTest` of shape `(...)`. If b + c = 0, the p-value is 1.
 
     Raises:
-        ValueError: another shape, negative counts, an unknown method, a method other than
-            `"asymptotic"` for clusters.
+        ValueError: if `paired` has another shape or negative counts (NaN under jit), the method is
+            unknown, or it is not `"asymptotic"` and there are clusters.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -105,7 +108,8 @@ def mcnemar(
     if cluster_axis is not None:
         if method not in (None, "asymptotic"):
             raise ValueError(
-                f"with cluster_axis the test is asymptotic, got method={method!r}: leave it out."
+                "method must be 'asymptotic' if cluster_axis is given, got"
+                f" {method!r}. Leave method out: 'asymptotic' is then the default."
             )
         return _clustered(as_clusters(as_paired_counts(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"
@@ -129,21 +133,22 @@ def mcnemar(
 
 @compiled
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
-    """Test whether accuracy exceeds the no-information rate (always the most common class).
+    """Test whether accuracy exceeds the no-information rate, the share of the most common class.
 
-    This is the one-sided exact binomial test: with s correct predictions among n examples, and q
-    the share of the most common class, the p-value is `P(X >= s)` for X ~ Binomial(n, q), as in R's
-    caret. q is taken as known, not as estimated.
+    A classifier that always predicts the most common class has this accuracy. The test is the
+    one-sided exact binomial test of R's caret: for s correct predictions among n examples, and the
+    share q of the most common class, the p-value is `P(X >= s)` with X ~ Binomial(n, q). The share
+    q is treated as known, although it is estimated.
 
     Args:
         counts: `(..., K, K)`, of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy; NaN without examples,
-        and for negative counts that jit hides.
+        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy; NaN if there are no
+        examples and, under jit, for negative counts.
 
     Raises:
-        TypeError, ValueError: counts that are not numeric, negative or not of shape `(..., K, K)`.
+        TypeError, ValueError: if counts are not numeric, negative or not of shape `(..., K, K)`.
 
     >>> test = no_information_test([[48, 12], [6, 34]])
     >>> test.statistic, test.p_value < 1e-5
@@ -174,8 +179,9 @@ def _clustered(cubes: Array) -> HypothesisTest:
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
-    """Return the numbers of examples that only A and only B has correct, and whether all counts are
-    >= 0; a negative one on the host raises.
+    """Return how often only A is correct, how often only B is, and whether all counts are >= 0.
+
+    A negative count raises an error, except under jit.
     """
     refuse_where(paired < 0, paired, "paired", "expected a count >= 0.")
     if paired.shape == (2, 2):
@@ -193,7 +199,7 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
 def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
     """Return `2 P(X < heads) + P(X = heads)` and `P(X = heads)` for X heads of a fair coin.
 
-    For heads <= tosses / 2. The distribution function is an incomplete beta integral.
+    `heads` must be at most `tosses / 2`. The distribution function is an incomplete beta integral.
     """
     up_to = betainc(tosses - heads, heads + 1, 0.5)
     below = xp.where(heads > 0, betainc(tosses - heads + 1, xp.maximum(heads, 1), 0.5), 0)
@@ -201,10 +207,10 @@ def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
 
 
 def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
-    """Return the same on the device, with a relative error of 1e-5 in float32 and 1e-8 in float64,
-    also for small probabilities.
+    """Return the same two values as `_fair_coin_of_host`, for JAX arrays.
 
-    For more than a million tosses, the first is computed from the normal distribution, which is
+    The relative error is 1e-5 in float32 and 1e-8 in float64, also for small probabilities. For
+    more than a million tosses, the first value is computed from the normal distribution, which is
     equally accurate for z < 5.
     """
     relative = divide(heads - tosses / 2, tosses / 2)
@@ -245,26 +251,28 @@ def permutation_test(
     num_samples: int = 10_000,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Paired permutation test of whether A and B differ in a metric.
+    """Test by a paired permutation test whether classifiers A and B differ in a metric.
 
-    The predictions of A and B are swapped at random, example by example: of the examples of class i
-    with predictions a and b, in either order, a binomial number with probability 1/2 keeps A -> a,
-    B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is never 0; S counts the
-    permutations for which the metric is defined. Edgington and Onghena (2007), Randomization Tests.
+    In each permutation, the predictions of A and B are swapped with probability 1/2, independently
+    for each example. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where d is the observed
+    difference, d* are the differences after permutation, and S is the number of permutations for
+    which the metric is defined. The p-value is never 0. Source: Edgington and Onghena (2007),
+    Randomization Tests.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
         num_samples: number of random permutations.
-        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. Each
-            cluster is swapped as a whole.
+        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`. The
+            predictions for a cluster are swapped all together.
 
     Returns:
-        `HypothesisTest`, or a pytree of them; `statistic` is the difference A - B.
+        `HypothesisTest`, or a pytree of them, whose `statistic` is the difference A - B.
 
     Raises:
-        ValueError: a `paired` of another shape, negative or fractional counts, num_samples < 2.
+        ValueError: if `paired` has another shape, counts are negative or fractional, or num_samples
+            is below 2.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10
@@ -293,7 +301,7 @@ def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
 
 
 def _swapped(key: Key, gap: Functional, size: int) -> Array:
-    """Return the difference after random swaps of A and B in each pair, or in whole clusters."""
+    """Return the differences after random swaps of A and B in each example or each cluster."""
     sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
     if sample.clusters is not None:
 
@@ -324,29 +332,31 @@ def paired_difference_interval(
 ) -> Estimate:
     """Compute a confidence interval of the difference of two accuracies on the same examples.
 
-    With b of n examples for which only A is correct and c for which only B is, the difference A - B
-    is (b - c) / n. `mcnemar` tests whether it is 0.
+    If only A is correct for b of n examples, and only B for c examples, the difference A - B is
+    (b - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
 
     - `"tango"`: all differences δ that a score test does not reject,
-      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where q is the maximum likelihood estimate of the
-      probability that only B is correct, given δ. Tango (1998), Statistics in Medicine 17.
-    - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, with p = (b + 1) / (n + 2)
-      and q = (c + 1) / (n + 2), clipped to [-1, 1]. Bonett and Price (2012), Journal of Educational
-      and Behavioral Statistics 37.
+      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level, and q
+      is the maximum likelihood estimate of the probability that only B is correct, given δ. Tango
+      (1998), Statistics in Medicine 17.
+    - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
+      p = (b + 1) / (n + 2) and q = (c + 1) / (n + 2). Bonett and Price (2012), Journal of
+      Educational and Behavioral Statistics 37.
 
     Args:
         paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`; weights are read as frequencies.
+            `[[both correct, only A], [only B, both wrong]]`. Weights are read as frequencies.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 
     Returns:
-        `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is
-        `sqrt(b + c - (b - c)^2 / n) / n`. Without examples the value is NaN and the interval [-1,
-        1]. Under jit negative counts give NaN.
+        `Estimate` of shape `(...)`, in [-1, 1], with `standard_error`
+        `sqrt(b + c - (b - c)^2 / n) / n`. If there are no examples, the value is NaN, and the
+        interval is [-1, 1].
 
     Raises:
-        ValueError: another shape, negative counts, a level outside of (0, 1), an unknown method.
+        ValueError: if `paired` has another shape or negative counts (NaN under jit), the level lies
+            outside of (0, 1), or the method is unknown.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]
@@ -378,7 +388,7 @@ def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
         delta = xp.minimum(p - q + distance, 1)
         slope = (2 - p + q) * delta - p - q
         root = xp.sqrt(xp.maximum(slope**2 + 8 * q * delta * (1 - delta), 0))
-        # The form of the solution without a subtraction.
+        # This form of the solution avoids a subtraction.
         product = divide(2 * q * delta * (1 - delta), slope + root)
         likeliest = xp.where(slope > 0, product, (root - slope) / 4)
         variance = xp.maximum(2 * likeliest + delta * (1 - delta), 0)
@@ -395,7 +405,7 @@ def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]
     return xp.maximum(p - q - reach, -1), xp.minimum(p - q + reach, 1)
 
 
-# Functions from the shares of examples that only A and only B has correct, n and z to both ends.
+# Functions of the shares of examples for which only A and only B is correct, n and z: both ends.
 _METHODS: dict[str, Callable[[Array, Array, Array, float], tuple[Array, Array]]] = {
     "tango": _tango,
     "bonett_price": _bonett_price,
