@@ -216,7 +216,7 @@ def test_a_leaderboard_is_a_ranking() -> None:
     assert found["winner"]["value"] == float(board.winner_estimate.value)
     json.dumps(found)
     assert board._repr_html_().count("<tr>") == 4
-    with pytest.raises(ValueError, match="one name per classifier: expected 3, got 2"):
+    with pytest.raises(ValueError, match="one name per classifier: expected 3 names, got 2"):
         board.to_text(["a", "b"])
 
 

@@ -233,7 +233,7 @@ def test_systems_are_ranked_by_means_of_groups(run: Run, files: Sequence[Path]) 
         plain.tiers.tolist(),
         plain.rank_low.tolist(),
     ]
-    with pytest.raises(TypeError, match="groups= needs NumPy scores"):
+    with pytest.raises(TypeError, match="groups need NumPy scores"):
         jm.score_leaderboard(jnp.asarray(RIGHT), groups=TASKS)
 
 

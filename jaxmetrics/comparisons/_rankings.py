@@ -1,7 +1,7 @@
-"""Rank M values that were measured with correlated noise.
+"""Ranking of M values that were measured with correlated noise.
 
-`shown_above` and `optimism` assume nothing of the true values, `shrunken` that they are normal. All
-read the same draws of the noise.
+`shown_above` and `optimism` assume nothing about the true values; `shrunken` assumes that the true
+values are normal. All three functions use the same draws of the noise.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 
 __all__: list[str] = []
 
-UNSEEN = 2  # hypothetical examples that are added
+UNSEEN = 2  # number of hypothetical examples that are added
 _SHARES = 128  # points at which the prior of the shrinkage is evaluated
 _PAIRS_AT_ONCE = 2**16
-# As many on accelerators, where one kernel computes all ratios and finds the greatest.
+# Factor for accelerators, where one kernel computes all ratios and finds the greatest.
 _TIMES_ON_ACCELERATORS = 2**11
 
 
@@ -30,10 +30,10 @@ class Errors(NamedTuple):
     """Errors of M values that are sums over units.
 
     Attributes:
-        covariance: `(M, M)`.
-        squares: `(M, M)`, `sum d^2` over units, with d the contribution of a unit to the difference
-            of two values. If d and -d are equally probable, `sum d / sqrt(sum d^2)` has no heavier
-            tails than a normal variable, however few the units.
+        covariance: `(M, M)`, the covariance of the values.
+        squares: `(M, M)`, the sum of d^2 over units, where d is the contribution of a unit to the
+            difference of two values. If d and -d are equally probable, `sum d / sqrt(sum d^2)` has
+            no heavier tails than a normal variable, for any number of units.
         unseen: `(M,)`, the variance from kinds of units that did not occur.
     """
 
@@ -49,7 +49,7 @@ def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 
 
 def draws_of(key: Key, covariance: Array, size: int) -> Array:
-    """Draw normal noise with a covariance `(M, M)`, which may be singular, `(S, M)`."""
+    """Draw normal noise `(S, M)` with a covariance `(M, M)`, which may be singular."""
     linalg = jax.numpy.linalg if is_jax(covariance) else np.linalg
     variances, directions = linalg.eigh(covariance)
     draws = normal(key, (size, len(covariance)), covariance.dtype)
@@ -67,13 +67,15 @@ def variances_of_differences(covariance: Array) -> Array:
 def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     """Draw the true values from their empirical Bayes posterior, up to a common constant, `(S, M)`.
 
-    With noise of covariance C, true values of covariance `tau^2 C` and `B = tau^2 / (1 + tau^2)`,
-    the posterior is normal, with mean `B v` and covariance `B C`: classifiers with similar errors
-    are shrunk towards each other. The likelihood of B is the likelihood of the sum of squares of
-    the values about their mean, `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees
-    of freedom; this needs no inverse of the covariance, which is inaccurate for few examples. The
-    prior of B, the arcsine distribution, corresponds to a half-Cauchy prior of tau: Gelman (2006),
-    Bayesian Analysis 1. An undefined value is -inf.
+    The noise has the covariance C, and the true values are assumed to have the covariance
+    `tau^2 C`. With `B = tau^2 / (1 + tau^2)`, the posterior is normal, with mean `B v` and
+    covariance `B C`, so that classifiers with similar errors are shrunk towards each other.
+
+    The likelihood of B is the likelihood of the sum of squares of the values about their mean,
+    which is distributed as `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees of
+    freedom. This needs no inverse of the covariance, which is inaccurate for few examples. The
+    prior of B is the arcsine distribution, which corresponds to a half-Cauchy prior of tau: Gelman
+    (2006), Bayesian Analysis 1. An undefined value is -inf.
     """
     finite = values > -xp.inf
     centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
@@ -85,7 +87,7 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     shares = np.sin(np.pi / 2 * (np.arange(_SHARES) + 0.5) / _SHARES) ** 2
     shares = shares.astype(values.dtype)
     log_likelihood = (freedom * np.log(1 - shares) - (1 - shares) * squares) / 2
-    # Each is drawn in proportion to its probability, rounded to whole draws.
+    # Each share gets a number of draws in proportion to its probability, rounded to an integer.
     size = len(noise)
     evenly = ((np.arange(size) + 0.5) / size).astype(values.dtype)
     drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood, axis=-1)), evenly)
@@ -96,9 +98,10 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
 def optimism(values: Array, noise: Array, winner: Array) -> Array:
     """Return the optimism: by how much the best of M values is biased upwards by its selection.
 
-    Data fission, Leiner, Duan, Wasserman and Ramdas (2025), JASA 120: values plus noise and values
-    minus the same noise are independent, like values from two halves of the examples. The first
-    select, the second evaluate. A value of -inf is never selected.
+    In data fission (Leiner, Duan, Wasserman and Ramdas, 2025, JASA 120), values plus noise and
+    values minus the same noise are independent, like values from two halves of the examples. Values
+    plus noise select the best, and values minus noise evaluate it. A value of -inf is never
+    selected.
     """
     chosen = xp.argmax(values + noise, -1)
     judged = values[chosen] - xp.take_along_axis(noise, chosen[:, None], -1)[:, 0]
@@ -109,7 +112,7 @@ def optimism(values: Array, noise: Array, winner: Array) -> Array:
 def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
     """Return the share of draws in which each value is the largest, `(M,)`.
 
-    Ties share the draw, and so do equal values whose difference has no variance.
+    If values are tied in a draw, or are equal and their difference has no variance, they share it.
     """
     draws = shrunken(values, covariance, noise)
     # XLA may compute a draw twice with different rounding, so the greatest can be below itself.
@@ -121,12 +124,12 @@ def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
 
 
 def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: float) -> Array:
-    """Return which value i is significantly above which value j, `(M, M)`, jointly at `level`.
+    """Return whether value i is significantly greater than value j, `(M, M)`, jointly at `level`.
 
-    Step-down max-t test of Romano and Wolf (2005), Econometrica 73: a hypothesis `v_i <= v_j` is
-    rejected if `(v_i - v_j) / s_ij` exceeds the quantile of the maximum of these ratios under noise
-    alone. The maximum is taken over all pairs, then over the pairs not yet rejected, until no
-    further hypothesis is rejected.
+    This is the step-down max-t test of Romano and Wolf (2005), Econometrica 73. The hypothesis
+    `v_i <= v_j` is rejected if `(v_i - v_j) / s_ij` exceeds the quantile of the maximum of these
+    ratios under noise alone. The maximum is first taken over all pairs, and then over the pairs
+    that are not yet rejected, until no further hypothesis is rejected.
     """
     gaps, more = values[:, None] - values, errors.unseen[:, None] + errors.unseen
     ratios = divide(gaps, safe_sqrt(errors.squares + more), gaps)  # inf above an undefined value
@@ -151,7 +154,7 @@ def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: fl
 
 
 def layers(above: Array) -> Array:
-    """Return the tier of each value, `(M,)`: 1 + the length of the longest chain above it."""
+    """Return the tier of each value, `(M,)`: 1 + the longest chain of better values."""
 
     def deepen(state: tuple[Array, Array]) -> tuple[Array, Array]:
         tiers, _ = state

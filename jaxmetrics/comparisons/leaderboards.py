@@ -1,24 +1,26 @@
 """Rankings of many classifiers on the same examples.
 
-All classifiers are scored on the same examples, so that the difficulty of the examples does not
-affect their order. The contribution of each example to the metric comes from the metric's
+All classifiers are evaluated on the same examples, so that the difficulty of the examples does not
+affect their order. The contribution of each example to the metric is computed from the metric's
 derivatives.
 
-- **`probability_best`** shrinks the values by empirical Bayes, because the best of many looks
-  better than it is: the true values are modelled as normal with unknown scale, and as more similar
-  for classifiers with more similar errors. Two values do not distinguish a tie from a small
-  difference: the probability is overconfident for exact ties, and too modest for one classifier
-  that is by far the best.
+- **`probability_best`** shrinks the values towards their mean by empirical Bayes, because the best
+  of many classifiers looks better than it is. The true values are modelled as normal with unknown
+  scale, and as more similar if two classifiers make more similar errors. The probability is
+  overconfident if two classifiers are exactly tied, and too low if one classifier is by far the
+  best, because two values do not distinguish a tie from a small difference.
 - **`rank_low`, `rank_high` and `tiers`** assume nothing about the true values. A step-down max-t
-  test (Romano and Wolf 2005) compares all pairs; a rank is at least one more than the number of
-  classifiers shown to be better, and at most M minus the number shown to be worse: Mogstad, Romano,
-  Shaikh and Wilhelm (2024), Review of Economic Studies 91. For each pair we add two hypothetical
-  examples on which the two differ most, so that small test sets do not separate them more easily
-  than a sign test does.
-- **`winner_estimate`** corrects for the selection of the winner. It adds noise to the values to
-  select, and subtracts it to evaluate, as if one half of the examples selected and the other half
-  evaluated. This is not biased upwards, and slightly too low if half of the examples select worse
-  than all. The interval is the winner's own, with its lower end moved by as much.
+  test (Romano and Wolf 2005) compares all pairs of classifiers. The lowest rank of a classifier is
+  one more than the number of classifiers shown to be better, and the highest rank is M minus the
+  number of classifiers shown to be worse: Mogstad, Romano, Shaikh and Wilhelm (2024), Review of
+  Economic Studies 91. For each pair of classifiers, two hypothetical examples are added on which
+  the two differ most, so that small test sets do not separate them more easily than a sign test.
+- **`winner_estimate`** is the value of the winner, corrected for its selection as the best. The
+  winner is selected after noise is added to all values, and evaluated after the same noise is
+  subtracted, as if one half of the examples selected the winner and the other half evaluated it.
+  This estimate is not biased upwards. It is slightly too low if half of the examples select a worse
+  winner than all examples. The interval is the winner's own interval, whose lower end is lowered
+  by the same correction.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ from jaxmetrics.intervals.replicates import map_tables
 
 __all__ = ["Leaderboard", "leaderboard"]
 
-_MOST_ROWS = 20  # classifiers that `print` shows
+_MOST_ROWS = 20  # classifiers that are printed
 _MOST_NAMES = 5  # names in a sentence
 LONGEST_NAME = 40
 
@@ -85,20 +87,21 @@ class Leaderboard(_Leaderboard):
 
     Attributes:
         estimates: `(M,)`, the metric of each classifier, not corrected for selection.
-        probability_best: `(M,)`, the probability that the classifier is the best of all on the
-            population of examples.
+        probability_best: `(M,)`, the probability that the classifier is the best of all in the
+            population from which the examples come.
         winner: the index of the classifier with the highest value, the first one if tied.
-        winner_estimate: the value to expect of the winner on new examples, corrected for its
-            selection on the same examples as its value.
-        rank_low, rank_high: `(M,)`, the confidence interval of the rank among the true values; 1 is
-            the best. All M intervals hold jointly with `level`. If `rank_low` is 1, the classifier
-            may be the best.
-        tiers: `(M,)`, from 1. Classifiers in one tier are tied: none is shown to be better than
-            another. Each classifier of tier t > 1 is shown to be worse than one of tier t - 1. All
-            of these statements hold jointly with `level`.
+        winner_estimate: the expected value of the winner on new examples. It is corrected for the
+            selection of the winner on the same examples that its value is computed from.
+        rank_low, rank_high: `(M,)`, the confidence interval of the rank of the true value; rank 1
+            is the best. All M intervals are correct at the same time with probability `level`. If
+            `rank_low` is 1, the classifier may be the best.
+        tiers: `(M,)`, from 1 for the best tier. Classifiers of one tier are tied: none is shown to
+            be better than another. Each classifier of tier t > 1 is shown to be worse than some
+            classifier of tier t - 1. All these statements hold at once with probability `level`.
 
-    It prints as a ranking by tier and value, of the first 20 classifiers if there are many. Its
-    methods take the classifiers' names, "0" to "M - 1" by default.
+    A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
+    classifiers, the first 20 are printed. The methods take the names of the classifiers, which are
+    "0" to "M - 1" by default.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -118,7 +121,7 @@ class Leaderboard(_Leaderboard):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Write the ranking; values that are unknown under jit are printed as named tuples are."""
+        """Return the ranking as text or, if values are unknown under jit, the named tuple."""
         written = _shown(self)
         return super().__repr__() if written is None else written.text()
 
@@ -130,25 +133,25 @@ class Leaderboard(_Leaderboard):
         """Return the ranking of all classifiers as text.
 
         Raises:
-            ValueError: another number of names; a batch of leaderboards; numbers that are not
-                known, such as under jit.
+            ValueError: if the number of names is not M, this is a batch of leaderboards, or values
+                are unknown under jit.
         """
         return ranking(self, names).text()
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the winner and all classifiers, best first, as dicts; raises like `to_text`."""
+        """Return the winner and all classifiers, best first, as dicts; for errors see `to_text`."""
         return as_dict(self, names)
 
     def to_frame(self, names: Sequence[str] | None = None, *, backend: Backend = "polars") -> Any:
-        """Return a data frame with one row per classifier, best first.
+        """Return a data frame with one row per classifier, the best first.
 
         Args:
             names: names of the classifiers.
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ValueError: the mistakes for which `to_text` raises.
-            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+            ValueError: for all errors of `to_text`.
+            ImportError: if narwhals (the extra `tables`) or the backend is not installed.
         """
         rows = as_dict(self, names)["classifiers"]
         return frame_of({name: [row[name] for row in rows] for name in rows[0]}, backend)
@@ -168,36 +171,34 @@ def leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Rank classifiers or checkpoints on the same examples, with ranks, tiers and the best of them.
+    """Rank classifiers or checkpoints by a metric on the same examples.
 
-    Which models are tied comes from a step-down max-t test (Romano and Wolf 2005), the estimate of
-    the best is corrected for its selection; `jaxmetrics.comparisons.leaderboards` says how.
+    A step-down max-t test (Romano and Wolf 2005) decides which classifiers are tied, and the
+    estimate of the winner is corrected for its selection as the best; see
+    `jaxmetrics.comparisons.leaderboards` for the methods.
 
     Args:
         metric: a differentiable function of one `(K, K)` matrix that returns one number, unchanged
-            when all counts are multiplied by the same number; greater is better, and NaN comes
-            last.
-        y_true: class ids `(n,)`, or strings, whose classes are sorted; with `labels`, members of
-            it.
-        y_preds: predictions `(M, n)`, a row per classifier. An example with a label outside of
-            `[0, num_classes)`, of any classifier, is left out.
-        num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
+            if all counts are multiplied by the same number. Greater values are better; a classifier
+            whose metric is NaN comes last.
+        y_true: `(n,)`, class ids, or strings (their sorted values are then the classes), or, if
+            `labels` is given, members of `labels`.
+        y_preds: predictions `(M, n)`, a row per classifier. An example is left out if its truth or
+            any prediction lies outside of `[0, num_classes)`.
+        num_classes: number of classes K. For NumPy arrays the default is the largest class id + 1.
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
-        where: bool, `(n,)`; False leaves the example out.
+        where: bool, `(n,)`; if False, the example is left out.
         clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
             of one patient; clusters are then the independent units. Fewer than 20 give a warning.
-        method: interval method for `estimates` and `winner_estimate`.
-        num_samples: number of draws for probabilities and for simultaneous intervals.
-        level: the confidence level.
-
-    Returns:
-        `Leaderboard`.
+        method: the interval method for `estimates` and `winner_estimate`.
+        num_samples: number of random draws for probabilities and for the test of all pairs.
+        level: the confidence level of the intervals and of the statements about ranks and tiers.
 
     Raises:
-        ValueError: shapes that do not fit, a metric of more than one number or nowhere finite,
-            num_samples < 2, a level outside of (0, 1), fewer than two examples or clusters,
-            clusters whose matrices have more than 2^27 cells `M C K K`.
+        ValueError: if shapes do not match, the metric is not one number or nowhere finite,
+            num_samples is below 2, the level lies outside of (0, 1), there are fewer than two
+            examples or clusters, or clusters have more than 2^27 cells `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40
@@ -218,7 +219,7 @@ def leaderboard(
         check_size_of_tables(number, len(preds) * k * k, advice)
     tables = confusion_matrix(true, preds, num_classes=k, groups=numbers, num_groups=number)
     if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
-        raise ValueError("a ranking needs at least two clusters with examples.")
+        raise ValueError("a ranking needs at least two clusters that contain examples.")
     floats, tables = placed(floats, tables.astype(float_dtype(tables)), (k, k))
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
@@ -241,8 +242,9 @@ def _read(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> tuple[Array, Array, int]:
-    """Return the class ids of truth `(n,)`, -1 for examples that do not count, and of predictions
-    `(M, n)`, and K.
+    """Return the class ids of truth `(n,)` and predictions `(M, n)`, and the number of classes K.
+
+    The class id of truth is -1 for examples that do not count.
     """
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = as_mask(where)
@@ -288,7 +290,7 @@ def _leaderboard(
     size: int,
     level: float,
 ) -> Leaderboard:
-    """Rank from matrices `(M, K, K)` and either examples or tables of clusters."""
+    """Rank from matrices `(M, K, K)` and examples, or from tables of clusters `(M, C, K, K)`."""
     clustered = examples is None
     number = number_of_clusters(tables[0]) if clustered else tables[0].sum()
     matrices = tables.sum(1) if clustered else tables
@@ -296,7 +298,7 @@ def _leaderboard(
     slopes, common = _slopes(metric, matrices, estimates.value > -xp.inf)
     reach = xp.where(matrices.sum(-1) > 0, slopes.max(-1) - slopes.min(-1), 0).max(-1)
     units = tables.reshape((m, -1, k * k)) if examples is None else _cells(examples, k)
-    # With common derivatives, swapping two classifiers in a unit only changes the sign.
+    # If derivatives are common, swapping two classifiers in a unit changes only the sign.
     own, swapped = _products(slopes, units), _products(common, units)
     covariance = divide(number, number - 1) * own if clustered else own
     board = ranked(key, estimates, covariance, (own, swapped), reach, size=size, level=level)
@@ -317,9 +319,10 @@ def ranked(
 
     Args:
         covariance: the covariance of the values, `(M, M)`.
-        products: `sum u u^T` over units, where u are their contributions to the values; and the
-            same for contributions of which the sign changes if two classifiers are swapped.
-        reach: the largest change of a value by one example, `(M,)` or for all.
+        products: two matrices `sum u u^T` over units. In the first, u are the contributions of a
+            unit to the values; in the second, contributions of which the difference between two
+            classifiers changes its sign if the classifiers are swapped.
+        reach: the largest change of a value by one example, `(M,)` or one number for all values.
     """
     unseen = xp.full_like(estimates.value, UNSEEN / 2) * reach**2
     errors = Errors(covariance, xp.maximum(*map(variances_of_differences, products)), unseen)
@@ -340,11 +343,11 @@ def ranked(
 
 
 def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Array]:
-    """Differentiate the metric at each of the matrices `(M, K, K)`, and at their mean (repeated M
-    times).
+    """Return derivatives of the metric at each of the matrices `(M, K, K)`, and at their mean.
 
-    A few examples with the average predictions are added to each class, so that a classifier
-    without a mistake in a small class is not assumed to be always correct.
+    The derivative at the mean is repeated M times. Two examples with the average predictions of all
+    classifiers are added to each class, so that a classifier without a mistake in a small class is
+    not assumed to be always correct.
     """
     rows = matrices.sum(-1, keepdims=True)
     mean = matrices.mean(0, keepdims=True)
@@ -358,7 +361,7 @@ def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Arra
 
 
 def _cells(examples: Sequence[Array], k: int) -> Array:
-    """Number the cell of each prediction, `(M, n)`; K^2 (out of range) if it does not count."""
+    """Return the number of the cell of each prediction, `(M, n)`; K^2 if it does not count."""
     true, preds = examples
     if not is_jax(true):  # on the host, where shapes may depend on values
         true, preds = true[true >= 0], preds[:, true >= 0]
@@ -366,9 +369,10 @@ def _cells(examples: Sequence[Array], k: int) -> Array:
 
 
 def _products(slopes: Array, units: Array) -> Array:
-    """Add up `u u^T` over units, with u `(M,)` the contribution of a unit.
+    """Return the sum of `u u^T` over units, where u `(M,)` are the contributions of a unit.
 
-    Units are cells of examples, `(M, n)`, in blocks, or tables of clusters, `(M, C, K K)`.
+    Units are either the cells of examples, `(M, n)`, which are summed in blocks, or the tables of
+    clusters, `(M, C, K K)`.
     """
     m, num_cells = len(slopes), slopes[0].size
     by_cell = slopes.reshape((m, num_cells))
@@ -401,18 +405,18 @@ class Standing(NamedTuple):
 
 
 def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
-    """List the classifiers by tier, best first within each tier; the winner comes first."""
+    """Return the classifiers, sorted by tier and by value within each tier; the winner is first."""
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "a ranking needs a single leaderboard with known values: call it outside of jit, for"
-            " one leaderboard of a batch."
+            "a ranking can be written for a single leaderboard with known values only: call this"
+            " method outside of jit, and select one leaderboard of a batch."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
         raise ValueError(
-            f"names must have one name per classifier: expected {size}, got {len(labels)}."
+            f"names must have one name per classifier: expected {size} names, got {len(labels)}."
         )
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
     numbers = (np.asarray(x).tolist() for x in columns)
@@ -422,7 +426,7 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
 
 
 def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
-    """Write a sentence for each tier of sorted standings; none for a single classifier."""
+    """Return a sentence for each tier of sorted standings; none for a single classifier."""
     if len(rows) == 1:
         return []
     tiers = [[x.name for x in tier] for _, tier in groupby(rows, key=lambda x: x.tier)]
@@ -448,11 +452,11 @@ class Ranking(NamedTuple):
     sentences: list[str]
 
     def text(self) -> str:
-        """Write the table and the sentences for a terminal."""
+        """Return the table and the sentences as text."""
         return "\n\n".join([self.table.text(), "\n".join(self.sentences)])
 
     def html(self) -> str:
-        """Write the table and the sentences for the page of a notebook."""
+        """Return the table and the sentences as HTML, for notebooks."""
         lines = "<br>".join(map(html.escape, self.sentences))
         return f"{self.table.html()}<p>{lines}</p>"
 
@@ -460,7 +464,7 @@ class Ranking(NamedTuple):
 def ranking(
     board: Any, names: Sequence[str] | None = None, most_rows: int | None = None
 ) -> Ranking:
-    """Write all classifiers, or the first of them, and the winner's corrected estimate."""
+    """Return the text of a ranking of all classifiers, or of the first `most_rows` classifiers."""
     found = standings(board, names)
     labels = labels_of([x.name for x in found], LONGEST_NAME)
     rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
@@ -478,14 +482,14 @@ def ranking(
 
 
 def _shown(board: Any) -> Ranking | None:
-    """Write the first classifiers of a single leaderboard; None if its values are unknown."""
+    """Return the text for the first classifiers of a leaderboard; None if values are unknown."""
     members = members_of(board.estimates)
     is_single = members is not None and len(members.shape) == 1
     return ranking(board, most_rows=_MOST_ROWS) if is_single else None
 
 
 def as_dict(board: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the standings as lists, dicts and numbers."""
+    """Return the winner and the sorted classifiers as lists, dicts and numbers."""
     flat = []
     for x in standings(board, names):
         parts = x._asdict()

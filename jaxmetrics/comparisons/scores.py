@@ -1,4 +1,4 @@
-"""Systems compared by their scores per item, such as 0 and 1 or grades; greater is better."""
+"""Comparison of systems by a score for each item, such as 0 or 1 or a grade; greater is better."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def compare_scores(
 ) -> Comparison:
     """Compare the mean scores of two systems on the same items (paired comparison of evals).
 
-    The intervals of A, of B and of the paired differences `a - b` are made by `mean_interval`:
-    Student's t (a paired t-test), or with `bounds` empirical likelihood, which is accurate for few
-    items and for means near a bound.
+    `mean_interval` computes the intervals of the mean of A, of B, and of the paired differences
+    `a - b`. Without bounds, the method is Student's t (a paired t-test). If bounds are given, the
+    method is empirical likelihood, which is accurate for few items and for means near a bound.
 
     Args:
-        a, b: scores `(..., n)` of the same items in the same order; greater is better. NaN means
-            that an item has no score: it is left out of both.
+        a, b: scores `(..., n)` of the same items in the same order; greater is better. If a score
+            is NaN, the item is left out for both systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
             text; clusters are then the independent units.
-        where: bool, `(..., n)`; False leaves an item out.
+        where: bool, `(..., n)`; if False, the item is left out.
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size do not matter.
 
     Returns:
-        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from
-        Student's distribution or, with bounds, from a two-piece normal distribution fitted to the
-        interval of the difference. NaN if no item has both scores.
+        `Comparison` of shape `(...)`; NaN if no item has both scores. `probability_better` and
+        `probability_equivalent` come from Student's t distribution or, if bounds are given, from a
+        two-piece normal distribution fitted to the interval of the difference.
 
     Raises:
-        ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a rope
-            below 0, a level outside of (0, 1).
+        ValueError: if shapes do not match, scores lie outside of the bounds (NaN under jit), rope
+            is below 0, or the level lies outside of (0, 1).
 
-    References: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
+    Source: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
     >>> a = [1, 1, 0, 1, 1, 1, 0, 1, 1, 1] * 10
     >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
@@ -93,7 +93,7 @@ def compare_scores(
 
 
 def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array:
-    """Return the degrees of freedom of a mean over the items with both scores."""
+    """Return the degrees of freedom of a mean over the items that have both scores."""
     sizes = shared
     if clusters is not None:
         sizes = sums_by_cluster(shared, *numbered_clusters(clusters, shared.shape))
@@ -101,7 +101,7 @@ def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array
 
 
 def bounds_of_difference(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the bounds of a difference of two scores."""
+    """Return the bounds of the difference of two scores that have the given bounds."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
@@ -116,32 +116,32 @@ def score_leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Rank systems by their mean scores on the same items, with ranks, tiers and the best of them.
+    """Rank systems by their mean scores on the same items.
 
     Ranks, tiers, the probability of being best and the winner's corrected estimate are computed by
-    the method of `leaderboard`; each item contributes its score to the mean.
+    the methods of `leaderboard`.
 
     Args:
-        scores: `(M, n)`, a row per system; greater is better. An item that is NaN for one system is
-            left out for all.
+        scores: `(M, n)`, a row per system; greater is better. If an item has the score NaN for one
+            system, the item is left out for all systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
             clusters are then the independent units.
-        groups: ids `(n,)` of groups of items, such as tasks; systems are then ranked by the
-            unweighted mean of their group means (see `score_report`). NumPy scores only.
-        where: bool, `(n,)`; False leaves an item out.
+        groups: ids `(n,)` of groups of items, such as tasks, for NumPy scores only. Systems are
+            then ranked by the unweighted mean of their group means (see `score_report`).
+        where: bool, `(n,)`; if False, the item is left out.
         key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
-        num_samples: number of draws for probabilities and for simultaneous intervals.
-        level: the confidence level of the intervals, and of all statements on ranks jointly.
+        num_samples: number of random draws for probabilities and for the test of all pairs.
+        level: the confidence level of each interval, and of all statements about ranks jointly.
 
     Returns:
-        `Leaderboard`, whose estimates come from `mean_interval` or, with groups, are the means of
-        groups of `score_report`.
+        `Leaderboard`, whose estimates are computed by `mean_interval` or, if groups are given, are
+        the means over groups that `score_report` also shows.
 
     Raises:
-        ValueError: scores of another shape, fewer than two items (or clusters) with scores of all
-            systems, scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of
-            (0, 1).
+        ValueError: if scores have another shape, fewer than two items (or clusters) have scores of
+            all systems, scores lie outside of the bounds (NaN under jit), num_samples is below 2,
+            or the level lies outside of (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))
@@ -168,7 +168,7 @@ def score_leaderboard(
     options: Any = {"bounds": bounds, "size": size, "level": level}
     if groups is not None:
         if on_device(x):
-            raise TypeError("groups= needs NumPy scores: pass np.asarray(scores).")
+            raise TypeError("groups need NumPy scores, got JAX arrays: pass np.asarray(scores).")
         refuse_beyond(bounds, x, "scores", shared)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
@@ -180,7 +180,7 @@ def score_leaderboard(
 
 
 def _check_number(units: Array) -> None:
-    """Raise if fewer than two items, or clusters with items, have scores."""
+    """Raise an error if fewer than two items, or clusters of items, have scores."""
     number = np.count_nonzero(units) if is_known(units) else 2
     if number < 2:
         raise ValueError(
@@ -193,7 +193,7 @@ def _check_number(units: Array) -> None:
 def _without_missing(
     systems: Array | tuple[Array, Array], mask: Array | None
 ) -> tuple[Array, Array]:
-    """Return the scores of all systems, and which items have all of them; others become 0."""
+    """Return scores, with 0 for items without scores of all systems, and which items have them."""
     x = xp.stack(xp.broadcast_arrays(*systems)) if isinstance(systems, tuple) else systems
     shared = ~xp.isnan(x).any(0) & (True if mask is None else mask)
     return xp.where(shared, x, 0), shared
@@ -237,12 +237,12 @@ def _leaderboard_of_groups(
     size: int,
     level: float,
 ) -> Leaderboard:
-    """Rank by means of groups, from the items with scores of all systems."""
+    """Rank systems by the mean of group means, from the items that have scores of all systems."""
     rows = [mean_of_groups(row, strata, bounds=bounds, z=z) for row in x]
     estimates = trees.map(lambda *values: np.stack(values), *rows)
     centred, num_units = strata.centred(x), int(strata.units.max()) + 1
     own, raw = (sums_by_cluster(u, strata.units, num_units) for u in (centred, strata.weights * x))
-    scaled = np.nan_to_num(strata.by_unit(centred))  # one unit alone shows no variance
+    scaled = np.nan_to_num(strata.by_unit(centred))  # NaN if a stratum has one unit
     span = bounds[1] - bounds[0] if bounds else np.ptp(x)
     products = matmul(own, own.T), matmul(raw, raw.T)
     moves = matmul(scaled, scaled.T), products, span * strata.weights.max()
@@ -250,7 +250,7 @@ def _leaderboard_of_groups(
 
 
 def _within(bounds: tuple[float, float] | None, board: Leaderboard) -> Leaderboard:
-    """Keep the winner's corrected interval within the bounds."""
+    """Restrict the winner's corrected interval to the bounds."""
     if bounds is None:
         return board
     winner = board.winner_estimate

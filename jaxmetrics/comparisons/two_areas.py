@@ -1,6 +1,4 @@
-"""Two areas compared: under the ROC curve on the same or on different examples (DeLong's test), or
-average precisions.
-"""
+"""Comparison of two areas under the ROC curve (DeLong's test) or of two average precisions."""
 
 from __future__ import annotations
 
@@ -35,13 +33,13 @@ __all__ = ["compare_average_precision", "delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):
-    """Two areas under the ROC curve and their comparison, as returned by `delong`.
+    """Result of `delong`: two areas under the ROC curve and their comparison.
 
     Attributes:
         a, b: the area of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
-        statistic: the difference divided by its standard error, `(...)`.
-        p_value: two-sided p-value of the hypothesis that the areas are equal, `(...)`.
+        statistic: `(...)`, the difference divided by its standard error.
+        p_value: `(...)`, the two-sided p-value of the hypothesis that the areas are equal.
     """
 
     a: Estimate
@@ -59,35 +57,36 @@ def delong(
     level: float = 0.95,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> DeLong:
-    """DeLong's test of the difference of two areas under the ROC curve on the same examples.
+    """Test the difference of two ROC AUCs on the same examples by DeLong's test.
 
-    An area (ROC AUC) is the share of pairs of a positive and a negative example whose scores are in
-    order, with ties counting half. Let V_i be the share of negatives below positive i, and W_j the
-    share of positives above negative j. The variance of an area is `var(V) / m + var(W) / n`; the
-    variance of the difference A - B follows in the same way from the differences of the shares.
-    DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; the shares by ranks, in O(n log n): Sun
-    and Xu (2014), IEEE Signal Processing Letters 21. The statistic is the difference divided by its
-    error, with Student's distribution and Welch and Satterthwaite's degrees of freedom.
+    The area under the ROC curve is the share of pairs of a positive and a negative example in which
+    the positive has the higher score; ties count half. For positive i of m, let V_i be the share of
+    negatives with lower scores, and for negative j of n, let W_j be the share of positives with
+    higher scores. The variance of an area is `var(V) / m + var(W) / n`. The variance of the
+    difference A - B is computed in the same way from the differences of V and of W. The statistic
+    is the difference divided by its standard error. It is compared with Student's t distribution
+    with Welch and Satterthwaite's degrees of freedom. Sources: DeLong, DeLong and Clarke-Pearson
+    (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal Processing Letters 21, for V and W by
+    ranks, in O(n log n).
 
-    The intervals of both areas come from `delong_interval`. The interval of the difference combines
-    the distances to their ends (MOVER: Zou and Donner, 2008, Statistics in Medicine 27), so that
-    its width is positive even without any mistake.
+    The intervals of both areas are computed by `delong_interval`. The interval of the difference
+    combines the distances from each area to its ends (MOVER: Zou and Donner, 2008, Statistics in
+    Medicine 27), so that its width is positive even if no pair is in the wrong order.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_score_a, y_score_b: real numbers, `(..., n)`.
+        y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
+        y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        clusters: ids of groups of correlated examples, `(..., n)`, of any hashable type; the error
-            is then the jackknife error over clusters.
+        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples. The
+            standard error is then the jackknife error over clusters.
 
     Returns:
-        `DeLong`, with a two-sided `p_value`. NaN without two positives and two negatives, on the
-        device also if a score that counts is NaN. If the error is 0, p is 1 if the difference is 0,
-        too, otherwise 0.
+        `DeLong`; NaN if there are fewer than two positives or two negatives. If the standard error
+        is 0, the p-value is 1 if the difference is 0, and otherwise 0.
 
     Raises:
-        ValueError: unequal lengths, a level outside of (0, 1), and all mistakes for which `roc_auc`
-            and `delong_interval` raise.
+        ValueError: if lengths are unequal, the level lies outside of (0, 1), a score is NaN (the
+            result is NaN for JAX arrays), and for all errors of `roc_auc` and `delong_interval`.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
@@ -104,7 +103,7 @@ def _paired(
     y_score_b: ArrayLike,
     clusters: ArrayLike | Sequence[Any] | None,
 ) -> tuple[Ranked, Ranked, Array | None, int]:
-    """Check the scores of the same examples, sort by each, and number the clusters."""
+    """Check the scores of A and B, sort the examples by each, and number the clusters."""
     given = {"y_true": y_true, "y_score_a": y_score_a, "y_score_b": y_score_b}
     check_examples({name: as_array(x, name).shape for name, x in given.items()})
     first = rank(y_true, y_score_a, name="y_score_a")
@@ -120,19 +119,25 @@ def delong_unpaired(
     *,
     level: float = 0.95,
 ) -> DeLong:
-    """DeLong's test of the difference of two areas under the ROC curve on independent examples.
+    """Test the difference of two ROC AUCs on independent test sets by DeLong's test.
 
-    The variance of the difference A - B is the sum of the variances of both areas; the statistic is
-    compared with Student's distribution with Welch and Satterthwaite's degrees of freedom, for the
-    variances of four classes. The interval and the special cases are the same as for `delong`.
+    The variance of the difference A - B is the sum of the variances of both areas. The statistic,
+    the difference divided by its standard error, is compared with Student's t distribution with
+    Welch and Satterthwaite's degrees of freedom, computed from the variances of the positives and
+    the negatives of both test sets. The interval is computed in the same way as for `delong`.
 
     Args:
-        y_true_a, y_score_a: 0 or 1 and scores of A, `(..., n)`; a negative label drops its example.
-        y_true_b, y_score_b: 0 or 1 and scores of B, on other examples, `(..., m)`.
+        y_true_a: 0 or 1 (or bool), `(..., n)`, the truth of the test set of A. An example with a
+            negative label is left out.
+        y_score_a: the scores of A, real numbers, `(..., n)`.
+        y_true_b, y_score_b: the same for the test set of B, `(..., m)`.
         level: the confidence level.
 
+    Returns:
+        `DeLong`; NaN if a test set has fewer than two positives or two negatives.
+
     Raises:
-        ValueError: the mistakes for which `delong` raises.
+        ValueError: for all errors of `delong`.
 
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
@@ -170,7 +175,7 @@ def _delong(
 def _compared(
     a: MomentsByClass, b: MomentsByClass, gap: Array, variance: Array, freedom: Array, z: float
 ) -> DeLong:
-    """Compute the p-value of the difference divided by its error, from Student's distribution."""
+    """Return the comparison of two areas, whose difference `gap` has the given variance."""
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
     error = safe_sqrt(variance)
     certain = xp.where(gap == 0, 0, xp.inf * xp.sign(gap))
@@ -186,7 +191,7 @@ def _difference(
 ) -> Estimate:
     """Compute the interval of A - B from the intervals of A and B and their correlation (MOVER).
 
-    `unseen` is the variance from errors that only one of them might make.
+    `unseen` is the variance from errors that only A or only B might make, but that did not occur.
     """
     of_both = of_a.standard_error**2, of_b.standard_error**2
     covariance = (sum(of_both) - gap.standard_error**2) / 2
@@ -211,29 +216,30 @@ def compare_average_precision(
     rope: ArrayLike = 0.0,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Comparison:
-    """Compare two average precisions on the same examples (paired), by their influence functions.
+    """Compare the average precisions of two classifiers on the same examples (paired).
 
-    The variance of the difference A - B comes from the influence of each example on A minus its
-    influence on B. The interval combines the intervals of A and B by MOVER (Zou and Donner, 2008,
-    Statistics in Medicine 27). Half an additional example for each, which the other does not share,
-    lowers the correlation, so that the width is positive even if both rank all examples the same.
+    The variance of the difference A - B is computed from the influence of each example on A minus
+    its influence on B. The interval of the difference combines the intervals of A and of B by MOVER
+    (Zou and Donner, 2008, Statistics in Medicine 27). Half an example is added for A, and half an
+    example for B, which lowers the correlation of A and B. So the width is positive even if both
+    rank all examples in the same way.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
+        y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size do not matter.
         clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
-            one patient's. Fewer than 20 give a warning for NumPy arrays.
+            images of one patient. Fewer than 20 clusters give a warning for NumPy arrays.
 
     Returns:
-        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from a
-        two-piece normal distribution fitted to the interval of the difference. NaN without two
-        positives.
+        `Comparison` of shape `(...)`; NaN if there are fewer than two positives.
+        `probability_better` and `probability_equivalent` come from a two-piece normal distribution
+        fitted to the interval of the difference.
 
     Raises:
-        TypeError, ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and
-            mistakes for which `average_precision_interval` raises.
+        TypeError, ValueError: if lengths are unequal, the level lies outside of (0, 1), or rope is
+            below 0, and for all errors of `average_precision_interval`.
 
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10
@@ -249,7 +255,7 @@ def compare_average_precision(
 def _average_precisions(
     first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
 ) -> tuple[Estimate, Estimate, Estimate]:
-    """Estimate both average precisions, and their difference."""
+    """Return estimates of both average precisions and of their difference."""
     a, b = linearized(first), linearized(second)
     of_a, of_b, gap = (
         spread_of(influence, *amounts_of(first), numbers, num_clusters)
@@ -263,7 +269,7 @@ def _average_precisions(
     first_estimate, second_estimate = (
         precision_estimate(*x, student_quantile(z, x[1].freedom)) for x in ((a, of_a), (b, of_b))
     )
-    # Half an example for each, with the variance of half a coin toss.
+    # The half example that is added for A and for B has the variance of half a coin toss.
     unseen = divide(1 / 4, gap.num_positives**2 * gap.share)
     difference = _difference(a_less_bias, b_less_bias, difference, unseen)
     return first_estimate, second_estimate, difference
