@@ -1,9 +1,9 @@
 """Validate examples for metrics of scores and probabilities.
 
-Examples have a truth and numbers: one number per example, `(..., n)`, or one per class or label,
-`(..., n, K)`; weights and a mask `(..., n)` say which examples count. Shapes and dtypes are always
-checked. Values are checked for NumPy arrays only, because jit hides the values of JAX arrays.
-Examples that do not count (masked, with weight 0 or with a negative label) are not checked.
+Each example has a truth and one number, `(..., n)`, or one number per class or label,
+`(..., n, K)`. Weights and a mask, `(..., n)`, say which examples count. Shapes and dtypes are
+always checked. Values are checked for NumPy arrays only, because jit hides the values of JAX
+arrays. Examples that do not count (masked, with weight 0 or with a negative label) are not checked.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ __all__: list[str] = []
 class Examples(NamedTuple):
     """Checked examples.
 
-    `ids`: class ids `(..., n)`, negative for ignored labels, or 0 and 1 for each of L labels,
-        `(..., n, L)`. `values`: a number per example, or per class or label. `weights`, `mask`:
-        `(..., n)`, or None. `shares`: for soft labels (with ids 0), the share of each class, `(...,
-        n, K)`.
+    Attributes:
+        ids: class ids `(..., n)`, negative for ignored labels; or 0 and 1 for each of L labels,
+            `(..., n, L)`.
+        values: one number per example, `(..., n)`, or per class or label, `(..., n, K)`.
+        weights, mask: `(..., n)`, or None.
+        shares: for soft labels the share of each class, `(..., n, K)`; all ids are then 0.
     """
 
     ids: Array
@@ -57,23 +59,26 @@ class Examples(NamedTuple):
     def amounts(self) -> Array:
         """The weight with which each example counts, `(..., n)`.
 
-        It is 1 (int8) or the weight of the example, and 0 if the example is ignored.
+        This is the weight of the example, or 1 (int8) without weights; 0 if it is ignored.
         """
         keep = self.ids >= 0
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
 
     def of_shares(self) -> Examples:
-        """Convert label sets to soft labels, the share of each class."""
+        """Convert label sets to soft labels, which are the shares of the classes."""
         ids = xp.zeros_like(self.ids, xp.int8, shape=self.ids.shape[:-1])
         return self._replace(ids=ids, shares=self.ids)
 
 
 class _Argument(NamedTuple):
-    """An array of examples, and the masks, weights or ids that say which examples count, in its
-    shape.
+    """An array of examples, and which examples count.
 
-    `of_rows`: the same per example, if the array has another axis for classes or labels.
+    Attributes:
+        array: one number per example, `(..., n)`, or one per class or label, `(..., n, K)`.
+        name: the name of the argument in error messages.
+        where: masks, weights or ids (0 or False if ignored) that broadcast against the array.
+        of_rows: the same, with one entry per example, `(..., n)`.
     """
 
     array: Array
@@ -88,13 +93,13 @@ class _Argument(NamedTuple):
     def refuse(
         self, bad: Callable[[Array], Array], x: Array, message: str, of_row: str = ""
     ) -> None:
-        """Raise for the first bad value, or bad row of `x`."""
+        """Raise an error for the first bad value of `x`, or the first bad row."""
         where = self.of_rows if of_row else self.where
         refuse_where(bad, x, of_row + self.name, message, *where)
 
 
 class Reading(NamedTuple):
-    """How an argument is read, with a hint how to make rows of two classes."""
+    """A function that checks and converts an argument, and a hint for problems of two classes."""
 
     read: Callable[[_Argument], Array]
     two_class_hint: str = ""
@@ -110,7 +115,7 @@ def binary_examples(
     name: str,
     truth_name: str = "y_true",
 ) -> Examples:
-    """Check truth of 0 and 1 with one number per example."""
+    """Check examples with a truth of 0 or 1 and one number per example."""
     truth, numbers = as_array(y_true, truth_name), as_array(values, name)
     check_integer(truth, truth_name)
     check_no_column(truth, truth_name)
@@ -119,10 +124,11 @@ def binary_examples(
     if len(shape) == truth.ndim and truth.shape[-1:] == tuple(shape[-1:]) != (k,):
         column = 0 if k == 1 else 1
         raise ValueError(
-            f"{name} must have shape (..., n), one number per example, the score or probability of"
-            f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Use {name}[...,"
-            f" {column}] if the last axis has length {column + 1}, per_class(function) or"
-            " top_label(function) for several classes, per_label(function) for multilabel problems."
+            f"{name} must have shape (..., n), one number per example (the score or probability of"
+            f" class 1), got {numbers.shape} for {truth_name} {truth.shape}. If the last axis has"
+            f" length {column + 1}, use {name}[..., {column}]. If there are several classes, use"
+            " per_class(function) or top_label(function); for multilabel problems, use"
+            " per_label(function)."
         )
     given = (truth, truth_name, 0), (numbers, name, 0)
     return _examples(*given, sample_weight, where, INDICATORS, kind)
@@ -138,27 +144,27 @@ def class_examples(
     name: str,
     truth_name: str = "y_true",
 ) -> Examples:
-    """Check class ids with a number for each of K classes."""
+    """Check examples with class ids as truth and one number for each of K classes."""
     truth, numbers = as_array(y_true, truth_name), as_rows(rows, name)
     check_integer(truth, truth_name)
     check_real(numbers, name)
     *shape, k = numbers.shape or (1,)
     are_rows = len(shape) >= 1 and k >= 2
-    if len(shape) < truth.ndim:  # they may still be rows that batches of truth share
+    if len(shape) < truth.ndim:  # a batch of truths may share the rows
         check_no_column(truth, truth_name)
         are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
         raise ValueError(
-            f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n"
+            f"{name} must have shape (..., n, K), one number for each of K >= 2 classes of the n"
             f" examples of {truth_name}, got {numbers.shape} for {truth_name}"
-            f" {truth.shape}{kind.two_class_hint}."
+            f" {truth.shape}.{kind.two_class_hint}"
         )
     given = (truth, truth_name, 0), (numbers, name, 1)
     return _examples(*given, sample_weight, where, Reading(_class_ids(k)), kind)
 
 
 def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
-    """Tell whether truth is soft labels, floats `(..., n, K)` with the shares of all classes."""
+    """Return whether truth is soft labels: floats `(..., n, K)`, the shares of all classes."""
     truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
     are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
     return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
@@ -174,9 +180,9 @@ def label_examples(
     *,
     name: str,
 ) -> Examples:
-    """Check label sets of L labels, with a number for each label.
+    """Check examples of multilabel problems, with one number for each of L labels.
 
-    Weights and mask are per example.
+    Weights and mask have one entry per example.
     """
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_real(truth, "y_true")
@@ -184,13 +190,13 @@ def label_examples(
     if min(truth.ndim, numbers.ndim) < 2 or not truth.shape[-1] == numbers.shape[-1] > 0:
         raise ValueError(
             f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
-            f" label; got {truth.shape} and {numbers.shape}."
+            f" label, got {truth.shape} and {numbers.shape}."
         )
     given = (truth, "y_true", 1), (numbers, name, 1)
     return _examples(*given, sample_weight, where, truth_kind, kind)
 
 
-# An array with its name, and the number of its axes after the axis of examples.
+# An array, the name of the argument, and the number of axes after the axis of examples.
 _Given: TypeAlias = tuple[Array, str, int]
 
 
@@ -202,8 +208,9 @@ def _examples(
     truth_kind: Reading,
     kind: Reading,
 ) -> Examples:
-    """Read the arguments; each is checked for examples that count according to the previous
-    ones.
+    """Check and convert truth, weights and numbers, in this order.
+
+    The values of an argument are checked only for examples that count by the arguments before.
     """
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = as_mask(where)
@@ -246,7 +253,7 @@ def _numbers(x: _Argument) -> Array:
 
 
 def _scores(x: _Argument) -> Array:
-    """Check scores; they keep their precision, because only their order matters."""
+    """Check scores. Their dtype is not changed, because only the order of scores matters."""
     x.refuse(np.isnan, x.array, _NO_NUMBER)
     return x.array
 
@@ -259,7 +266,7 @@ def _gains(x: _Argument) -> Array:
 
 
 def _probabilities(x: _Argument) -> Array:
-    """Check probabilities; rounding errors beyond 0 or 1 are clipped."""
+    """Check probabilities; values below 0 or above 1 by a rounding error are clipped."""
     p, rounding = as_float(x.array, x.name), 8 * eps_of(x.array)
     message = "but probabilities lie in [0, 1]. Convert logits by a softmax or sigmoid."
     x.refuse(np.isnan, p, _NO_NUMBER)
@@ -268,13 +275,13 @@ def _probabilities(x: _Argument) -> Array:
 
 
 def _distributions(x: _Argument) -> Array:
-    """Check probabilities of all classes; on the device, rows that do not sum to 1 become NaN."""
+    """Check rows of probabilities; in JAX arrays, rows that do not sum to 1 become NaN."""
     p, eps = _probabilities(x), eps_of(x.array)
     if x.is_hidden:
         return nan_unless_normalized(p, eps=eps)
     message = (
-        "but probabilities of all classes sum to 1: divide them by their sum, or take the softmax"
-        " of logits."
+        "but probabilities of all classes sum to 1: divide each row by its sum or, if these are"
+        " logits, take the softmax."
     )
     k = p.shape[-1]
     x.refuse(lambda sums: ~is_total(sums, k, eps), p.sum(-1), message, "the sum of ")
@@ -289,29 +296,31 @@ def nan_unless_normalized(rows: Array, *, eps: float) -> Array:
 
 
 def is_total(sums: Array, k: int, eps: float) -> Array:
-    """Tell which sums of K probabilities are 1 up to rounding.
+    """Return which sums of K probabilities are equal to 1 up to rounding.
 
-    Files hold probabilities that were rounded to three decimals or more. Each of K such errors is
-    spread evenly over ±0.0005, so their sum has the standard deviation 0.001 sqrt(K / 12), and six
-    standard deviations are allowed: up to K = 12 this is more than the largest possible error, and
-    beyond, one valid row in 10^9 raises. At most 0.05 is allowed, so that thousands of scores that
-    were not normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
+    Files often contain probabilities that were rounded to three decimals. Each of the K rounding
+    errors is uniform in ±0.0005, so that their sum has the standard deviation 0.001 sqrt(K / 12).
+    Six standard deviations are allowed. Up to K = 12, this is more than the largest possible error;
+    for more classes, one valid row in 10^9 raises an error. At most 0.05 is allowed, so that
+    thousands of scores that were not normalised do not pass. For dtypes of low precision, the
+    square root of `eps` is allowed if it is larger.
     """
     three_decimals = min(0.001 * math.sqrt(3 * k), 0.05)
     return abs(sums - 1) <= max(three_decimals, math.sqrt(eps))
 
 
 def are_distributions(rows: Array, eps: float = 0.0) -> Array:
-    """Tell which rows `(..., K)` have no negative number or NaN, and sum to 1 up to rounding."""
+    """Return which rows `(..., K)` are probabilities: not negative, not NaN, and with sum 1."""
     return (rows >= 0).all(-1) & is_total(rows.sum(-1), rows.shape[-1], eps)
 
 
 def _logits(x: _Argument) -> Array:
-    """Check logits; probabilities raise, because their softmax is meaningless."""
+    """Check logits. Probabilities raise an error, because a softmax of them is meaningless."""
     z = as_float(x.array, x.name)
     if not x.is_hidden:
         message = (
-            "but a softmax needs a finite logit: -inf rules a class out, and cannot rule out all."
+            "but a softmax needs a finite greatest logit. -inf rules out a class, and at least one"
+            " class of each example must remain."
         )
         x.refuse(np.isnan, z, _NO_NUMBER)
         x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
@@ -320,7 +329,7 @@ def _logits(x: _Argument) -> Array:
 
 
 def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float = 0.0) -> None:
-    """Raise for NumPy logits `(..., K)` that are probabilities in all rows that count."""
+    """Raise an error if all NumPy rows `(..., K)` that count are probabilities, not logits."""
     if on_device(z, where) or z.shape[-1] < 2:
         return
     found = are_distributions(z, eps)
@@ -332,20 +341,20 @@ def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float =
 
 
 def eps_of(given: np.ndarray) -> float:
-    """Return the eps of the dtype of numbers.
+    """Return the machine epsilon of the dtype of an array, or of float32 if that is larger.
 
-    At least the eps of float32, in which the numbers of lists may have been computed.
+    The numbers of a list may have been computed in float32.
     """
     floating = xp.issubdtype(given.dtype, xp.floating)
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
 
 
 _NO_NUMBER = "not a number; use where= to leave examples out."
-_TWO_CLASS = "; two_class makes it from the probability of class 1"
-_TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes it from the logit z of class 1"
+_TWO_CLASS = " two_class converts the probability of class 1 to this shape."
+_TWO_LOGITS = " np.stack([np.zeros_like(z), z], -1) converts the logit z of class 1 to this shape."
 
-# Label of ignored examples in truth that is made here: for -1 beside 1, `check_binary` would warn
-# that -1 may be the other class.
+# This label marks ignored examples in truth that this package makes. If it were -1, `check_binary`
+# would issue a warning that -1 may be the negative class.
 IGNORED = np.int8(-100)
 
 INDICATORS = Reading(_class_ids(2))

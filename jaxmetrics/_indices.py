@@ -1,8 +1,8 @@
-"""Check the order of Series and data frames, whose rows and columns have names.
+"""Check that Series and data frames of one call have the same order of rows and columns.
 
-NumPy ignores the index of a Series and the columns of a data frame. So they are checked on
-conversion (`as_array`), together with all other arguments of the user's call, which are read from
-the frames of the call stack, so that no function needs its own check.
+NumPy ignores the index of a Series and the column names of a data frame. Therefore both are checked
+when an argument is converted (`as_array`). The other arguments of the user's call are read from the
+call stack, so that no function needs a check of its own.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jaxmetrics._wording import listed
 
 __all__: list[str] = []
 
-# Arguments with one element per class or threshold, whose index is not an index of examples.
+# Arguments with one element per class or threshold; the index does not name examples.
 _NOT_OF_EXAMPLES = {"class_names", "class_weights", "edges", "prevalence", "prior", "thresholds"}
 _OF_CLASSES = {"class_weights", "prevalence", "prior"}
 _COUNTS = {"counts", "counts_a", "counts_b", "pilot"}
 
 
 def own_frames() -> list[FrameType]:
-    """Return the stack frames of this package and of JAX, from the caller to the user's call."""
+    """Return the stack frames of this package and JAX, from here up to the call by the user."""
     frames = [sys._getframe(1)]
     while (caller := frames[-1].f_back) and _is_own(caller):
         frames.append(caller)
@@ -36,7 +36,7 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def is_labelled(x: object) -> bool:
-    """Tell whether the rows or columns of `x` have names."""
+    """Return whether the rows or columns of `x` have names."""
     return _has_index(x) or _columns(x) is not None
 
 
@@ -45,48 +45,48 @@ def _has_index(x: object) -> bool:
 
 
 def _columns(x: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame (pandas, Polars) or table (PyArrow)."""
+    """Return the column names of a data frame (pandas, Polars) or table (PyArrow), or None."""
     columns = getattr(x, "column_names", getattr(x, "columns", None))
     return None if columns is None or not hasattr(x, "__array__") else list(map(str, columns))
 
 
 def check_order() -> None:
-    """Raise for arguments of one call with different indices, or with columns in different
-    order.
-    """
+    """Raise an error if arguments of one call differ in their index or the order of columns."""
     for frame in reversed(own_frames()):
         by_length: dict[tuple[str, int], tuple[str, Any]] = {}
         by_columns: dict[tuple[str, ...], tuple[str, list[str]]] = {}
-        _check_classes({**inspect.getargvalues(frame).locals})  # a proxy from Python 3.13 on
+        _check_classes({**inspect.getargvalues(frame).locals})  # in Python 3.13, locals are a proxy
         for name, sample, x in _arguments(frame):
             if _has_index(x):
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
                 if x.index is not index and not x.index.equals(index):
                     raise ValueError(
                         f"{first} and {name} have different indices: use"
-                        f" {name}.loc[{first}.index], .reindex or .align to put their rows in the"
-                        " same order, or .to_numpy() of each to match them by position."
+                        f" {name}.loc[{first}.index], .reindex or .align to put both in the same"
+                        " order or, if they match by position, pass .to_numpy() of each."
                     )
             if (columns := _columns(x)) is not None:
                 first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))
                 if columns != order:
                     raise ValueError(
                         f"{first} and {name} have their columns in different order,"
-                        f" {listed(order)} and {listed(columns)}: put them in the same order, or"
-                        " match them by position with .to_numpy()."
+                        f" {listed(order)} and {listed(columns)}: put the columns in the same order"
+                        " or, if they match by position, pass .to_numpy() of each."
                     )
 
 
 def _check_classes(given: Mapping[str, Any]) -> None:
-    """Raise for numbers per class in another order, such as from `value_counts`, and for counts
-    whose rows and columns are different classes, such as from `crosstab`.
+    """Raise an error for a Series or data frame whose classes are not in the expected order.
+
+    Numbers per class may come from `value_counts`, which sorts them by frequency, and counts from
+    `crosstab`, whose rows and columns may be different classes.
     """
     for name in _OF_CLASSES & given.keys():
         x = given[name]
         if _has_index(x) and list(x.index) != list(range(len(x))):
             raise ValueError(
-                f"the index of {name}, {listed(x.index)}, is not the class ids in order: use"
-                f" {name}.sort_index(), or .to_numpy() to match by position."
+                f"the index of {name} must be the class ids in order, got {listed(x.index)}: use"
+                f" {name}.sort_index() or, if values are in the order of the classes, .to_numpy()."
             )
     for name in _COUNTS & given.keys():
         x, columns = given[name], _columns(given[name])
@@ -94,18 +94,18 @@ def _check_classes(given: Mapping[str, Any]) -> None:
             continue
         if list(map(str, x.index)) != columns:
             raise ValueError(
-                f"the rows and the columns of {name} are different classes, or in different"
-                f" order, {listed(x.index)} and {listed(columns)}: use .reindex with fill_value=0"
-                " to make them the same, or .to_numpy() to match them by position."
+                f"the rows and the columns of {name} must be the same classes in the same order,"
+                f" got {listed(x.index)} and {listed(columns)}: use .reindex with fill_value=0 or,"
+                " if rows and columns match by position, .to_numpy()."
             )
 
 
 def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
-    """Yield the arguments of a call that may contain examples: name, sample and value.
+    """Yield the name, the sample and the value of each argument that may contain examples.
 
     Values in dicts and lists are included. The sample is "_a" or "_b" if A and B have separate
-    truths, otherwise "". Positional arguments called `args` are skipped, because they are passed on
-    to a function that names them.
+    truths, and otherwise "". Positional arguments `*args` are skipped, because they are passed on
+    to a function in which they have names.
     """
     names, rest, options, values = inspect.getargvalues(frame)
     given = {name: values.get(name) for name in [*names, *filter(None, [rest, options])]}
@@ -124,10 +124,10 @@ def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
 def order_of_classes(
     x: object, name: str, class_names: Sequence[str] | None = None
 ) -> list[int] | None:
-    """Find the column of each class in a data frame; None if columns have no names.
+    """Return the index of the column of each class in a data frame; None if columns have no names.
 
-    A column has the name or id of its class, with or without the prefix "prob_"; Polars calls
-    unnamed columns "column_0" and so on.
+    A column must have the name or the id of its class, with or without the prefix "prob_". Polars
+    names unnamed columns "column_0" and so on.
     """
     columns = _columns(x)
     if columns is None:
@@ -140,6 +140,6 @@ def order_of_classes(
                 return list(map(columns.index, wanted))
     raise ValueError(
         f"the columns of {name}, {listed(columns)}, are not the names of the classes,"
-        f" {listed(class_names or ids)}: rename them, or put them in this order and pass"
-        f" {name}.to_numpy()."
+        f" {listed(class_names or ids)}: rename the columns, or put them in the order of the"
+        f" classes and pass {name}.to_numpy()."
     )

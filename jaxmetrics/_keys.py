@@ -1,7 +1,8 @@
-"""Random keys: a JAX key, an int seed or, on the host, a NumPy Generator.
+"""Random keys: a JAX key, an int seed or, for NumPy arrays, a NumPy Generator.
 
-A key is not data: for NumPy data it only seeds a NumPy Generator. The same key and the same kind of
-data give the same draws; a Generator advances, as usual in NumPy.
+The data, not the key, decide whether NumPy or JAX is used: for NumPy arrays, a JAX key only seeds a
+NumPy Generator. The same key and the same kind of data give the same draws. A Generator advances
+with each call, as usual in NumPy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KeyLike: TypeAlias = "jax.Array | int | np.random.Generator"
 
 @dataclass(frozen=True)
 class HostKey:
-    """A seed on the host; each Generator made from it starts anew."""
+    """A seed for NumPy; all Generators made from the same seed give the same draws."""
 
     words: tuple[int, ...]
 
@@ -34,10 +35,10 @@ Key: TypeAlias = "jax.Array | HostKey"
 
 
 def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
-    """Return the key, in the form for host or device, and the arrays.
+    """Return the key, as `HostKey` or JAX key, and the arrays.
 
-    With a traced key the arrays move to the device. On the host they are made contiguous, because
-    sums in another order may differ by rounding, which can change draws.
+    If the key is traced, NumPy arrays become JAX arrays. Otherwise they are made contiguous,
+    because sums in another order may differ by rounding, which can change draws.
     """
     if not is_known(key):
         arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
@@ -46,15 +47,15 @@ def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
 
 
 def as_key(key: Any, *arrays: Array | None) -> Key:
-    """Convert a `KeyLike` to a key for host or device."""
+    """Convert a key to a JAX key if any array is a JAX array, and otherwise to a `HostKey`."""
     if isinstance(key, HostKey):
         return key
     is_on_device = on_device(arrays)
     if isinstance(key, np.random.Generator):
         if is_on_device:
             raise TypeError(
-                "key is a NumPy Generator, but the data are JAX arrays (or the metric returns"
-                " them): pass jax.random.key(0) or an int seed."
+                "key is a NumPy Generator, but the data are JAX arrays, or the metric returns JAX"
+                " arrays: pass jax.random.key(0) or an int seed as key."
             )
         return HostKey(tuple(key.integers(2**32, size=4).tolist()))
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
@@ -62,7 +63,7 @@ def as_key(key: Any, *arrays: Array | None) -> Key:
     if not _is_jax_key(key):
         raise TypeError(
             "key must be a JAX key, an int seed or, for NumPy arrays, a NumPy Generator, got"
-            f" {_described(key)}: jax.random.key(0), 0 or numpy.random.default_rng(0)."
+            f" {_described(key)}. Pass jax.random.key(0), 0 or numpy.random.default_rng(0)."
         )
     is_raw = key.dtype == np.uint32
     if is_on_device:
@@ -80,17 +81,17 @@ def _key_of_seed(seed: int) -> jax.Array:
 def _word(seed: int) -> int:
     """Return an int seed as one word of 64 bits."""
     if not -(2**63) <= seed < 2**64:
-        raise ValueError(f"key: an int seed must be in [-2^63, 2^64), got {shown(seed)}.")
+        raise ValueError(f"key must be in [-2^63, 2^64) if it is an int seed, got {shown(seed)}.")
     return seed % 2**64
 
 
-# Separates the words of a key from the number of its part. The words of JAX keys and Generators are
-# below 2^32, and a seed is one word, so parts of a key differ from all other keys.
+# This word separates the words of a key from the number of a part of the key. Words of JAX keys and
+# Generators are below 2^32, and a seed is one word, so parts of a key differ from all other keys.
 _SPLIT = 2**64 - 59
 
 
 def split(key: Key, num: int = 2) -> list[Key]:
-    """Derive independent keys."""
+    """Derive independent keys from a key."""
     if isinstance(key, HostKey):
         return [HostKey((*key.words, _SPLIT, i)) for i in range(num)]
     return list(jax.random.split(key, num))

@@ -1,8 +1,8 @@
-"""Check single arguments: conversion to arrays; shapes, dtypes, values; static numbers and options.
+"""Check single arguments: convert them to arrays, and check shapes, dtypes, values and options.
 
-Invalid shapes, dtypes and Python values always raise, also while JAX traces. Invalid numbers in an
-array (a label out of range, a NaN weight) raise for host arrays only, because jit hides the values
-of JAX arrays.
+Invalid shapes, dtypes and Python values always raise an error, also under jit. Invalid numbers in
+an array (a label out of range, a NaN weight) raise an error for NumPy arrays only, because jit
+hides the values of JAX arrays.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = "jax.typing.ArrayLike | npt.ArrayLike"
 
 INT32_MAX = int(np.iinfo(np.int32).max)
-MOST_CELLS = 2**30  # cells of one table of counts, 8 GiB
-_MOST_SAMPLES = 2**24  # draws, bins or points at once
-_LOOKED_AT = 2**20  # values that are searched for a message
+MOST_CELLS = 2**30  # most cells of one table of counts, 8 GiB
+_MOST_SAMPLES = 2**24  # most draws, bins or points of one call
+_LOOKED_AT = 2**20  # number of values that are searched for the invalid value of a message
 _MOST_WEIGHT = 1e280
-_ROUNDING = 1e-9  # examples, rounding error of a difference of sums
+_ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
     """Return JAX arrays and tracers unchanged, and convert everything else to NumPy arrays.
 
-    This includes lists, Series and tensors in host memory. An empty list becomes integers.
+    Lists, Series and tensors in host memory are converted. An empty list becomes an integer array.
     """
     if type(x) is np.ndarray or is_jax(x):
         return x
     given: Any = x
     is_list = isinstance(x, list | tuple)
     if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has class names
-        raise TypeError(f"{name} must be an array, got {type(x).__name__}: pass its .counts.")
+        raise TypeError(f"{name} must be an array, got {type(x).__name__}: pass its field .counts.")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
         raise TypeError(f"{name} must be an array, got {shown(x)}: pass its values as a list.")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` would drop the mask
         raise TypeError(
-            f"{name} is a masked array: pass {name}.data and where=~{name}.mask, or drop the"
-            " masked entries if there is no argument where."
+            f"{name} is a masked array: pass {name}.data and where=~{name}.mask or, if the"
+            " function has no argument where, remove the masked entries."
         )
     if not is_list and is_labelled(x):
         check_order()
@@ -69,7 +69,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
     except Exception as error:  # raised by NumPy, or by the library of the object
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(
-            f"{name} must be an array, got rows of different lengths or another object: {error}"
+            f"{name} must be an array, got rows of different lengths, or an object that NumPy"
+            f" cannot convert: {error}"
         ) from None
     if is_list and array.dtype.kind in "US":
         return np.asarray(x, object)  # NumPy string arrays drop trailing NULs
@@ -77,13 +78,13 @@ def as_array(x: ArrayLike, name: str) -> Array:
 
 
 def as_rows(x: ArrayLike, name: str, class_names: Sequence[str] | None = None) -> Array:
-    """Call `as_array`, with the columns of a data frame in the order of the classes."""
+    """Call `as_array`, and put the columns of a data frame in the order of the classes."""
     array, order = as_array(x, name), order_of_classes(x, name, class_names)
     return array if order is None else array[..., order]
 
 
 def on_host(x: ArrayLike, name: str) -> np.ndarray:
-    """Convert to a NumPy array, also from a JAX array."""
+    """Convert an argument, which may be a JAX array, to a NumPy array."""
     return np.asarray(as_array(x, name))
 
 
@@ -92,9 +93,7 @@ takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
 @contextmanager
 def complex_steps() -> Iterator[None]:
-    """Let `as_float` pass complex128 in the block, for derivatives on the host; see
-    `intervals.derivatives`.
-    """
+    """Let `as_float` accept complex128 in the block; `intervals.derivatives` needs this."""
     token = takes_complex.set(True)
     try:
         yield
@@ -103,7 +102,7 @@ def complex_steps() -> Iterator[None]:
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
-    """Convert `x` to the computing dtype."""
+    """Convert `x` to the float dtype of the computation."""
     if type(x) is float or (type(x) is int and abs(x) < 2**63):
         return np.float64(x)
     array = as_array(x, name)
@@ -115,9 +114,7 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 
 def is_integer(x: Array) -> bool:
-    """Tell whether an array holds integers or bools, but not durations, which NumPy counts as
-    integers.
-    """
+    """Return whether an array contains integers or bools; durations (timedelta64) are neither."""
     return (xp.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
 
 
@@ -132,19 +129,22 @@ def check_integer(ids: Array, name: str) -> None:
         return
     found, way = _first_invalid(ids, name, is_whole)
     if name == "groups":
-        hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
+        hint = " numpy.unique(groups, return_inverse=True)[1] converts any groups to ids."
     elif not xp.issubdtype(ids.dtype, np.floating):
         hint = (
-            " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
-            f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
-            f" of several classes, and {name} == label truth of one."
+            " confusion_matrix(..., labels=[...]) accepts classes of any type, and"
+            " jaxmetrics.report accepts strings. For other functions, convert labels to class ids"
+            f" by [labels.index(x) for x in {name}], or to 0 and 1 by {name} == label."
         )
     elif name == "labels":
-        hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
+        hint = (
+            " Logits come first: (logits, labels). If labels are probabilities of all classes, use"
+            " soft_cross_entropy."
+        )
     else:
         hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); use argmax to get class ids"
-            " of probabilities."
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score). To convert probabilities to"
+            " class ids, use argmax."
         )
     raise TypeError(
         f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}."
@@ -153,7 +153,7 @@ def check_integer(ids: Array, name: str) -> None:
 
 
 def _first_invalid(array: Array, name: str, is_valid: Callable[[Any], bool]) -> tuple[str, str]:
-    """Name the first invalid value of a host array, or its first value, and a remedy."""
+    """Return text with the first invalid value of a NumPy array (or first value), and a hint."""
     values = [] if is_jax(array) else array.ravel()[:_LOOKED_AT].tolist()
     for valid in (is_valid, lambda _: False):
         if found := first_invalid(values, name, valid, array.shape):
@@ -168,12 +168,13 @@ def refuse_where(
     message: str,
     *where: Array | None,
 ) -> None:
-    """Raise for the first bad value of a host array that counts.
+    """Raise an error for the first bad value of a NumPy array that counts.
 
     Args:
-        bad: which values are bad, or a function that returns this.
-        where: masks, or weights with 0 for ignored values; JAX arrays have unknown values. They may
-            have more batch axes than the values.
+        bad: an array of bools that says which values are bad, or a function that returns it.
+        message: the end of the error message, after "... is ...,".
+        where: masks, or weights that are 0 for ignored values. They may have more batch axes than
+            the values. If they are JAX arrays, no error is raised.
     """
     if on_device(values, where):
         return
@@ -183,13 +184,13 @@ def refuse_where(
         text = f"{values[index]}"
         if values.dtype.kind == "f":
             value, short = float(values[index]), f"{values[index]:g}"
-            # Six digits, unless they hide the difference to an integer: 1.000000001.
+            # Six digits are enough unless they hide a difference to an integer: 1.000000001.
             text = short if value % 1 == 0 or float(short) % 1 != 0 else text
         raise ValueError(f"{element(name, index)} is {text}, {message}")
 
 
 def counted(values: Array, *where: Array | None) -> Array:
-    """Tell which host bools are true and count, in any batch entry; see `refuse_where`."""
+    """Return which NumPy bools are true and count in any batch entry; see `refuse_where`."""
     if not values.any():
         return values
     result = values
@@ -203,8 +204,8 @@ def counted(values: Array, *where: Array | None) -> Array:
 def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
     """Convert `counts` to floats of shape `(..., K, K)`.
 
-    On the host, negative and infinite counts raise, and rounding errors below 0 become 0; NaN gives
-    NaN.
+    Negative and infinite counts in NumPy arrays raise an error, rounding errors below 0 become 0,
+    and NaN stays NaN.
     """
     array = as_float(counts, name)
     check_square(array, name)
@@ -212,7 +213,7 @@ def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
         return array
     if array.min(initial=0) >= 0 and array.max(initial=0) < math.inf:
         return array
-    message = "expected a count >= 0: a finite number of examples, or sum of their weights."
+    message = "expected a count >= 0: counts are finite numbers of examples or sums of weights."
     refuse_where((array < -_ROUNDING) | np.isinf(array), array, name, message)
     return np.where(array < 0, 0, array)
 
@@ -223,13 +224,13 @@ def as_paired_counts(paired: ArrayLike) -> Array:
     if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
         raise ValueError(
             "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
-            f" {counts.shape}. jaxmetrics.paired_confusion_matrix computes it."
+            f" {counts.shape}. Use jaxmetrics.paired_confusion_matrix to compute paired counts."
         )
     return counts
 
 
 def as_wide(counts: np.ndarray) -> np.ndarray:
-    """Convert host integers to int64, or to floats if their sum may exceed int64."""
+    """Convert NumPy integers to int64, or to floats if the sum may exceed int64."""
     fits = np.abs(counts.astype(float)).sum() < 2**62
     return counts.astype(np.int64 if fits else float)
 
@@ -238,27 +239,28 @@ def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got"
-            f" {array.shape}. For labels: metric(confusion_matrix(y_true, y_pred))."
+            f" {array.shape}. If you have labels, call metric(confusion_matrix(y_true, y_pred))."
         )
 
 
 def as_square(x: ArrayLike, k: int, name: str) -> Array:
-    """Convert `x` to floats, and check the shape `(k, k)` for counts of k classes."""
+    """Convert `x` to floats, and check that the shape is `(k, k)`, for counts of k classes."""
     array = as_float(x, name)
     if array.shape != (k, k):
         raise ValueError(
-            f"{name} must have shape (K, K) = ({k}, {k}) like one matrix of counts, got"
+            f"{name} must have the shape (K, K) = ({k}, {k}) of one matrix of counts, got"
             f" {array.shape}."
         )
     return array
 
 
 def check_size(value: int, name: str, least: int = 1) -> int:
-    """Check a static size, or another static integer."""
+    """Check a size or another integer that must be known while JAX compiles (static)."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{name} must be a Python int, because it is static; got {type(value).__name__}. Under"
-            " jax.jit, close over it or name it in static_argnames."
+            f"{name} must be a Python int that is known when JAX compiles, got"
+            f" {type(value).__name__}. If this is an argument of a function under jax.jit, list the"
+            " argument in static_argnames."
         )
     _require(value >= least, name, f"at least {least}", value)
     _require(value <= INT32_MAX, name, "below 2^31", value)
@@ -270,19 +272,19 @@ def check_samples(value: int, name: str, least: int = 1) -> int:
     size = check_size(value, name, least)
     if size > _MOST_SAMPLES:
         raise ValueError(
-            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g}"
-            " GiB for each computed number."
+            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}, which would take"
+            f" {8 * size / 2**30:.3g} GiB for each computed number."
         )
     return size
 
 
 def check_cells(shape: Sequence[int], sizes: str) -> None:
-    """Raise for a table of counts that is too large for memory."""
+    """Raise an error if a table of counts is too large for memory."""
     cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise ValueError(
-            f"{sizes} make a table of {' x '.join(map(str, shape))} cells, {8 * cells / 2**30:.3g}"
-            f" GiB of counts; a table has at most 2^30 cells (8 GiB)."
+            f"{sizes} make a table of {' x '.join(map(str, shape))} cells, which would take"
+            f" {8 * cells / 2**30:.3g} GiB. A table may have at most 2^30 cells (8 GiB)."
         )
 
 
@@ -291,18 +293,18 @@ def check_axis(axis: int, name: str) -> int:
 
 
 def check_level(level: float) -> float:
-    """Check a confidence level; `np.float32(0.95)` becomes 0.95."""
+    """Check a confidence level and convert it to a float; `np.float32(0.95)` becomes 0.95."""
     is_number = isinstance(level, int | float | np.floating)
     valid = is_number and 0 < level < 1 and 0 < (1 - float(level)) / 2 < 0.5
     _require(valid, "level", "a Python number between 0 and 1 (0.95 for 95 %)", level)
-    return float(str(level))  # the decimals that are printed, also of lower precision
+    return float(str(level))  # keeps the printed decimals of a float32
 
 
 def as_number(x: float, name: str, *, above: float = -math.inf) -> float:
-    """Convert a finite Python or NumPy number to a float, and check its lower limit."""
+    """Convert a finite Python or NumPy number to a float, and check that it exceeds `above`."""
     try:
         number = float(x) if isinstance(x, int | float | np.number) else math.nan
-    except (TypeError, OverflowError):  # complex, or too large for a float
+    except (TypeError, OverflowError):  # the number is complex, or too large for a float
         number = math.nan
     limit = f" above {above:g}" if above > -math.inf else ""
     _require(above < number < math.inf, name, f"a finite Python number{limit}", x)
@@ -315,7 +317,7 @@ def check_flag(value: bool, name: str) -> bool:
 
 
 def check_function(x: object, name: str, expected: str) -> None:
-    hint = " Give the function itself, do not call it." if hasattr(x, "dtype") else ""
+    hint = " Pass the function itself, not its result." if hasattr(x, "dtype") else ""
     _require(callable(x), name, expected, x, TypeError, hint)
 
 
@@ -343,7 +345,7 @@ def _require(
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Check integer class ids with an axis of examples, and their values with `ids_in_range`."""
+    """Check class ids: integer dtype, no column, and values by `ids_in_range`."""
     ids = as_array(labels, name)
     check_integer(ids, name)
     check_no_column(ids, name)
@@ -351,47 +353,49 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 
 
 def check_no_column(ids: Array, name: str) -> None:
-    """Raise for host class ids `(n, 1)`, which would be n batch entries of one example."""
+    """Raise an error for NumPy ids `(n, 1)`, which would be n batch entries of one example."""
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
-            f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"
-            f" each. The examples must be on the last axis: use {name}.ravel()."
+            f"{name} has shape {ids.shape}, a column: this would be read as {ids.shape[-2]} batch"
+            " entries of one example each. The examples must be on the last axis: use"
+            f" {name}.ravel()."
         )
 
 
 def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
-    """Raise for one-hot host rows `(n, K)`, which would be n batch entries of K examples.
+    """Raise an error for one-hot NumPy rows `(n, K)`, which would be n batch entries of K examples.
 
-    They are distinguished from batches by K, which equals the number of classes, if it is given.
+    If the number of classes is given, arrays with another number of columns are read as batches.
     """
     if is_jax(ids) or ids.ndim != 2 or min(ids.shape) < 2 or size not in (None, ids.shape[-1]):
         return
     if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
         raise ValueError(
             f"{name} has shape {ids.shape} with a single 1 in each row, like one-hot rows:"
-            f" {name}.argmax(-1) converts them to class ids. For a batch with one example of"
-            f" class 1 per entry, add an axis: {name}[None]."
+            f" {name}.argmax(-1) converts one-hot rows to class ids. If this is a batch in which"
+            f" each entry has a single example of class 1, add an axis: {name}[None]."
         )
 
 
 def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
-    """Warn about host labels of -1 and 1 only, because -1 is ignored and one class is left."""
+    """Warn if NumPy labels are only -1 and 1: as -1 is ignored, only one class is left."""
     if on_device(y_true, where) or y_true.min(initial=0) != -1:
         return
     present = {x for x in (-1, 0, 1) if counted(y_true == x, *where).any()}
     if present == {-1, 1}:
         warn(
-            f"{name} holds -1 and 1 but no 0, and negative labels are ignored: pass {name} == 1 if"
-            f" -1 is the negative class, or where={name} >= 0 if it is padding."
+            f"{name} holds -1 and 1 but no 0, and negative labels are ignored. If -1 is the"
+            f" negative class, pass {name} == 1. If -1 is padding, pass where={name} >= 0 to"
+            " silence this warning."
         )
 
 
 def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Array:
-    """Check the values of host class ids: ids of `size` or more raise if they count.
+    """Check the values of NumPy class ids: an id of `size` or more raises an error if it counts.
 
-    If all ids lie in [0, size), they are returned unchanged, which tells `count` that none is
-    ignored. Otherwise ids out of range become -1 and the dtype int64, so that a label such as 2**32
-    does not wrap to 0 when JAX truncates it to 32 bits.
+    If all ids lie in [0, size), the array is returned unchanged, which tells `count` that no
+    example is ignored. Otherwise, ids out of range become -1, and the dtype becomes int64, so that
+    a label such as 2**32 does not wrap to 0 when JAX truncates it to 32 bits.
     """
     if is_jax(ids):
         return ids
@@ -400,19 +404,19 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
     unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
     if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
-        # NumPy would combine uint64 and int64 to float64.
+        # NumPy would convert the sum of uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
-    hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
+    hint = " Convert binary truth to 0 and 1 by y_true == 1." if size == 2 else ""
     message = (
-        f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
-        f" from 1: subtract 1.{hint}"
+        f"but class ids must lie in [0, {size}); negative ids are ignored. If labels start from 1,"
+        f" subtract 1.{hint}"
     )
     refuse_where(lambda ids: ids >= size, ids, name, message, *where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
 def are_valid(ids: Array, size: int) -> Array:
-    """Tell which class ids lie in [0, size)."""
+    """Return which class ids lie in [0, size)."""
     wide = (
         ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)
     )  # a size of 200 does not fit in int8
@@ -420,14 +424,14 @@ def are_valid(ids: Array, size: int) -> Array:
 
 
 def as_mask(where: ArrayLike | None) -> Array | None:
-    """Check and convert a mask."""
+    """Check a mask and convert it to a bool array."""
     if where is None:
         return None
     mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
-            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Convert numbers"
-            " with mask != 0."
+            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Convert a mask of"
+            " numbers by mask != 0."
         )
     return mask.astype(bool)
 
@@ -435,16 +439,16 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 def as_weights(
     sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
 ) -> Array:
-    """Convert weights to floats; NaN, negative, infinite or immense weights that count raise."""
+    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error."""
     weights = as_float(sample_weight, name)
     check_no_nan(weights, name, *where)
-    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g} so that sums are finite."
+    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g}, so that sums are finite."
     refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
     return weights
 
 
 def check_no_nan(values: Array, name: str, *where: Array | None) -> None:
-    """Raise for a NaN of a host array that counts."""
+    """Raise an error if a NumPy array has a NaN that counts."""
     message = "not a number; use where= to leave examples out."
     refuse_where(np.isnan, values, name, message, *where)
 
@@ -455,9 +459,7 @@ def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Check that the last axes have the same number of examples, and that leading axes
-    broadcast.
-    """
+    """Check that last axes have the same number of examples, and that leading axes broadcast."""
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if any(len(shape) == 0 for shape in shapes.values()):
         raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")
@@ -475,5 +477,5 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def warn(message: str) -> None:
-    """Warn at the line of the user's code from which the call came."""
+    """Issue a warning that points to the line of the user's code that called this package."""
     warnings.warn(message, stacklevel=len(own_frames()) + 1)

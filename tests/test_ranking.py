@@ -1086,7 +1086,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1),
-        r"y_true\[0\] is 4, .* start from 1: subtract 1",
+        r"y_true\[0\] is 4, .* start from 1, subtract 1",
     ),
     (lambda: jm.score_histogram([0, 1], [0.1, np.nan], scale="logit"), r"y_score\[1\] is nan"),
 ]

@@ -117,7 +117,7 @@ def check_counts(
     seen = _seen(counts)
     known = counts if seen is None else seen
     valid = (known >= 0) & (known < xp.inf)
-    expected = "expected a finite count >= 0."
+    expected = "expected a count >= 0 that is finite."
     if most is not None:
         valid = valid & (known == xp.round(known))
         expected = (
