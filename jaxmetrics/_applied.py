@@ -1,4 +1,4 @@
-"""Functions of functions, such as `macro(f1)`, `per_class(roc_auc)` and `metric_loss(accuracy)`."""
+"""Functions made from functions: `macro(f1)`, `per_class(roc_auc)`, `metric_loss(accuracy)`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """A scheme such as `macro`, applied to a function with options.
+    """A scheme, such as `macro`, applied to a function, such as `f1`; it is a function itself.
 
-    Objects with the same function and options are equal and have the same hash, so that
-    `jax.jit(macro(f1))` and static arguments find their compiled code; they can be pickled.
+    Objects with the same scheme, function and options are equal and have the same hash, so that
+    `jax.jit(macro(f1))` and static arguments find their compiled code. Objects can be pickled.
     """
 
     scheme: Callable[..., Any]
@@ -34,7 +34,7 @@ class Applied:
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        """Return the parts that define equality: the function, and the options as printed."""
+        """Return the parts that define equality: scheme, function, and the repr of the options."""
         is_applied = isinstance(self.function, Applied)
         function = self.function if is_applied else id(self.function)
         return self.scheme, function, repr(self.options)
@@ -52,7 +52,7 @@ class Applied:
 def applied(
     scheme: Callable[..., Any], function: Callable[..., Any], expected: str, **options: Any
 ) -> Applied:
-    """Apply `scheme` to a function; the message says what is expected if it is not a function."""
+    """Apply a scheme to a function; `expected` is the error message's text if it is no function."""
     if not callable(function):
         name = scheme.__name__.strip("_")
         raise TypeError(f"{name} takes {expected}, got {function!r}.")
@@ -63,11 +63,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Reads(NamedTuple):
-    """The tables that a metric reads, if not matrices of classes `(K, K)`.
+    """The kind of tables that a metric reads, if these are not matrices of classes `(K, K)`.
 
     Attributes:
-        pairs: pairs of predictions `(K, K, K)`.
-        labels: tables of the labels of the same examples, `(L, 2, 2)`.
+        pairs: True if the metric reads pairs of predictions, `(K, K, K)`.
+        labels: True if the metric reads one table per label, `(L, 2, 2)`, of the same examples.
     """
 
     pairs: bool = False
@@ -75,7 +75,7 @@ class Reads(NamedTuple):
 
 
 def reading(**tables: bool) -> Callable[[F], F]:
-    """Mark a scheme whose functions read tables with three axes, and which tables."""
+    """Decorate a scheme whose functions read tables with three axes; for options see `Reads`."""
 
     def mark(scheme: F) -> F:
         scheme.reads = Reads(**tables)  # type: ignore[attr-defined]
@@ -85,9 +85,10 @@ def reading(**tables: bool) -> Callable[[F], F]:
 
 
 def read_by(metric: Any) -> Reads | None:
-    """Return which tables a metric reads, also for schemes applied to it.
+    """Return which tables a metric reads, or None for matrices `(K, K)`.
 
-    None stands for `(K, K)`. A user's function has the attribute `table_ndim = 3`.
+    Schemes that are applied to the metric are looked through. A user's function that reads tables
+    with three axes has the attribute `table_ndim = 3`.
     """
     while metric is not None:
         found = getattr(getattr(metric, "scheme", None), "reads", None)
@@ -100,10 +101,10 @@ def read_by(metric: Any) -> Reads | None:
 
 
 def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
-    """Register how a statistic is computed for many weights of the same examples.
+    """Decorate a statistic with a faster way to compute it for many weights of the same examples.
 
     `of_weights` takes the statistic's arguments without weights, and returns a function of weights
-    `(..., n)`: work that does not depend on weights, such as a sort, is done once.
+    `(..., n)`. Work that does not depend on weights, such as sorting, is done only once.
     """
 
     def mark(statistic: F) -> F:
@@ -114,7 +115,7 @@ def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def of_weights(statistic: Any) -> Callable[..., Any] | None:
-    """Return the function registered by `weighted_by` for a statistic, or for a `partial` of it."""
+    """Return the function registered by `weighted_by` for a statistic or a `partial`, or None."""
     if not isinstance(statistic, partial):
         return getattr(statistic, "of_weights", None)
     found = of_weights(statistic.func)
@@ -128,7 +129,7 @@ _is_estimated: ContextVar[bool] = ContextVar("is_estimated", default=False)
 
 
 def estimated(metric: Callable[..., Any], counts: Any) -> Any:
-    """Call a metric for an interval; metrics of the extremes of groups raise."""
+    """Call a metric for an interval; a metric decorated with `of_extremes` raises an error."""
     token = _is_estimated.set(True)
     try:
         return metric(counts)
@@ -137,19 +138,20 @@ def estimated(metric: Callable[..., Any], counts: Any) -> Any:
 
 
 def of_extremes(scheme: F) -> F:
-    """Decorate a scheme that compares the extremes of groups, so that intervals of it raise.
+    """Decorate a scheme that compares the best and the worst group: its intervals raise an error.
 
-    Chance alone increases the differences between extremes, so general interval methods are
-    invalid.
+    Chance alone makes the best and the worst of several groups differ, even if all groups have the
+    same true value, so that general interval methods are invalid.
     """
 
     @wraps(scheme)
     def call(*args: Any, **kwargs: Any) -> Any:
         if _is_estimated.get():
             raise ValueError(
-                "metric compares the extremes of groups, which differ by chance: use"
-                " jaxmetrics.compare_groups(rate, counts) for its interval, with ratio=True for"
-                " the smallest ratio."
+                "metric compares the best and the worst group. Even if all groups have the same"
+                " true value, these two differ by chance, so that the interval would be wrong. For"
+                " a valid interval, use jaxmetrics.compare_groups(rate, counts) for the largest"
+                " difference, or add ratio=True for the smallest ratio."
             )
         return scheme(*args, **kwargs)
 

@@ -34,20 +34,20 @@ from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
 
-# An axis of a table: the name of the argument, its class ids (..., n), and the number of classes
-# (None: the largest id + 1).
+# An axis of a table: the name of the argument, its class ids (..., n), and the number of classes,
+# which is the largest id + 1 if it is None.
 Axis = tuple[str, ArrayLike, int | None]
 
-# Number of examples, over batch entries, that are counted at once on the host, so that their cell
-# numbers stay in the cache; at least eight times the number of cells.
+# Number of examples, over all batch entries, that NumPy counts at once, so that their cell numbers
+# stay in the cache. If there are many cells, it is eight times the number of cells.
 _EXAMPLES_AT_ONCE = 2**18
 
 
 class _Observations(NamedTuple):
     """Checked examples: class ids for each axis of the table, weights and mask, `(..., n)` each.
 
-    Each example adds 1, or its weight, to its cell; with `rows` `(..., n, W)`, it adds its row,
-    times its weight, to W numbers.
+    Each example adds 1, or its weight, to its cell. If `rows`, `(..., n, W)`, are given, a cell has
+    W numbers, and each example adds its row, multiplied by its weight.
     """
 
     ids: tuple[Array, ...]
@@ -72,9 +72,9 @@ class _Observations(NamedTuple):
         return self.weights is None and self.rows is None
 
     def with_one_batch_axis(self, *batch_shape: int) -> _Observations:
-        """Flatten the batch axes of each array to one, of length 1 if all entries share the array.
+        """Flatten the batch axes of each array to one axis.
 
-        Shared arrays stay small, and are broadcast where needed.
+        The axis has length 1 if all batch entries share the array, which is broadcast where needed.
         """
         n = self.ids[0].shape[-1]
 
@@ -91,7 +91,7 @@ class _Observations(NamedTuple):
         return _Observations(ids, joined(self.weights), joined(self.mask), rows)
 
     def part(self, entries: slice, examples: slice) -> _Observations:
-        """Select entries of the single batch axis, and examples."""
+        """Return some of the examples of some entries of the single batch axis."""
         return trees.map(lambda x: (x if len(x) == 1 else x[entries])[:, examples], self)
 
 
@@ -107,9 +107,9 @@ def count(
 ) -> Array:
     """Check the arguments and count them into a table with one axis per entry of `axes`.
 
-    The axis of the groups comes first. Ids of shape `(n, 1)` raise, because they are probably a
-    column that should be raveled, unless `refuse_columns` is False: if the caller has checked the
-    ids, or uses the axis before the examples for labels or classes.
+    If groups are given, their axis comes first. Ids of shape `(n, 1)` raise an error, because they
+    are probably a column that should be raveled. Pass `refuse_columns=False` if the ids were
+    checked, or if the axis before the examples is an axis of labels or classes.
     """
     given = [
         (name, as_array(labels, name), size)
@@ -140,12 +140,13 @@ def class_ids(
     *,
     refuse_columns: bool = True,
 ) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Check class ids; return them and the number of classes of each axis.
+    """Return the checked class ids and the number of classes of each axis.
 
     Args:
-        axes: the axes of the table; with `window` behind them, it must fit into memory.
+        axes: the axes of the table.
         mask: which examples count.
-        others: shapes of other arguments of the examples, by name.
+        others: the shapes of other arguments that have one entry per example, by name.
+        window: further axes of the table, which must fit into memory.
     """
     given = {name: as_array(labels, name) for name, labels, _ in axes}
     for name, _, size in axes:
@@ -175,8 +176,8 @@ def _with_groups(
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
     """Return the number of classes of each axis.
 
-    By default it is one more than the largest class id of all axes without a number (groups
-    separately).
+    If axes have no number, their number is one more than the largest class id in all of them. The
+    number of groups is one more than the largest group id.
     """
     sizes = {name: size for name, _, size in axes}
     unsized = [name for name, size in sizes.items() if size is None]
@@ -192,8 +193,8 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
     for name, ids in named_ids.items():
         if is_jax(ids):
             raise ValueError(
-                f"{size_name} is required if {name} is a JAX array, because it sets the shape of"
-                " the result."
+                f"{size_name} is required if {name} is a JAX array, because the shape of the result"
+                " depends on this number."
             )
     largest = max(int(ids.max(initial=0)) for ids in named_ids.values())
     if (largest + 1) ** len(named_ids) > MOST_CELLS:
@@ -205,7 +206,7 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
 
 
 def _narrowed(ids: Array, size: int) -> Array:
-    """Convert valid host ids to the smallest dtype, for a faster transfer to the device."""
+    """Convert valid NumPy ids to the smallest dtype, for a faster transfer to the device."""
     return ids if is_jax(ids) else ids.astype(np.min_scalar_type(-size))
 
 
@@ -213,7 +214,7 @@ def _narrowed(ids: Array, size: int) -> Array:
 def _joint_histogram_on_host(
     observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
 ) -> np.ndarray:
-    """Compute `_joint_histogram` by `numpy.bincount`, some examples at a time."""
+    """Compute `_joint_histogram` for NumPy arrays by `numpy.bincount`, some examples at a time."""
     *batch_shape, n = observations.shape
     batch, at_once = math.prod(batch_shape), max(_EXAMPLES_AT_ONCE, 8 * math.prod(sizes))
     observations = observations.with_one_batch_axis(*batch_shape)
@@ -278,7 +279,8 @@ def _cell_numbers(
 ) -> np.ndarray:
     """Return the cell numbers of examples `(batch entries, n)`, consecutive over batch entries.
 
-    Computed in place, without unnecessary passes, which would take most of the time.
+    They are computed in place, because further passes over the examples would take most of the
+    time.
     """
     cell = np.empty(shape, np.intp)
     cell[...] = ids[0]
@@ -294,8 +296,8 @@ def _cell_numbers(
 def _joint_histogram(observations: _Observations, *, sizes: tuple[int, ...]) -> Array:
     """Add the contribution of each example to the cell of its ids.
 
-    Returns `(..., *sizes)` or `(..., *sizes, W)`. Compiled because the passes over the examples
-    (checks, fused index, scatter) then become one.
+    Returns `(..., *sizes)` or `(..., *sizes, W)`. The function is compiled, so that the passes over
+    the examples (checks, index, scatter) become one.
     """
     *batch_shape, n = observations.shape
     shape = (*batch_shape, *sizes, *observations.window)
@@ -317,8 +319,8 @@ def _weighted_table(
     cell = cell_numbers(ids, sizes, keep)
     values = jnp.ones((1, 1), float_dtype()) if weights is None else weights
     if rows is not None:
-        # Ignored values are replaced before multiplication, so that NaN does not reach gradients
-        # either.
+        # Ignored values are replaced before the multiplication, so that their NaN does not reach
+        # the gradients.
         weight = jnp.where(cell < size, values, 0)[..., None]
         values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
     values = jnp.broadcast_to(values, (batch, n, *window))

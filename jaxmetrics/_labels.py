@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def as_names(names: Iterable[Any], name: str) -> list[Any]:
-    """Convert a sequence of names to a list; a single string raises."""
+    """Convert a sequence of names to a list; a single string raises an error."""
     try:
         if isinstance(names, str | bytes):
             raise TypeError
@@ -23,7 +23,7 @@ def as_names(names: Iterable[Any], name: str) -> list[Any]:
 
 
 def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
-    """Check the number of names; "0", "1", ... by default."""
+    """Return the names after a check of their number; by default "0", "1", and so on."""
     labels = list(map(str, range(size) if names is None else as_names(names, argument)))
     if len(labels) != size:
         raise ValueError(f"{argument} must have {size} names, got {len(labels)}.")
@@ -35,7 +35,7 @@ def as_ids(
     class_names: Sequence[str] | None,
     num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Return the class ids of each array (-1: ignored) and the names of the classes."""
+    """Return the class ids of each array (-1 for ignored labels) and the names of the classes."""
     integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
     # Python ints, because int64 and uint64 cannot be combined exactly.
     lists = {name: labels.tolist() for name, labels in named_labels.items()}
@@ -75,7 +75,7 @@ def first_invalid(
     is_valid: Callable[[Any], bool],
     shape: Sequence[int] | None = None,
 ) -> tuple[str, str] | None:
-    """Name the first missing value, or the first invalid one, and a remedy.
+    """Return text that names the first missing or else the first invalid value, and a hint.
 
     Args:
         shape: the shape of the array, if the values come from an array.
@@ -89,17 +89,17 @@ def first_invalid(
 
 
 def _way_out(label: object, name: str) -> str:
-    """Return a remedy for a label that is not a class id, "" if there is no obvious one."""
+    """Return a hint how to convert a label that is not a class id, or "" if there is none."""
     if is_missing(label):
-        return " Leave out rows without a label, or write -1 among integers, which is ignored."
-    return f" numpy.asarray({name}, int) makes ids of whole numbers." if is_whole(label) else ""
+        return " Leave out rows without a label, or write -1 among integers: it is ignored."
+    return f" numpy.asarray({name}, int) converts whole numbers to ids." if is_whole(label) else ""
 
 
 def is_missing(x: Any) -> bool:
-    """Tell whether a label is missing: None, NaN, NaT or pandas' NA."""
+    """Return whether a label is missing: None, NaN, NaT or pandas' NA."""
     try:
         return x is None or bool(x != x)
-    except TypeError:  # pandas' NA is neither equal nor not
+    except TypeError:  # bool(pandas.NA) raises
         return True
     except ValueError:  # an array
         return False

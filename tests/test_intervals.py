@@ -1142,7 +1142,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.interval(macro_f1, np.full((2, 2), 2.0**30), method=jm.Bootstrap(KEY)),
-            "2.31 examples or more",
+            "fewer than 2.31 examples",
         ),
         (
             lambda: jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, num_samples=1)),

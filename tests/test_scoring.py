@@ -242,7 +242,8 @@ def test_extreme_logits() -> None:
     assert sc.log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
     assert sc.log_loss([1], logits=[[0.0, -np.inf]]) == np.inf
     with pytest.raises(
-        ValueError, match=r"the greatest of logits\[0\] is inf, but a softmax needs a finite greatest logit"
+        ValueError,
+        match=r"the greatest of logits\[0\] is inf, but a softmax needs a finite greatest logit",
     ):
         sc.log_loss([0], logits=[[np.inf, 0.0]])
     with pytest.raises(

@@ -121,7 +121,7 @@ def check_counts(
     if most is not None:
         valid = valid & (known == xp.round(known))
         expected = (
-            "expected an integer number of examples >= 0: sums of weights do not say how many"
+            "expected a number of examples, an integer >= 0: sums of weights do not say how many"
             " examples there are."
         )
     few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
