@@ -266,7 +266,7 @@ class _MeanAndError(NamedTuple):
     """The quantities from which the interval of a mean is computed.
 
     Attributes:
-        total: the sum of the weights.
+        total: the sum of the weights; for groups, the effective number of items.
         independent: the standard error of the mean for independent examples.
         error: the standard error.
         number: the number of independent units; for clusters, Kish's effective number.
