@@ -583,7 +583,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     if options.quick:
         print(f"{harness.table(HEADINGS, rows)}\n\n{note}")
     else:
-        harness.publish("coverage", results, HEADINGS, rows, note, "Percent", timed=False)
+        harness.publish(
+            "coverage", results, HEADINGS, rows, note, "Coverages are in percent.", timed=False
+        )
 
 
 if __name__ == "__main__":

@@ -359,7 +359,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if quick:
         print(f"{harness.table(HEADINGS, rows)}\n\n{NOTE}")
     else:
-        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, "Percent", timed=False)
+        units = "All columns but the width are in percent."
+        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, units, timed=False)
 
 
 if __name__ == "__main__":

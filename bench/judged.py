@@ -148,7 +148,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if size < SAMPLES:
         print(f"{harness.table(HEADINGS, rows_of(results))}\n\n{NOTE}")
     else:
-        harness.publish("judged", results, HEADINGS, rows_of(results), NOTE, "Percent", timed=False)
+        rows, units = rows_of(results), "Coverages are in percent."
+        harness.publish("judged", results, HEADINGS, rows, NOTE, units, timed=False)
 
 
 if __name__ == "__main__":
