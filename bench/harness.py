@@ -261,5 +261,5 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
     medians = "; ".join(
         f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items()
     )
-    axes = f"logarithmic axes ({' / '.join(sweeps)})"
-    return f"{job}: time against size, {axes}. At {size:,} {what}: {medians}."
+    panels = f"Plots of the time by size, on logarithmic axes, for: {'; '.join(sweeps)}."
+    return f"{job}. {panels} At {size:,} {what}: {medians}."
