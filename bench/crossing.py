@@ -120,8 +120,9 @@ def main() -> None:
         rows,
         f"There are {K} classes, and each matrix has {100 * K + 40 * K:,} examples. NumPy computes"
         " in float64, JAX in float32. The column `compiled` is for programs that are already"
-        " compiled, and `with its compilation` is for the first call. Sizes between the measured"
-        " ones are interpolated, and rounded to one digit.",
+        " compiled, and `with its compilation` is for the first call; `any` means that JAX is"
+        " faster for all measured sizes. Sizes between the measured ones are interpolated, and"
+        " rounded to one digit.",
         "Sizes are numbers of matrices, replicates or examples.",
         pictures,
     )
