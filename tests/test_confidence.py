@@ -176,4 +176,4 @@ def test_a_level_of_numpy_is_its_decimals(put: Any) -> None:
     for call in calls:
         assert [*map(float, call(np.float32(0.9)))] == [*map(float, call(0.9))]
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
-        jm.mean_interval(scores, level=np.float32(1))
+        jm.mean_interval(scores, level=np.float32(1))  # type: ignore[arg-type]
