@@ -273,8 +273,8 @@ class _MeanAndError(NamedTuple):
     """The quantities from which the interval of a mean is computed.
 
     Attributes:
-        total: the sum of the weights.
-        mean: the weighted mean.
+        total: the sum of the weights; for groups, the effective number of items.
+        mean: the weighted mean; for groups, the mean of group means.
         independent: the standard error of the mean if examples were independent.
         error: the standard error of the mean, which allows for clusters.
         number: the number of independent units; for clusters, Kish's effective number.

@@ -230,8 +230,8 @@ class Delta(IntervalMethod):
                 warn(
                     f"scale={self.scale!r} is for metrics from {lowest} to {highest}, got a value"
                     f" of {value[outside][0]:.4g}: its interval is NaN. For metrics from -1 to 1,"
-                    ' such as kappa and Matthews\' coefficient, use scale="atanh". scale=None'
-                    " transforms nothing and accepts all values."
+                    " such as kappa and Matthews' coefficient, use the scale"
+                    ' "atanh". None transforms nothing and accepts all values.'
                 )
         return estimates
 
