@@ -1,14 +1,14 @@
-"""Derivatives of a function of one table of counts: by JAX on the device, by NumPy on the host.
+"""Derivatives of a function of one table of counts: by JAX for JAX arrays, otherwise by NumPy.
 
-NumPy differentiates by complex steps: f(c + ih) = f(c) + ih f'(c) + O(h^2), so that the imaginary
-part, divided by h, is the derivative to the last digit, since nothing is subtracted. Squire and
-Trapp (1998), SIAM Review 40. This requires that f is analytic and computed without `abs` or a cast,
-as all metrics of this package are. This is tested with one difference quotient; if it fails, as for
-some functions of users, the derivatives are extrapolated differences. Ridders (1982), Advances in
-Engineering Software 4.
+For NumPy arrays, derivatives are computed by complex steps (Squire and Trapp, 1998, SIAM Review
+40). As f(c + ih) = f(c) + ih f'(c) + O(h^2), the imaginary part, divided by h, is the derivative to
+the last digit, because nothing is subtracted. This requires that f is analytic and is computed
+without `abs` or a cast, which is true for all metrics of this package. The derivatives are tested
+with one difference quotient. If the test fails, which can happen for functions of users, the
+derivatives are extrapolated differences (Ridders, 1982, Advances in Engineering Software 4).
 
-On the host, the derivative is computed for cells with examples and set to 0 for others, because no
-error or influence needs it.
+For NumPy arrays, only the derivatives for cells with examples are computed. Other derivatives are
+set to 0, because standard errors and influences do not need them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ __all__: list[str] = []
 Function = Callable[[Array], Array]
 
 _STEP = 1e-30  # its square is negligible beside any count
-_MOST_NUMBERS = 2**25  # with more, one reverse pass of JAX is faster than one table per cell
+_MOST_NUMBERS = 2**25  # for more numbers, one reverse pass of JAX is faster than one table per cell
 _AT_ONCE = 2**22  # numbers in the tables of a batch
-_WORTH_COMPILING = 32  # as many times fewer numbers, where tens of derivatives are taken
+_WORTH_COMPILING = 32  # the limit is as many times lower if tens of derivatives are computed
 
 
 def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
-    """Differentiate a function of tables, `(..., K, W)` to `(..., V)`, with respect to each cell of
-    one table: `(V, K, W)`. `times` says how many derivatives will be taken.
+    """Return the derivatives of V values with respect to each cell of one table, `(V, K, W)`.
+
+    The function maps tables `(..., K, W)` to values `(..., V)`. `times` is the number of tables for
+    which derivatives will be computed.
     """
     if is_jax(table):
         return jax.jacrev(function)(table)
@@ -47,14 +49,15 @@ def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
                 of_one = getattr(function, "of_one", function)
                 return np.asarray(_reverse(of_one, jax.numpy.asarray(table)))
         except (jax.errors.JAXTypeError, AttributeError, TypeError):
-            pass  # it is computed by NumPy and cannot be traced
+            pass  # the function is computed by NumPy and cannot be traced
     slopes = _tested_complex_steps(function, table)
     return _by_differences(function, table) if slopes is None else slopes
 
 
 def differentiator(function: Function, table: Array) -> Function:
-    """Return a function that differentiates at many tables like this one; complex steps are tested
-    only once.
+    """Return a function that computes derivatives for many tables like this one.
+
+    Complex steps are tested only once.
     """
     checked = partial(jacobian, function, times=_WORTH_COMPILING)
     if is_jax(table) or not _is_small(table, _WORTH_COMPILING):
@@ -73,7 +76,7 @@ def _is_small(table: np.ndarray, times: int) -> bool:
 def _x64() -> Any:
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    from jax import experimental  # of JAX 0.7
+    from jax import experimental  # JAX 0.7 has no jax.enable_x64
 
     return experimental.__dict__["enable_x64"](True)
 
@@ -89,8 +92,9 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
-    """Evaluate a function of tables with a single 1, for each cell with examples: `(V, K, W)`, 0
-    for other cells.
+    """Evaluate a function for each cell with examples, at the table that is 1 in this cell only.
+
+    The result is `(V, K, W)`, with 0 for cells without examples.
     """
     cells = np.flatnonzero(table)
     at_once = max(1, _AT_ONCE // table.size)
@@ -113,7 +117,7 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
     steps = 1e-3 * np.array([1, -1, 1 / 2, -1 / 2])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a cast that discards the imaginary part
+            warnings.simplefilter("error")  # for a cast that discards the imaginary part
             slopes = _by_complex_steps(function, table)
         around = function(table * (1 + steps[:, None, None] * pattern))
     except Exception:  # a user's function may fail for complex numbers
@@ -121,15 +125,15 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
     ahead, behind, half_ahead, half_behind = around
     terms = slopes * table * pattern
     expected = terms.sum((-2, -1))
-    # Its error is O(step^4).
+    # The error of this quotient is O(step^4).
     quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * steps[0])
-    room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
+    room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # for rounding
     close = np.abs(quotient - expected) <= room
     return slopes if np.all(close | ~np.isfinite(quotient)) else None
 
 
 def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
-    """Differentiate by extrapolated differences, with steps of 1/2, 1/4, ... of each count."""
+    """Return derivatives by extrapolated differences, with steps of 1/2, 1/4, ... of each count."""
 
     def quotient(share: float) -> np.ndarray:
         ahead, behind = (
@@ -142,8 +146,10 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Extrapolate by Neville's scheme for halved steps and errors in even powers; return the entry
-    that agrees best with its neighbours.
+    """Extrapolate difference quotients for halved steps by Neville's scheme.
+
+    The errors of the quotients contain even powers of the step. The entry of the scheme that agrees
+    best with its neighbours is returned.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]

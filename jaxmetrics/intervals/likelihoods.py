@@ -1,6 +1,4 @@
-"""Likelihood-ratio intervals: search for the extreme values of a metric that the test does not
-reject.
-"""
+"""Likelihood-ratio intervals: the extreme values of a metric that the test does not reject."""
 
 from __future__ import annotations
 
@@ -19,19 +17,21 @@ from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []
 
-# Part of an example that is added to the cell that moves the metric most. Without an error, the
-# limit is then 3.0 / n, as for the mid-p value.
+# Part of an example that is added to the cell that moves the metric most. For an error rate without
+# errors, the upper limit is then 3.0 / n, the same as for the mid-p value.
 ADDED = 1 / 3
-ADDED_OF_CLUSTER = 3 / 4  # part of the cluster that moves it most
-_TRACE = 1e-6  # of an example, in empty cells, for their derivatives
+ADDED_OF_CLUSTER = 3 / 4  # part of a cluster that is added: the cluster that moves the metric most
+_TRACE = 1e-6  # part of an example that is added to empty cells to compute derivatives there
 _MOST_PASSES = 20
 _NEWTON_STEPS = 10
-_SOME = 16  # cells of a table whose flat cells are searched
+_SOME = 16  # number of flat cells that are evaluated at once for JAX arrays
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
-    """Return the lower and upper ends of values `(V,)`, given how many independent units a unit is
-    worth for each value; NaN if none. See `jaxmetrics.Likelihood`.
+    """Return the lower and upper ends of values `(V,)`; see `jaxmetrics.Likelihood`.
+
+    `shares`, `(V,)`, say how many independent units a unit counts for each value. If the share is
+    0, the ends are NaN.
     """
     sample, values = metric.sample, metric.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
@@ -48,17 +48,18 @@ def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tu
     else:
         ends = np.stack([limits(i) for i in range(len(values))])
     low, high = ends.T
-    # A value that only improbable tables change is a convention, or flat here.
+    # If only improbable tables change a value, the value is a convention, or the metric is flat.
     low, high = (xp.where((low == high) & moves, xp.nan, x) for x in (low, high))
     return low, high
 
 
 def _edges(metric: Functional) -> tuple[Array, Array, Array]:
-    """Return the limits of values `(V,)` near empty cells, whether an example in one of the groups
-    of unused units makes them jump, `(G, V)`, and whether any table changes them.
+    """Return three properties of values `(V,)` near empty cells.
 
-    The limit is infinite if the value grows without bound as empty cells approach 0, such as a
-    ratio to an error rate of 0; otherwise it is 0.
+    1. The limits `(V,)`: infinite if the value grows without bound as empty cells approach 0, such
+       as a ratio with an error rate of 0 in the denominator, and otherwise 0.
+    2. Whether the values jump if examples are added to one of the groups of unused cells, `(G, V)`.
+    3. Whether any table changes the values, `(V,)`.
     """
     sample, start = metric.sample, metric.values
     counts = sample.counts
@@ -74,7 +75,7 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 
 
 class _Place(NamedTuple):
-    """The state of a search: the weights of units, after a step along `slopes`."""
+    """The state of a search: the weights of units after a step, whose slopes are `slopes`."""
 
     weights: Array
     slopes: Array
@@ -84,11 +85,14 @@ class _Place(NamedTuple):
 
 
 class _LikelihoodSearch(NamedTuple):
-    """Search for the smallest and largest plausible value i, given the counts of a sample.
+    """Search for the smallest and the largest plausible value number i of a metric.
 
     Attributes:
-        reach: the log-likelihood ratio up to which tables are not rejected, for independent units.
-        added: the number of examples that is added to the cell that moves the value most.
+        metric: the metric, with the sample for which it is estimated.
+        derivative: the function that computes derivatives of the metric for NumPy tables.
+        i: the number of the value.
+        reach: the log-likelihood ratio up to which tables are not rejected.
+        added: the number of examples that are added to the cell that moves the value most.
     """
 
     metric: Functional
@@ -109,7 +113,7 @@ class _LikelihoodSearch(NamedTuple):
         return xp.where(xp.isfinite(slope), slope, 0)
 
     def extremes(self, infinite: Array, closed: Array) -> Array:
-        """Return the smallest and the largest value; closed units stay empty."""
+        """Return the smallest and the largest value; the cells in `closed` stay empty."""
         sample, start = self.metric.sample, self.metric.values[self.i]
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
@@ -131,19 +135,18 @@ class _LikelihoodSearch(NamedTuple):
         return np.stack([extreme(sign, cell) for sign, cell in zip(signs, cells, strict=True)])
 
     def reached(self, flat: Array, steepest: Array) -> Array:
-        """Return, for each cell, the value after the cell has grown as far as the likelihood
-        allows.
+        """Return for each cell the value after the cell has grown as far as the likelihood allows.
 
-        It is computed for the steepest cell and for flat cells, which at first do not change the
-        value, such as errors in classes hidden behind the worst class; all 0 if there are too many
-        cells.
+        It is computed for the steepest cell and for flat cells, which have the slope 0; for a
+        minimum over classes, for example, all cells of other classes than the worst are flat. If
+        there are too many cells, all values are 0.
         """
         counts = self.metric.sample.counts
         values: Any = xp.zeros_like(counts).reshape(-1)
         if counts.size**2 > AT_ONCE:
             return values
-        # Loop while there are flat cells (smooth metrics have none); on the device, several at a
-        # time.
+        # The loop ends when all flat cells are evaluated, several at a time for JAX arrays. Smooth
+        # metrics have no flat cells.
         order = xp.concatenate([steepest, xp.argsort(~flat)])
         number = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
         width = _SOME if is_jax(counts) else int(number)
@@ -158,13 +161,13 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(lambda state: state[0] < number, evaluate, (0 * number, values))[1]
 
     def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
-        """Return the maximum of `sign` times the value, starting from its slopes at the counts,
-        with a part of an example added to a cell.
+        """Return the maximum of `sign` times the value, after part of an example is added to a cell.
 
-        Conditional gradient method of Frank and Wolfe (1956): the value is linearized, the extreme
-        of the linear function found, and the segment to it searched for a greater value, until
-        nothing is gained. If the slopes at the counts are flat, the search starts with the slopes
-        where the cell has grown as far as the likelihood allows.
+        This is the conditional gradient method of Frank and Wolfe (1956). The value is linearized,
+        the table is computed at which the linear function is largest, and the segment from the
+        current table to this table is searched for a greater value. This is repeated until nothing
+        is gained. The first slopes are the slopes at the counts or, if `is_elsewhere` is True, the
+        slopes where the cell has grown as far as the likelihood allows.
         """
         base, grown = self.surroundings(slopes, cell, is_elsewhere)
         start = sign * self.metric.values[self.i]
@@ -177,7 +180,7 @@ class _LikelihoodSearch(NamedTuple):
 
         def slopes_at(place: _Place) -> Array:
             at = xp.where(place.passes == 0, grown, place.weights)
-            # At a kink, such as between two best groups, both of its slopes are needed.
+            # At a kink, for example if two groups are equally good, both slopes are needed.
             return (sign * self.slope(at) + place.slopes) / 2
 
         def improve(place: _Place) -> _Place:
@@ -191,8 +194,10 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(is_unfinished, improve, first).value
 
     def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
-        """Return the counts with a part of an example added to a cell, and the counts where the
-        cell has grown, if it grows.
+        """Return the counts after a part of an example is added to a cell, and the grown counts.
+
+        The grown counts are the counts where the cell has grown as far as the likelihood allows. If
+        `grows` is False, they are the same as the first counts.
         """
         sample = self.metric.sample
         base = _with_more(sample, cell, slopes, self.added)
@@ -202,7 +207,7 @@ class _LikelihoodSearch(NamedTuple):
         return base, grown
 
     def farthest(self, sign: Array, place: _Place, slopes: Array, way: Array) -> _Place:
-        """Go to the greatest `sign` times the value on a segment, or stay."""
+        """Return the place on a segment where `sign` times the value is greatest."""
         steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
         values = sign * self.value(place.weights + steps * way)
         best = xp.argmax(values)
@@ -213,7 +218,7 @@ class _LikelihoodSearch(NamedTuple):
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
-    """Return the kind of unit that increases the value most."""
+    """Return the index of the kind of unit that increases the value most."""
     counts = sample.counts
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
@@ -222,8 +227,10 @@ def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Ar
 
 
 def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
-    """Return the flat cell that reaches further than the steepest cell, or the steepest cell if
-    none does, and whether one does.
+    """Return the cell with the most extreme value, and whether it is a flat cell.
+
+    This is the flat cell with the most extreme `reached` value if that exceeds the value of the
+    steepest cell, and otherwise the steepest cell.
     """
     furthest = xp.argmax(xp.where(flat, reached, -xp.inf))
     is_hidden = reached[furthest] - reached[steepest] > 0
@@ -231,10 +238,10 @@ def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]
 
 
 def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
-    """Add a part of an example to one of the units `(R, U)`; with clusters, a part of the cluster
-    that increases the value most.
+    """Add a part of an example to one of the cells `(R, U)`.
 
-    With several strata, the stratum of the unit keeps its total.
+    If there are several strata, the stratum of the cell keeps its total. If there are clusters, a
+    part of the cluster that increases the value most is also added.
     """
     counts = sample.counts
     best = (xp.arange(counts.size) == cell).reshape(counts.shape)
@@ -250,7 +257,7 @@ def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Arra
 
 
 def _grown(counts: Array, cells: Array, reach: Array) -> Array:
-    """Return counts `(N, R, U)` in which one of the cells has grown to Wilson's upper limit."""
+    """Return N counts `(N, R, U)`, in each of which one cell has grown to Wilson's upper limit."""
     ones = (xp.arange(counts.size) == cells[:, None]).reshape((-1, *counts.shape))
     n, c = counts.sum(-1, keepdims=True), (counts * ones).sum(-1, keepdims=True)
     root = xp.sqrt(2 * reach * (c * (1 - divide(c, n)) + reach / 2))
@@ -260,20 +267,19 @@ def _grown(counts: Array, cells: Array, reach: Array) -> Array:
 
 
 def tilted(counts: Array, slopes: Array, radius: float) -> Array:
-    """Return the weights with the largest `sum slopes * weights` among weights with the given
-    log-likelihood ratio.
+    """Return the weights with the largest `sum slopes * weights` for a given log-likelihood ratio.
 
-    In each of the rows `(..., R, U)`, which keep their totals, they are `counts / (nu + t u)`,
-    where u are the slopes measured down from the highest, nu depends on the row, and t does not.
-    With `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`.
-    Both `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's
-    steps on these scales need no bracket.
+    Each of the rows `(..., R, U)` keeps its total. The weights are `counts / (nu + t u)`, where u
+    is the highest slope minus the slope, nu depends on the row, and t is the same for all rows.
+    With `s = t / nu` and d equal to u minus its mean, the weights are `counts / ((1 + y) Z)` with
+    `y = s d / (1 + s mean)`. Both `log t` and the logarithm of the ratio are concave functions of
+    `log s`, so that Newton's method on these scales needs no bracket.
     """
     if not is_jax(counts) and counts.ndim == 2:
         used = counts.any(0)
         if not used.any():
             return counts
-        if not used.all():  # on the host, only rows that still move
+        if not used.all():  # NumPy computes only the columns that are used
             weights = np.zeros(counts.shape)
             weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
@@ -291,7 +297,7 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
 
 
 class _TiltedRows(NamedTuple):
-    """Rows of `tilted` that are searched together: totals, shares, and the mean and d of u."""
+    """The rows of `tilted`: totals and shares of the counts, and the mean and d of u."""
 
     totals: Array
     shares: Array
@@ -309,7 +315,7 @@ class _TiltedRows(NamedTuple):
         return cls(totals, shares, mean, xp.where(counts > 0, u - mean, 0))
 
     def newton_step(self, log_s: Array, radius: float) -> tuple[Array, Array]:
-        """Return the next `log s`, and the weights at the current one."""
+        """Return the next `log s`, and the weights for the current `log s`."""
         totals, shares, mean, d = self
         s = xp.exp(log_s)
         scale = 1 + s * mean
@@ -318,7 +324,7 @@ class _TiltedRows(NamedTuple):
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
         found = totals * weights / (1 + excess)
         ratio = _sum_of_all(found * deviance(excess + (1 + excess) * y))
-        # Derivatives with respect to log s of log Z, of the ratio and of log t.
+        # Derivatives of log Z, of the ratio and of log t with respect to log s.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
         of_t = 1 / scale + of_z

@@ -1,8 +1,8 @@
 """Draw replicates of a table, and evaluate functions of them in bounded memory.
 
-Each replicate has its own key, with the same random words for every table, so results do not depend
-on the batch or the chunk size. On the host, a NumPy Generator is restarted for each table of a
-batch.
+Each replicate has its own key, and all tables use the same random words, so that results do not
+depend on the batch or the chunk size. For NumPy arrays, a NumPy Generator is restarted for each
+table of a batch.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Function: TypeAlias = Callable[[Array], Any]
 
 
 class Sampler(NamedTuple):
-    """Draw replicates of a table, on the device and on the host.
+    """Two functions that draw N replicates `(N, K, W)` of a table `(K, W)`, by JAX and by NumPy.
 
     Attributes:
-        on_device: from keys `(N,)` and a table `(K, W)` to `(N, K, W)`.
-        on_host: from a Generator, a number N and a table to the same.
+        on_device: a function of JAX keys `(N,)` and a table.
+        on_host: a function of a Generator, the number N and a table.
     """
 
     on_device: Callable[[jax.Array, jax.Array], jax.Array]
@@ -38,7 +38,7 @@ class Sampler(NamedTuple):
 
 
 def _multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw as many examples as the table has from it, with replacement."""
+    """Draw as many examples from a table as the table has, with replacement."""
     rows = table.sum(-1)
     words = samplers.random_words(keys, table.size - 1)
     words_of_rows, words_of_cells = jnp.split(words, [len(rows) - 1], -1)
@@ -47,20 +47,23 @@ def _multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
 
 
 def _stratified_multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw the examples of each row with replacement; rows keep their totals."""
+    """Draw examples of each row with replacement, such that each row keeps its total."""
     k, width = table.shape
     words = samplers.random_words(keys, k * (width - 1))
     return _split_rows(words, jnp.broadcast_to(_as_int(table.sum(-1)), (len(keys), k)), table)
 
 
 def _split_rows(words: jax.Array, rows: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw the cells of each row, given the numbers of its examples, `(N, K)`."""
+    """Draw the cells of each row of a table, given the number of examples in each row, `(N, K)`."""
     k, width = table.shape
     return samplers.multinomial(words.reshape((-1, k, width - 1)), rows, table)
 
 
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
-    """Keep each example with probability 1/2; row by row, for a small compiled program."""
+    """Keep each example with probability 1/2.
+
+    Rows are drawn one after another, so that the compiled program is small.
+    """
     words = samplers.random_words(keys, cells.size).reshape((-1, *cells.shape))
     rows = jax.lax.map(
         lambda row: samplers.heads(*row), (jnp.moveaxis(words, 1, 0), _as_int(cells))
@@ -69,8 +72,9 @@ def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
 
 
 def _poisson(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw each cell from a Poisson distribution with mean its count: each example counts
-    Poisson(1) times.
+    """Draw each cell from a Poisson distribution whose mean is the count of the cell.
+
+    This is the same as drawing each example Poisson(1) times.
     """
     return samplers.poisson(
         samplers.random_words(keys, table.size).reshape((-1, *table.shape)), table
@@ -92,7 +96,7 @@ def _dirichlet_rows(keys: jax.Array, concentration: jax.Array) -> jax.Array:
 
 
 def _places(keys: jax.Array, sizes: jax.Array) -> jax.Array:
-    """Draw integers below each of the sizes `(m,)`."""
+    """Draw an integer in [0, size) for each of the sizes `(m,)`."""
     return samplers.indices(samplers.random_words(keys, len(sizes)), sizes)
 
 
@@ -101,10 +105,10 @@ def _as_int(x: jax.Array) -> jax.Array:
 
 
 def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-    """Draw as many examples as the table has from it, with replacement.
+    """Draw as many examples from a table as the table has, with replacement.
 
-    Only cells that hold examples are drawn. Few examples are drawn one by one: a random integer is
-    faster than a binomial.
+    Only cells that contain examples are drawn. If there are few examples, they are drawn one by
+    one, because a random integer is faster than a binomial variable.
     """
     flat = table.ravel()
     cells = np.flatnonzero(flat)
@@ -135,7 +139,8 @@ def _dirichlet_on_host(
 ) -> np.ndarray:
     """Draw probabilities that sum to 1 over the table; NaN if it is not finite.
 
-    For a < 1, Gamma(a + 1) U^(1/a) in logarithms, because gamma variables with a small a underflow.
+    For a < 1, a gamma variable is drawn as the logarithm of Gamma(a + 1) U^(1/a), because gamma
+    variables with small a underflow.
     """
     if not np.isfinite(concentration).all():
         return np.full((size, *concentration.shape), np.nan)
@@ -152,7 +157,7 @@ def _dirichlet_on_host(
 
 
 def _places_on_host(rng: np.random.Generator, size: int, sizes: np.ndarray) -> np.ndarray:
-    # NumPy takes three times as long with several bounds as with one.
+    # NumPy takes three times as long for several bounds as for a single one.
     bounds = sizes[0] if (sizes == sizes[0]).all() else sizes
     return rng.integers(bounds, size=(size, len(sizes)))
 
@@ -183,11 +188,11 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
     shares = as_float(prevalence, "prevalence")
     if shares.shape != (k,):
         raise ValueError(
-            f'prevalence must be "inferred", "fixed" or an array (K,) = ({k},), got shape'
-            f" {shares.shape}."
+            f'prevalence must be "inferred", "fixed" or an array of shape (K,) = ({k},), got an'
+            f" array of shape {shares.shape}."
         )
     if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
-        raise ValueError(f"prevalence must hold shares >= 0 that sum to 1, got {prevalence!r}.")
+        raise ValueError(f"prevalence must be shares >= 0 that sum to 1, got {prevalence!r}.")
     return shares
 
 
@@ -200,8 +205,9 @@ def evaluate(
     size: int,
     numbers: int,
 ) -> Any:
-    """Evaluate a function of replicates `(N, K, W)` of a table, on the device also of a single
-    replicate, in chunks that bound the memory.
+    """Evaluate a function of replicates `(N, K, W)` of a table, in chunks that bound the memory.
+
+    For JAX arrays, the function must also accept a single replicate, because `vmap` is used.
     """
     at_once = max(1, LANES // max(numbers, table.size))
     if isinstance(key, HostKey):
@@ -218,8 +224,9 @@ def evaluate(
 
 
 def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndim: int = 2) -> Any:
-    """Evaluate a function of each table of a batch, `(..., *table)`; on the device, of as many
-    tables at once as fit into memory.
+    """Evaluate a function of each table of a batch, `(..., *table)`.
+
+    For JAX arrays, as many tables are evaluated at once as fit into memory.
     """
     batch, shape = tables.shape[:-table_ndim], tables.shape[tables.ndim - table_ndim :]
     if not batch:
@@ -228,7 +235,7 @@ def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndi
     if is_jax(tables):
         values = map_chunks(jax.vmap(function), max(1, LANES // numbers), flat)
     else:
-        # For an empty batch, shapes are computed for one table.
+        # If the batch is empty, the shapes of the results are computed from a table of ones.
         each = [function(table) for table in (flat if len(flat) else np.ones((1, *shape)))]
         values = trees.map(lambda *x: np.stack(x)[: len(flat)], *each)
     return trees.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
@@ -243,8 +250,10 @@ def of_tables(
     prior: Array | float = 0.0,
     scale: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Draw replicates `(S, ..., K, W)` of the tables of a batch plus a prior, multiplied by
-    `scale(table)`; NaN for tables with a negative number.
+    """Draw replicates `(S, ..., K, W)` of the tables of a batch.
+
+    The prior is added to each table, and the replicates are multiplied by `scale(table)`. They are
+    NaN if the table contains a negative number.
     """
 
     def of_table(table: Array) -> Array:

@@ -1,9 +1,10 @@
 """Sampling designs: independent units in strata, and the tables of counts that they add up to.
 
-A `Sample` holds how often each kind of unit occurred, in strata with fixed totals, together with
-the linear map from these numbers to the tables of counts that a metric reads, and its adjoint. Each
-constructor is a design: one test set, pairs of predictions, two test sets. A `Design` selects the
-constructor for all tables of a batch. In any design, units may come in clusters.
+A `Sample` contains how often each kind of unit (an example with a truth and a prediction, for
+instance) occurred in each stratum. It also contains the linear map from these numbers to the tables
+of counts that a metric reads, and the adjoint of this map. Each function that makes a `Sample` is a
+sampling design: one test set, pairs of predictions, two test sets. A `Design` selects such a
+function for all tables of a batch. In each design, units may belong to clusters.
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ __all__: list[str] = []
 
 
 class Sample(NamedTuple):
-    """Kinds of units, in R strata with fixed totals; a single stratum if only the total is fixed.
+    """Numbers of U kinds of units in each of R strata, and the tables that they add up to.
+
+    The total of each stratum is fixed; there is a single stratum if only the sum is fixed.
 
     Attributes:
-        counts: how often each kind occurred, `(R, U)`.
-        tables: the map from numbers of the kinds `(..., R, U)` to T tables of counts `(..., T, K,
-            W)`.
-        adjoint: the map from derivatives with respect to the tables, `(T, K, W)`, to derivatives
-            with respect to the numbers.
-        unused: groups of kinds that would add examples to empty classes, `(G, R, U)`.
-        possible: whether a kind can occur at all, `(R, U)`; None if all can.
-        rows: the number of rows in which kinds are laid out for sampling.
-        clusters: the counts of each cluster, `(C, R, U)`; None for independent units.
+        counts: how often each kind of unit occurred, `(R, U)`.
+        tables: the function from numbers of the kinds, `(..., R, U)`, to T tables of counts, `(...,
+            T, K, W)`.
+        adjoint: the function from derivatives with respect to the tables, `(T, K, W)`, to
+            derivatives with respect to the numbers, `(R, U)`.
+        unused: G masks of kinds that would add examples to empty classes, `(G, R, U)`.
+        possible: whether a kind can occur at all, `(R, U)`; None if all kinds can.
+        rows: the number of rows in which the kinds are laid out for sampling.
+        clusters: the counts of each of C clusters, `(C, R, U)`; None if units are independent.
         is_complete: whether kinds that did not occur are included.
-        prior: the map from a prior per class, `(K, 2)`, to a prior of the kinds, `(R, U)`.
+        prior: the function from a prior per class, `(K, 2)`, to a prior of the kinds, `(R, U)`;
+            None if there are no classes.
     """
 
     counts: Array
@@ -70,8 +74,9 @@ class Sample(NamedTuple):
 
     @property
     def number(self) -> Array:
-        """The number of independent units (for clusters, Kish's effective number) in the smallest
-        stratum.
+        """The total number of units or, for clusters, the smallest effective number of a stratum.
+
+        The effective number of clusters is Kish's.
         """
         if self.clusters is None:
             return self.counts.sum()
@@ -79,16 +84,16 @@ class Sample(NamedTuple):
 
     @property
     def numbers_held(self) -> int:
-        """How many numbers a replicate and its tables hold."""
+        """The number of entries of a replicate and of its tables."""
         return self.counts.size + self.tables(self.counts).size
 
     @property
     def is_valid(self) -> Array:
-        """Whether all tables contain examples, and no number is negative."""
+        """Whether all tables contain examples and no count is negative."""
         return (self.counts >= 0).all() & (self.tables(self.counts).sum((-2, -1)) > 0).all()
 
     def products(self, x: Array, y: Array) -> Array:
-        """Add up the products of two numbers, `(V, R, U)`, over independent units: `(V, R)`."""
+        """Return the sums of products x y, `(V, R, U)`, over independent units: `(V, R)`."""
         if self.clusters is None:
             return (self.counts * x * y).sum(-1)
         held = xp.moveaxis(self.clusters, 0, 1)  # (R, C, U)
@@ -96,13 +101,14 @@ class Sample(NamedTuple):
         return (of_x * of_y).sum(-1)
 
     def independent_errors(self, values: Array, slopes: Array) -> Array:
-        """Return the standard errors `(V,)` of values with derivatives `(V, R, U)`, ignoring
-        clusters.
+        """Return the standard errors of values `(V,)`, as if units were independent.
+
+        `slopes`, `(V, R, U)`, are the derivatives of the values.
         """
         totals = self.counts.sum(-1, keepdims=True)
         centred = slopes - divide((self.counts * slopes).sum(-1, keepdims=True), totals)
-        # Without square roots of counts, which have no derivative at 0, and relative to the largest
-        # slope, so that no square overflows.
+        # Square roots of counts are avoided, because they have no derivative at 0. Slopes are
+        # divided by the largest slope, so that no square overflows.
         largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
         relative = divide(centred, largest)
         squares = (self.counts * relative * relative).sum((-2, -1))
@@ -110,15 +116,13 @@ class Sample(NamedTuple):
         return xp.where(xp.isnan(values), xp.nan, error)  # also for a derivative of 0
 
     def errors(self, values: Array, slopes: Array) -> Array:
-        """Return the standard errors `(V,)` of values from their derivatives `(V, R, U)`."""
+        """Return the standard errors of values `(V,)` from their derivatives `(V, R, U)`."""
         if self.clusters is None:
             return self.independent_errors(values, slopes)
         return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
 
     def shares(self, values: Array, slopes: Array, z: Array | float) -> Array:
-        """Return, for each value, how many independent units a unit is worth; see
-        `effective_share`.
-        """
+        """Return for each value how many independent units a unit counts; see `effective_share`."""
         if self.clusters is None:
             return xp.ones_like(values)
         independent, clustered = (
@@ -128,7 +132,7 @@ class Sample(NamedTuple):
 
     @property
     def units(self) -> Sample:
-        """The sample with clusters as kinds of units, each of which occurred once."""
+        """The sample whose kinds of units are the clusters; each cluster occurred once."""
         if self.clusters is None:
             return self
         held = self._held
@@ -150,8 +154,9 @@ class Sample(NamedTuple):
         sampler: replicates.Sampler | None = None,
         expected: Array | None = None,
     ) -> Any:
-        """Evaluate a function of replicates, `(N, R, U)`, drawn from `counts` or from expected
-        counts.
+        """Evaluate a function of replicates, `(N, R, U)`.
+
+        Replicates are drawn from `counts` or, if given, from `expected` counts.
         """
         numbers = self.counts if expected is None else expected
         if sampler is None:
@@ -167,9 +172,7 @@ class Sample(NamedTuple):
         )
 
     def of_units(self, drawn: Array) -> Array:
-        """Return the numbers of the kinds, `(..., R, U)`, given how often each independent unit was
-        drawn.
-        """
+        """Return the numbers of the kinds, `(..., R, U)`, if units were drawn as often as given."""
         if self.clusters is None:
             return drawn
         *batch, strata, number = drawn.shape
@@ -179,9 +182,10 @@ class Sample(NamedTuple):
 
     @property
     def _held(self) -> Array:
-        """The counts of clusters, `(R, C, U)`. A single stratum is padded with empty clusters to a
-        rectangle with about as many rows as columns, because a multinomial on the device takes rows
-        plus columns steps.
+        """The counts of clusters, `(R, C, U)`.
+
+        A single stratum is padded with empty clusters, so that all clusters fill a rectangle with
+        about as many rows as columns: JAX draws a multinomial in rows plus columns steps.
         """
         clusters = self.clusters
         assert clusters is not None
@@ -198,10 +202,11 @@ def _width(number: int) -> int:
 def of_counts(
     table: Array, *, num_tables: int = 1, is_stratified: bool = False, are_apart: bool = False
 ) -> Sample:
-    """Return a sample whose kinds are the cells of a table `(K, W)`, or of the tables of G groups
-    `(G K, W)`.
+    """Return a sample whose kinds are the cells of a table `(K, W)` or of tables of groups.
 
     Args:
+        table: `(K, W)`, or the stacked tables of G groups, `(G K, W)`.
+        num_tables: the number of groups G.
         is_stratified: whether row totals are fixed.
         are_apart: whether groups are independent test sets, `(G, K K)`, each with a stratum and a
             table.
@@ -227,8 +232,9 @@ def of_counts(
 
 
 def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
-    """Return a sample whose kinds are pairs of predictions, `(K, K K)` by truth, with the tables of
-    A and B.
+    """Return a sample whose kinds are pairs of predictions, `(K, K K)`: a row for each truth.
+
+    It has two tables, the confusion matrices of A and of B.
     """
     k = len(table)
     shape = table.shape if is_stratified else (1, table.size)
@@ -257,8 +263,10 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
 def of_combinations(
     table: Array, labels: Array, *, num_classes: int, is_stratified: bool = False
 ) -> Sample:
-    """Return a sample whose kinds are the combinations that occur of truth and T predictions, `(1 +
-    T, R, W)` with K for empty cells, so that the work does not grow with K^(1 + T).
+    """Return a sample whose kinds are the combinations of truth and T predictions that occur.
+
+    Combinations that do not occur are left out, so that the work does not grow with K^(1 + T).
+    `labels`, `(1 + T, R, W)`, are the truth and predictions of each cell, or K if it is empty.
     """
     shape = table.shape if is_stratified else (1, table.size)
     tabulate = tabulation(labels, num_classes)
@@ -280,16 +288,19 @@ def of_combinations(
 
 
 def cell_prior(prior: Array) -> Array:
-    """Turn a prior `(K, 2)` into a prior of cells `(K, K)`, in which the wrong cells share beta
-    equally.
+    """Convert a prior per class, `(K, 2)`, to a prior of cells, `(K, K)`.
+
+    The correct cell has the prior alpha, and the wrong cells of a row share beta equally.
     """
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
 
 def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
-    """Lay out the tables of two independent samples, `(..., U)` and `(..., V)` with V <= U, as rows
-    `(..., 2, U)`; each cluster, `(..., C, U)`, belongs to one of the samples.
+    """Lay out the tables of two independent samples as two strata, `(..., 2, U)`.
+
+    The tables are `(..., U)` and `(..., V)` with V <= U. If samples are clustered, tables have an
+    axis of clusters, `(..., C, U)`, and each cluster belongs to one of the samples.
     """
     more = a.shape[-1] - b.shape[-1]
     a = xp.pad(a[..., None, :], [(0, 0)] * (a.ndim - 1) + [(0, 1), (0, 0)])
@@ -302,13 +313,13 @@ def _is_empty(tables: Array, axis: int) -> Array:
 
 
 class Design(NamedTuple):
-    """How samples are made from the tables of a batch, `(R, W)`, or `(C, R, W)` for C clusters.
+    """How samples are made from each table of a batch, `(R, W)`, or `(C, R, W)` for C clusters.
 
     Attributes:
-        sample_of: the constructor, such as `of_counts`.
-        options: the options of the constructor.
-        contrasts: `(P, T)` factors by which the metric of each of the T tables is multiplied and
-            added.
+        sample_of: the function that makes a sample of a table, such as `of_counts`.
+        options: the options of this function.
+        contrasts: `(P, T)`, P rows of factors: the metric of each of the T tables of a sample is
+            multiplied by its factor, and the products are added.
         is_clustered: whether there is one table per cluster.
     """
 
@@ -319,7 +330,7 @@ class Design(NamedTuple):
 
     @property
     def ndim(self) -> int:
-        """The number of axes of the tables of a sample."""
+        """The number of axes of the array from which a sample is made."""
         return 3 if self.is_clustered else 2
 
     def sample(self, table: Array, labels: Array | None = None) -> Sample:
@@ -333,12 +344,14 @@ class Design(NamedTuple):
 def distinct(
     named_labels: Mapping[str, ArrayLike], k: int, where: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Count the combinations of labels that occur, `(R, W)`; also return their labels `(C, R,
-    W)`.
+    """Return counts of the combinations of labels that occur, `(R, W)`, and their labels.
+
+    The labels, `(C, R, W)`, come from C arguments. If values are unknown under jit, each example
+    is a combination of its own.
     """
     mask = as_mask(where)
     ids = [as_class_ids(labels, name, k, mask) for name, labels in named_labels.items()]
-    if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
+    if not all(map(is_known, (*ids, mask))):  # under jit
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
         return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
@@ -361,8 +374,8 @@ def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | Non
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the distinct columns of labels `(C, n)`, `(U,)`; also return them, `(C, U)`."""
-    # Numbered row by row among the combinations that occur, to keep the numbers small.
+    """Return how often each distinct column of labels `(C, n)` occurs, and the columns `(C, U)`."""
+    # Combinations are numbered after each row among those that occur, to keep the numbers small.
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
@@ -371,8 +384,8 @@ def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
-    """Lay out cells `(U,)` as `(R, W)`, and their labels `(C, U)` as `(C, R, W)`."""
-    # Powers of two, about equal: a multinomial of the cells then takes R + W steps, not U.
+    """Lay out cells `(U,)` as a rectangle `(R, W)`, and their labels `(C, U)` as `(C, R, W)`."""
+    # R and W are powers of two, about equal: a multinomial then takes R + W steps instead of U.
     number = len(counts)
     exponent = math.ceil(math.log2(max(number, 1)))
     shape = 2 ** (exponent // 2), 2 ** (exponent - exponent // 2)
@@ -383,9 +396,10 @@ def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
 
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
-    """Return the nonempty cells of a table `(K, K)`, or of pairs `(K, K K)`, in the form of
-    `distinct`; `by_row` separately for each class, `(K, W)` with W a power of two; None if that
-    saves nothing.
+    """Return the nonempty cells of a table `(K, K)` or of pairs `(K, K K)`, like `distinct`.
+
+    If `by_row` is True, each class keeps its own row, `(K, W)`, where W is a power of two; None is
+    returned if this is not smaller than the table.
     """
     k, num_columns = table.shape
     true, column = np.nonzero(np.asarray(table))
@@ -404,10 +418,10 @@ def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | N
 
 
 def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
-    """Return the function from cells `(..., R, W)` to the matrices `(..., M, K, K)` of M
-    classifiers.
+    """Return the function from cells `(..., R, W)` to confusion matrices of M classifiers.
 
-    The labels of the cells, `(1 + M, R, W)`, truth first, are K for empty cells.
+    The matrices are `(..., M, K, K)`. The labels of the cells, `(1 + M, R, W)`, are the truth and
+    the M predictions, or K for empty cells.
     """
     true, *preds = labels.reshape((len(labels), -1))
     sums = [sums_by_entry(true * k + pred, k * k) for pred in preds]
@@ -421,8 +435,9 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
 
 
 def sums_by_entry(entries: Array, size: int) -> Callable[[Array], Array]:
-    """Return a function that adds up cells `(..., U)` by entry, `(..., size)`, and drops entries
-    beyond `size`.
+    """Return a function that adds up cells `(..., U)` with the same entry, to `(..., size)`.
+
+    A cell is dropped if its entry is `size` or more.
     """
     if is_jax(entries):
         return lambda cells: (
