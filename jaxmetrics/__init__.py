@@ -151,7 +151,7 @@ _NAMESPACES = ("betas", "plots", "ranking", "scoring", "streaming")
 
 __all__ = [*_HOMES, *_NAMESPACES]
 
-# Replacements for names of earlier versions, for the message of AttributeError.
+# What replaces names of earlier versions, for the message of AttributeError.
 _MOVED = {
     "ReportedValue": "Estimate",
     "ComparedValue": "Comparison",
@@ -190,8 +190,9 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import the module of a name when it is first used; suggest the new name of a name that
-        has changed.
+        """Import the module of a name when the name is first used.
+
+        If there is no such name, the error message suggests what replaces it.
         """
         if name in _CONTENTS:
             return importlib.import_module(f"{__name__}.{name}")
@@ -204,7 +205,7 @@ if not TYPE_CHECKING:
 
 
 def _hint(name: str) -> str:
-    """Return a hint: what a name of an earlier version or of another library is called here."""
+    """Return a hint what a name of an earlier version or another library is called here."""
     from jaxmetrics._names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))

@@ -9,12 +9,12 @@ __all__: list[str] = []
 
 
 def weighted_sum(p: Array, w: Array) -> Array:
-    """Add up `sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
+    """Compute `sum_ij w_ij p_ij` for matrices p `(..., K, K)` and weights w `(K, K)`."""
     return (p * xp.broadcast_to(w, p.shape)).sum((-2, -1))
 
 
 def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0) -> Array:
-    """Divide, with `zero_division` and a finite gradient where the denominator is 0."""
+    """Divide; if the denominator is 0, return `zero_division` with a finite gradient."""
     defined = denominator != 0
     quotient = _quotient(numerator, xp.where(defined, denominator, 1))
     return _unless(defined, quotient, zero_division)
@@ -26,8 +26,8 @@ def _unless(defined: Array, quotient: Array, zero_division: ArrayLike) -> Array:
         return xp.where(defined, quotient, other)
     except (TypeError, ValueError):
         raise ValueError(
-            f"zero_division must be a number, got shape {other.shape} for results of shape"
-            f" {quotient.shape}."
+            f"zero_division must be a number, got an array of shape {other.shape} for results of"
+            f" shape {quotient.shape}."
         ) from None
 
 
@@ -40,9 +40,9 @@ def _quotient(a: Array, b: Array) -> Array:
 def _quotient_jvp(
     primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Differentiate a / b without dividing by b^2, as JAX's own rule does.
+    """Differentiate a / b without a division by b^2, which is part of JAX's own rule.
 
-    b^2 underflows to 0 for b = 1e-25, a soft count of an absent class.
+    b^2 underflows to 0 for b = 1e-25, which can be the soft count of an absent class.
     """
     (a, b), (da, db) = primals, tangents
     quotient = _quotient(a, b)
@@ -50,23 +50,23 @@ def _quotient_jvp(
 
 
 def safe_sqrt(x: Array) -> Array:
-    """Take the square root, with gradient 0, not infinity, at 0."""
+    """Return the square root, whose gradient at 0 is defined as 0 instead of infinity."""
     return xp.where(x == 0, 0, xp.sqrt(xp.where(x == 0, 1, x)))
 
 
 def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayLike) -> Array:
-    """Compute `a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
+    """Compute `a / sqrt(b c)`, exactly 1 if a = b = c, and `zero_division` if b or c is 0."""
     quotient = divide(a, b) * safe_sqrt(divide(b, c))
     return _unless((b != 0) & (c != 0), quotient, zero_division)
 
 
 def safe_log(x: Array) -> Array:
-    """Take the logarithm, with value and gradient 0 at 0, for products such as `x log x`."""
+    """Return the logarithm, or 0 with gradient 0 at x = 0, for products such as `x log x`."""
     return xp.log(xp.where(x == 0, 1, x))
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Multiply in full precision, also on devices whose default is TF32 or bfloat16."""
+    """Multiply matrices in full precision, also on devices whose default is TF32 or bfloat16."""
     return xp.matmul(a, b, precision="highest")
 
 
@@ -78,10 +78,10 @@ def append_axes(x: Array, number: int) -> Array:
 def subtract(a: Array, b: Array) -> Array:
     """Return `a - b`, or 0 if it is only rounding error; the derivative is unchanged."""
     d = a - b
-    # For complex steps, the imaginary part is the derivative.
+    # In complex steps, the imaginary part is the derivative.
     return d - lax.stop_gradient(xp.where(xp.abs(d.real) <= rounding(a, b), d.real, 0))
 
 
 def rounding(a: Array, b: Array) -> Array:
-    """Return a bound of the rounding error of `a - b`."""
+    """Return an upper bound of the rounding error of `a - b`."""
     return xp.finfo(xp.result_type(a, b)).eps * (xp.abs(a) + xp.abs(b)) / 2

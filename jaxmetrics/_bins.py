@@ -1,7 +1,7 @@
-"""Bins: check their edges and histograms, and find the bins of numbers.
+"""Bins: check edges and histograms, and find the bins of numbers.
 
-A number must be in the same bin on the host, on devices and in tables, so that states can be added.
-Therefore, edges for numbers of float32 or narrower dtypes are also rounded to float32 on the host.
+NumPy, JAX and data frames must put a number into the same bin, so that states can be added.
+Therefore, NumPy also rounds the edges to float32 if the numbers are float32 or narrower.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 def as_edges(edges: ArrayLike) -> Array:
-    """Check the edges between B bins: `(B - 1,)`, increasing."""
+    """Check the edges between B bins, `(B - 1,)`, which must be increasing."""
     array = as_float(edges, "edges")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
@@ -30,7 +30,7 @@ def as_edges(edges: ArrayLike) -> Array:
 
 @compiled
 def bins_between(edges: Array, x: Array) -> Array:
-    """Return the bin of each number, the number of edges with `edge <= x`; -1 for NaN.
+    """Return the bin of each number x, which is the number of edges <= x; the bin of NaN is -1.
 
     The dtype of `x` determines the rounding of the edges.
     """
@@ -42,12 +42,12 @@ def bins_between(edges: Array, x: Array) -> Array:
 
 
 def refuse_options(second: str, made_by: str, **options: object) -> None:
-    """Raise for options of examples if `y_true` is a histogram or table of bins."""
+    """Raise an error if options of examples are given, but `y_true` is a histogram or bins."""
     given = [name for name, x in options.items() if x is not None]
     if given:
         raise TypeError(
-            f"{', '.join(given)} may only be passed with examples (y_true, {second}): without"
-            f" {second}, y_true is the result of {made_by}, which has these options."
+            f"{', '.join(given)} may only be passed together with examples (y_true, {second})."
+            f" Without {second}, y_true is the result of {made_by}: pass these options there."
         )
 
 
@@ -56,6 +56,6 @@ def as_histogram(histogram: ArrayLike, name: str = "histogram") -> Array:
     array = as_float(histogram, name)
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(
-            f"{name} must have shape (..., 2, B), as score_histogram returns it, got {array.shape}."
+            f"{name} must have shape (..., 2, B), the result of score_histogram, got {array.shape}."
         )
     return array

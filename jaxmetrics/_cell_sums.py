@@ -1,7 +1,8 @@
-"""Add up cells of a confusion matrix: TP, FP, FN and TN of each class, sums of parts of rows.
+"""Sums of cells of a confusion matrix: TP, FP, FN and TN of each class, and parts of rows.
 
-Nothing is subtracted: in float32, `FN = support - TP` and `TN = total - TP - FP - FN` lose digits
-if a class has nearly all examples or nearly none. Among 1e9 examples, the last thousand vanish.
+Sums are never computed by subtraction: in float32, `FN = support - TP` and
+`TN = total - TP - FP - FN` lose digits if a class has nearly all examples or nearly none. Among 1e9
+examples, the last thousand vanish.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
 
-_CELLS, _FEWEST_ROWS = 2**16, 16  # numbers in a block that fits into the cache
+_CELLS, _FEWEST_ROWS = 2**16, 16  # cells and least rows of a block that fits into the cache
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
-    """Divide `counts` by their sum over `axes`; 0 if the sum is 0.
+    """Divide `counts` by their sum over `axes`; the result is 0 if the sum is 0.
 
-    Metrics that multiply counts take the proportions p_ij of all cells, whose products do not
-    overflow.
+    Metrics that multiply counts use these proportions, because their products do not overflow.
     """
     c = as_counts(counts)
     return divide(c, c.sum(axes, keepdims=True))
 
 
 def diagonal(p: Array) -> Array:
-    """Take the correct predictions of each class, `(..., K)`."""
+    """Return the correct predictions of each class, `(..., K)`."""
     if not is_jax(p):
         return np.diagonal(p, axis1=-2, axis2=-1)
     return lax.platform_dependent(p, tpu=_diagonal_by_comparison, default=_diagonal_by_steps)
@@ -43,30 +43,30 @@ def _diagonal_by_steps(p: jax.Array) -> jax.Array:
 
 
 def _diagonal_by_comparison(p: jax.Array) -> jax.Array:
-    """Compare numbers of rows and columns: a TPU needs many kernels to read the places."""
+    """Return the diagonal by a comparison of indices: a TPU needs many kernels to read entries."""
     classes = jax.numpy.arange(p.shape[-1])
     return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
 
 
 def off_diagonal(p: Array) -> Array:
-    """Keep the wrong predictions, `(..., K, K)`, with 0 on the diagonal."""
+    """Return the wrong predictions, `(..., K, K)`: the matrix with 0 on the diagonal."""
     if not is_jax(p):
         wrong = p.copy()
         diagonals = np.arange(p.shape[-1])
         wrong[..., diagonals, diagonals] = 0
         return wrong
-    # Compared within the program; NumPy's numbers would be K^2 constants.
+    # Indices are compared within the program, because a NumPy mask would be K^2 constants.
     return outside(jax.numpy.arange(p.shape[-1]), p)
 
 
 def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
-    """Add up TP, FP and FN of each class, `(..., K)` each."""
+    """Return TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
 
 
 def rest_of_row(p: Array) -> Array:
-    """Add up, at `[i, j]`, row i without column j."""
+    """Return, at `[i, j]`, the sum of row i without column j."""
     if not is_jax(p):
         sums = _before(p)
         sums += _before(p[..., ::-1])[..., ::-1]
@@ -75,7 +75,7 @@ def rest_of_row(p: Array) -> Array:
 
 
 def others(x: Array) -> Array:
-    """Add up, at `[i]`, the numbers `(..., K)` except number i."""
+    """Return, at `[i]`, the sum of the numbers `(..., K)` except number i."""
     if not is_jax(x):
         return rest_of_row(x)
     # A matrix product would add sequentially, which loses digits in float32.
@@ -83,7 +83,7 @@ def others(x: Array) -> Array:
 
 
 def rest_of_column(p: Array) -> Array:
-    """Add up, at `[i, j]`, column j without row i."""
+    """Return, at `[i, j]`, the sum of column j without row i."""
     if is_jax(p):
         return xp.swapaxes(rest_of_row(xp.swapaxes(p, -1, -2)), -1, -2)
     sums = _above(p)
@@ -92,10 +92,10 @@ def rest_of_column(p: Array) -> Array:
 
 
 def _before(p: np.ndarray) -> np.ndarray:
-    """Add up, at `[i, j]`, the numbers before column j in row i.
+    """Return, at `[i, j]`, the sum of the numbers before column j in row i.
 
-    This takes K^2 additions; a matrix product, which compiles to a small program on a device, takes
-    K^3.
+    This takes K^2 additions. A matrix product would take K^3, but compiles to a small program, and
+    is therefore used for JAX arrays.
     """
     sums = np.empty_like(p)
     sums[..., :1] = 0
@@ -104,7 +104,7 @@ def _before(p: np.ndarray) -> np.ndarray:
 
 
 def _above(p: np.ndarray) -> np.ndarray:
-    """Add up, at `[i, j]`, the numbers above row i in column j.
+    """Return, at `[i, j]`, the sum of the numbers above row i in column j.
 
     Adding row by row takes a quarter of the time of `cumsum`, which goes down each column.
     """
@@ -120,11 +120,11 @@ def _below(p: np.ndarray) -> np.ndarray:
 
 
 def sum_of_rows(terms: Callable[[Array, Array], Array], p: Array) -> Array:
-    """Add up the rows of `terms(p, classes)`, to `(..., K)`.
+    """Return the sum of the rows of `terms(p, classes)`, `(..., K)`.
 
     A row of terms may depend on its row of p, its class, and the sums of the rows above and below.
-    So on the host, large matrices are processed in blocks of rows that fit into the cache, plus one
-    row for all rows above and one for all rows below.
+    Therefore, NumPy processes large matrices in blocks of rows that fit into the cache, together
+    with one row for the sum of all rows above and one row for the sum of all rows below.
     """
     k = p.shape[-2]
     rows = max(_FEWEST_ROWS, _CELLS // k)
@@ -144,34 +144,34 @@ def sum_of_rows(terms: Callable[[Array, Array], Array], p: Array) -> Array:
 
 
 def true_negatives(p: Array) -> Array:
-    """Add up TN of each class, `(..., K)`: the cells outside its row and column."""
+    """Return TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
     return sum_of_rows(lambda p, classes: outside(classes, rest_of_row(p)), p)
 
 
 def outside(classes: Array, p: Array) -> Array:
-    """Keep the cells of rows of these classes that are not on the diagonal."""
+    """Return rows of the given classes, with 0 on the diagonal of the whole matrix."""
     return xp.where(classes[:, None] == xp.arange(p.shape[-1])[None], 0, p)
 
 
 def dependence(p: Array) -> Array:
-    """Compute `p_ij - t_i q_j` with the row sums t and column sums q of proportions p.
+    """Compute `p_ij - t_i q_j`, where t are the row sums and q the column sums of proportions p.
 
-    It is 0 if truth and prediction are independent. It is computed as the determinant of the 2x2
-    table of row i against the rest and column j against the rest, which avoids the cancellation in
-    `p - t q`.
+    The result is 0 if truth and prediction are independent. It is computed as the determinant of
+    the 2x2 table of row i against all other rows and column j against all other columns, which
+    avoids the cancellation in `p - t q`.
     """
     rows, columns = rest_of_row(p), rest_of_column(p)
     return p * rest_of_column(rows) - rows * columns
 
 
 def cells(p: Array) -> tuple[Array, Array, Array, Array]:
-    """Add up TP, FP, FN and TN of each class, `(..., K)` each."""
+    """Return TP, FP, FN and TN of each class, `(..., K)` each."""
     return *tp_fp_fn(p), true_negatives(p)
 
 
 def tables(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    """Lay out 2x2 tables `[[TN, FP], [FN, TP]]`, `(..., 2, 2)`.
+    """Return 2x2 tables `[[TN, FP], [FN, TP]]`, `(..., 2, 2)`.
 
-    Row = true, column = predicted; 1 = the class, 0 = the rest.
+    Rows are the truth, and columns the prediction: 1 for the class, 0 for any other class.
     """
     return xp.stack([xp.stack([tn, fp], -1), xp.stack([fn, tp], -1)], -2)

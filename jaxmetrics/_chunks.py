@@ -1,4 +1,4 @@
-"""Apply functions to rows in chunks, to bound the memory."""
+"""Apply functions to rows in chunks, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from jaxmetrics._namespaces import is_jax, lax
 __all__: list[str] = []
 
 LANES = 2**22  # numbers per array and chunk on a CPU: 16 MB in float32
-TIMES_ON_ACCELERATORS = 64  # factor on accelerators, which are idle between small kernels: 1 GB
+# Factor for accelerators, which are idle between small kernels: chunks of 1 GB.
+TIMES_ON_ACCELERATORS = 64
 
 
 def map_chunks(
@@ -24,10 +25,11 @@ def map_chunks(
     times: int = TIMES_ON_ACCELERATORS,
     on_accelerators: Callable[..., Any] | None = None,
 ) -> Any:
-    """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.
+    """Call a function for up to `chunk` rows of pytrees of arrays at a time, and join the results.
 
-    The results have one row per input row. A chunk fits into the cache of a CPU; on an accelerator
-    it is `times` as long, and `on_accelerators` replaces the function, if given.
+    The results must have one row per input row. A chunk fits into the cache of a CPU. On an
+    accelerator, a chunk is `times` as long, and the function `on_accelerators` is called instead if
+    it is given.
     """
     size = len(trees.leaves(arrays)[0])
     if size <= chunk:
@@ -46,7 +48,7 @@ def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     number = -(-size // chunk)
     if number == 1:
         return function(*arrays)
-    chunk = -(-size // number)  # chunks of similar size
+    chunk = -(-size // number)  # all chunks have the same size
     rows = np.minimum(np.arange(number * chunk), size - 1)  # the last chunk repeats the last row
     chunks = trees.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
     values = lax.map(lambda chunk: function(*chunk), chunks)

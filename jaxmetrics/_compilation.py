@@ -1,12 +1,12 @@
 """Compile functions for JAX arrays: which arguments are static, and which calls share a program.
 
-A static value is identified by its parts (`_key`) if it is immutable: a number, a string, a
-function of this package, a scheme applied to one. Anything else, such as a user's function, may
-read changed state: it is traced in each call, and shares the program of functions with the same
-computation (`_tracing`).
+A static value is identified by its parts (`_key`) if it is immutable, such as a number, a string, a
+function of this package, or a scheme applied to such a function. Any other value, such as a user's
+function, may depend on something that changes. Therefore it is traced in each call, and functions
+with the same computation share a program (`_tracing`).
 
-`jax.jit` is only called here, and for `linear_cross_entropy` and streaming states, which exist on
-the device only.
+`jax.jit` is called only here and for `linear_cross_entropy` and streaming states, which are always
+computed by JAX.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 __all__: list[str] = []
 
 _MODULES_OF_DTYPES = ("builtins", "numpy", "jax", "ml_dtypes")
-_MOST_PROGRAMS = 64  # programs of users' functions, some MB each
+_MOST_PROGRAMS = 64  # most cached programs of users' functions, which take some MB each
 
 
 P = ParamSpec("P")
@@ -38,11 +38,11 @@ R = TypeVar("R")
 
 
 def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """Allow `function` to gather, scatter and sort along `Explicit` axes; results are replicated.
+    """Allow `function` to gather, scatter and sort along `Explicit` mesh axes.
 
-    Along such axes of a mesh, the default of `jax.make_mesh` in recent versions of JAX, an
-    operation whose result could be sharded in several ways raises. Inside `function`, the
-    partitioner decides, as for `Auto` axes.
+    `Explicit` axes are the default of `jax.make_mesh` in recent versions of JAX. Along such axes,
+    an operation raises an error if its result could be sharded in several ways. Inside `function`,
+    JAX's partitioner decides instead, as for `Auto` axes. Results are replicated.
     """
 
     @functools.wraps(function)
@@ -54,7 +54,7 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
         if mesh is None:
             return function(*args, **kwargs)
 
-        def of_arrays(*arrays: jax.Array) -> R:  # `auto_axes` takes arrays only
+        def of_arrays(*arrays: jax.Array) -> R:  # `auto_axes` accepts arrays only
             all_leaves = list(leaves)
             for i, x in zip(places, arrays, strict=True):
                 all_leaves[i] = x
@@ -76,19 +76,19 @@ def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMes
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate `function`: called directly for NumPy arrays, compiled for JAX arrays.
+    """Decorate a function that is called directly for NumPy arrays and compiled for JAX arrays.
 
-    When compiled, arrays, lists and positional numbers are traced; keyword arguments that are
-    Python values, and all functions and strings, are static. Inside, ranks and dtypes are promoted
-    by NumPy's rules, whatever the user's JAX configuration, and arrays may be sharded over any
-    mesh.
+    If the function is compiled, arrays, lists and positional numbers are traced. Functions, strings
+    and Python values of keyword arguments are static. Inside the function, ranks and dtypes are
+    promoted by NumPy's rules for any JAX configuration of the user, and arrays may be sharded over
+    any mesh.
     """
 
     def from_leaves(static: _Static, traced: Sequence[Any]) -> R:
         args, kwargs = static.with_arrays(traced)
         return function(*args, **kwargs)
 
-    # The name of the program in profilers and error messages.
+    # Profilers and error messages show this name of the program.
     from_leaves.__name__ = from_leaves.__qualname__ = function.__name__
 
     @functools.cache
@@ -132,9 +132,9 @@ def promoting(function: Callable[P, R]) -> Callable[P, R]:
 
 @promoting
 def _traced_anew(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """Trace a function of arrays, and run the program of its current computation.
+    """Trace a function of arrays, and run the compiled program of its computation.
 
-    Within another trace, it becomes part of that trace.
+    Under jit, the function is called, and becomes part of the user's program.
     """
     if any(isinstance(x, jax.core.Tracer) for x in arrays):
         return function([x if is_jax(x) else jax.numpy.asarray(x) for x in arrays])
@@ -148,10 +148,9 @@ def _program(function: Callable[..., Any], static: Hashable) -> Callable[..., An
 
 
 def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any) -> Any:
-    """Return the current computation of a metric of a JAX table, or the metric itself if it cannot
-    change.
+    """Return a metric of JAX tables as a `TracedMetric`, or unchanged if the metric is immutable.
 
-    So all metrics with the same computation, up to constants, share one program.
+    All metrics whose computations are equal up to constants then share one compiled program.
     """
     if isinstance(metric, TracedMetric) or is_constant(metric):
         return metric
@@ -160,7 +159,7 @@ def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any
 
 
 def is_constant(x: Any) -> bool:
-    """Tell whether a value is immutable, such as a function of this package."""
+    """Return whether a value is immutable, such as a function of this package."""
     try:
         _key(x)
     except _MayChange:
@@ -174,10 +173,9 @@ def _scalar(x: Any) -> Any:
 
 
 class _Static:
-    """The arguments of a call without its arrays.
+    """The arguments of a call without the arrays.
 
-    For calls that share a compiled program, they are equal and have the same hash, if they are
-    constant.
+    Two calls share a compiled program if these arguments are constant and equal.
     """
 
     def __init__(self, structure: Any, leaves: tuple[Any, ...]) -> None:
@@ -202,12 +200,12 @@ class _Static:
 
 
 class _MayChange(Exception):
-    """Raised for a value that is not identified by its parts."""
+    """Raised for a value that may change, so that its parts do not identify it."""
 
 
 def _key(x: Any) -> Hashable:
     """Return a key of a static value; equivalent values have equal keys."""
-    # Exactly these types, because a derived class may be callable and read changing state.
+    # Derived classes are excluded, because they may be callable and read changing state.
     if x is _TRACED or type(x) in (bool, int, str, bytes, types.NoneType):
         return type(x), x
     if type(x) is float:
@@ -231,7 +229,7 @@ def _key(x: Any) -> Hashable:
 
 
 def _is_ours(x: Any) -> bool:
-    """Tell whether a function or class is defined in this package."""
+    """Return whether a function or class is defined in this package."""
     name = x.__module__ or ""
     is_of_package = name.partition(".")[0] == __package__
     return is_of_package and getattr(sys.modules.get(name), x.__qualname__, None) is x
@@ -241,20 +239,20 @@ _OF_LABELS = frozenset({"y_true", "y_pred", "average"})  # arguments of scikit-l
 
 
 def _most_positional(function: Callable[..., Any]) -> float:
-    """Return the largest number of positional arguments of a metric of counts."""
+    """Return how many positional arguments a metric of counts accepts."""
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
     return len(names) if "counts" in names else math.inf
 
 
 def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Raise for labels passed to a metric of counts, and say how to call it."""
+    """Raise an error if labels are passed to a metric of counts, which says how to call it."""
     names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
     called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
     raise TypeError(
-        f"{called} takes one argument, counts, and options by name. For labels:"
-        f" {called}(confusion_matrix(y_true, y_pred)); for scikit-learn: scorer({called})."
-        " Averages are functions: macro(f1)(counts)."
+        f"{called} takes one positional argument, counts; options are passed by name. If you have"
+        f" labels, call {called}(confusion_matrix(y_true, y_pred)). As a scorer for scikit-learn,"
+        f" use scorer({called}). Averages are functions of metrics, such as macro(f1)(counts)."
     )
 
 
@@ -276,9 +274,9 @@ def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list
 
 
 def _canonical(x: Any) -> Any:
-    """Convert a NumPy array to its dtype in JAX.
+    """Convert a NumPy array to the dtype that it has in JAX.
 
-    A nested jit caches by object, and would keep the dtype from before x64 was switched.
+    Otherwise, a nested jit, which caches by object, would keep an old dtype after x64 was switched.
     """
     if not isinstance(x, np.ndarray | np.generic):
         return x
@@ -289,7 +287,7 @@ def _canonical(x: Any) -> Any:
 
 
 def _is_leaf(x: object) -> bool:
-    """Treat lists of numbers, and functions that are pytrees, as leaves, except traced metrics."""
+    """Return whether a value is a leaf: a list of numbers or a function, but no traced metric."""
     if isinstance(x, list):
         return not on_device(x) and not any(isinstance(part, np.ndarray) for part in x)
     return callable(x) and not isinstance(x, TracedMetric)

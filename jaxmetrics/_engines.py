@@ -1,4 +1,4 @@
-"""Query the engine of a data frame or SQL relation for its cells, through narwhals.
+"""Count the rows of a data frame or SQL relation by a query to its engine, through narwhals.
 
 Queries use only operations whose results are bitwise equal in all engines: comparisons, sums of
 integers, and the float64 operations that IEEE 754 defines.
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_CELLS = 2**23  # cells that are fetched
-_ENDS = "least", "greatest"  # columns for the scores of a cell
-# Largest integer. Some engines divide integers in float64, which may round up; multiplied by the
-# divisor, the result stays below 2^63.
+_MOST_CELLS = 2**23  # most cells that are fetched
+_ENDS = "least", "greatest"  # names of the columns of the extreme scores of a cell
+# Limit of integer weights. Some engines divide integers in float64, which may round up. For weights
+# up to this limit, the rounded quotient times the divisor stays below 2^63.
 _GREATEST_WEIGHT = 2**62
 
 
@@ -39,12 +39,12 @@ class Cells(NamedTuple):
     """The result of a query, with one entry per cell.
 
     Attributes:
-        values: labels by role, None if missing.
+        values: the labels of the cells by role, such as "y_true"; None if a label is missing.
         digits: integers `(cells, D)`; a cell has the weight `sum_d digits[:, d] 2^shifts[d]`.
         shifts: D integers, negative for fractions.
         has_integers: True if the weights are integers.
         num_invalid: number of rows with an invalid weight.
-        scores: smallest and greatest score, `(2, cells)`; NaN if there is none.
+        scores: the smallest and the greatest score, `(2, cells)`; NaN if there is none.
     """
 
     values: dict[str, list[Any]]
@@ -63,7 +63,7 @@ class Cells(NamedTuple):
 def fetch(
     table: Any, columns: dict[str, str], sample_weight: str | None, scores: Scores | None
 ) -> Cells:
-    """Let the engine group the rows by the column of each role, and fetch one row per group."""
+    """Let the engine group the rows by all columns, and fetch one row per group (cell)."""
     frame = _as_lazy_frame(table)
     weight_column = {} if sample_weight is None else {"sample_weight": sample_weight}
     score_column = {} if scores is None else {"y_score": scores.column}
@@ -87,7 +87,7 @@ def fetch(
 def _grouped(
     rows: LazyFrame[Any], labels: list[str], weights: list[str], scores: Scores | None
 ) -> LazyFrame[Any]:
-    """Group rows with the same labels, and with scores in the same part of a bin."""
+    """Group rows that have the same labels and, if there are scores, the same part of a bin."""
     nw = _narwhals()
     sums = {name: nw.col(name).sum() for name in weights} or {"rows": nw.len()}
     if scores is None:
@@ -102,7 +102,7 @@ def _fetched(cells: LazyFrame[Any], columns: dict[str, str]) -> Any:
     if len(found) > _MOST_CELLS:
         raise ValueError(
             f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
-            " combinations of values: are they columns of classes?"
+            " combinations of values: are these columns of classes?"
         )
     return found
 
@@ -123,14 +123,14 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
         return nw.from_native(nw.to_native(table, pass_through=True)).lazy()
     except TypeError:
         raise TypeError(
-            "table must be a data frame or relation, of pandas, Polars, PyArrow, DuckDB, Ibis,"
+            "table must be a data frame or SQL relation of pandas, Polars, PyArrow, DuckDB, Ibis,"
             " PySpark, Dask or another library that narwhals supports, got"
             f" {type(table).__name__}."
         ) from None
 
 
 def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
-    # DuckDB may have several columns with one name, which a schema does not show.
+    # In DuckDB, several columns may have the same name, which a schema does not show.
     is_duckdb = frame.implementation.is_duckdb()
     names = frame.columns if is_duckdb else frame.collect_schema().names()
     for role, column in columns.items():
@@ -139,12 +139,12 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
         if names.count(column) != 1:
             raise ValueError(
                 f"{role} names the column {column!r}, which must occur exactly once in the table;"
-                f" its columns are {', '.join(map(repr, names))}."
+                f" the columns of the table are {', '.join(map(repr, names))}."
             )
 
 
 def _collected(frame: LazyFrame[Any]) -> Any:
-    # Other Polars engines load all rows at once.
+    # The other engines of Polars load all rows at once.
     options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
     return frame.collect(**options)
 
@@ -155,13 +155,13 @@ def _label(column: str, dtype: DType) -> Expr:
     if not (dtype.is_float() or dtype.is_decimal()):
         return label
     number = label.cast(nw.Float64)
-    # All fractions become one value, which raises later: otherwise each score would be a group.
+    # All fractions become 0.5, which raises an error later. Otherwise each score would be a group.
     integer = nw.when(number == number.floor()).then(number).otherwise(0.5)
     return nw.when(~number.is_nan()).then(integer)
 
 
 def _python_values(series: Any, role: str, column: str) -> list[Any]:
-    """Convert labels to Python strings, integers and bools, None if missing."""
+    """Convert labels to Python strings, integers and bools; missing labels become None."""
 
     def label(value: Any) -> str | int:
         value = value.item() if isinstance(value, np.generic) else value
@@ -170,8 +170,8 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
         if not isinstance(value, str | int):
             hint = " score_histogram_of counts scores." if isinstance(value, float) else ""
             raise TypeError(
-                f"{role} names the column {column!r} of {series.dtype}; labels and ids are strings,"
-                f" integers or bool.{hint}"
+                f"{role} names the column {column!r} of {series.dtype}, but labels and ids are"
+                f" strings, integers or bool.{hint}"
             )
         return value
 
@@ -180,11 +180,13 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
 
 
 def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr], list[int], bool]:
-    """Write weights as `sum_d digit_d 2^shift_d`, with integer digits whose int64 sums are exact.
+    """Represent weights as `sum_d digit_d 2^shift_d` with integer digits, whose sums are exact.
 
     Returns:
-        Columns of digits by name, followed by whether a weight is invalid (none if each row has
-        weight 1); the shifts; whether the weights are integers.
+        1. The columns of digits by name, and a column of 1 for invalid weights; no columns if there
+           are no weights.
+        2. The shifts.
+        3. Whether the weights are integers.
     """
     if column is None:
         return {}, [0], True
@@ -192,7 +194,7 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
     is_integer = dtype.is_integer() or dtype == nw.Boolean
     if not (is_integer or dtype.is_float() or dtype.is_decimal()):
         raise TypeError(
-            f"sample_weight names the column {column!r} of {dtype}; weights are numbers."
+            f"sample_weight names the column {column!r} of {dtype}, but weights must be numbers."
         )
     given = nw.col(column)
     if not dtype.is_integer():
@@ -205,16 +207,16 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
 
 
 def _split_integers(weight: Expr) -> tuple[list[Expr], list[int]]:
-    """Split into two digits of up to 2^32, so that int64 holds the sum of 2^31 digits."""
+    """Split weights into two digits of up to 2^32, so that the sum of 2^31 digits fits in int64."""
     weight = weight.cast(_narwhals().Int64)
     high = weight // 2**32
     return [high, weight - high * 2**32], [32, 0]
 
 
 def _split_floats(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list[int]]:
-    """Split into three digits of 31 bits, starting at the greatest weight.
+    """Split weights into three digits of 31 bits, the first of which holds the largest weight.
 
-    Scaling by powers of two and subtracting the integer part are exact.
+    Scaling by powers of two and subtracting the integer part have no rounding error.
     """
     (greatest,) = _collected(frame.select(greatest=weight.max()))["greatest"].to_list()
     shift = min(31 - math.frexp(greatest or 0.0)[1], 1000)
@@ -226,10 +228,10 @@ def _split_floats(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list
 
 
 def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
-    """Convert scores to float64, NaN to null, and predict class 1 from the threshold on."""
+    """Return scores as float64, with null for NaN, and the prediction `score >= threshold`."""
     nw, column = _narwhals(), asked.column
     if not dtype.is_numeric():
-        raise TypeError(f"y_score names the column {column!r} of {dtype}; scores are real numbers.")
+        raise TypeError(f"y_score names the column {column!r} of {dtype}, not of numbers.")
     number = nw.col(column).cast(nw.Float64)
     score = nw.when(~number.is_nan()).then(number)
     if asked.threshold is None:
@@ -239,13 +241,12 @@ def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
 
 
 def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame[Any], list[str]]:
-    """Divide scores into parts that lie within one bin each, and name the columns that identify
-    parts.
+    """Add columns that identify parts of bins, each within one bin, and return the column names.
 
-    Bins are numbered by leading bits, which engines do not provide. But arithmetic can round x to b
-    bits: with `c = (2^(53-b) + 1) x` the nearest number of b bits is `r = c - (c - x)` (Dekker
-    1971, Numer. Math. 18, equation 5.6). Bins end at such numbers, so that r, and whether `|x| <
-    |r|`, determine the bin of x.
+    Bins are numbered by the leading bits of scores, which engines cannot extract, but arithmetic
+    can round a score x to b bits: for `c = (2^(53-b) + 1) x`, the nearest number of b bits is
+    `r = c - (c - x)` (Dekker, 1971, Numer. Math. 18, equation 5.6). As bins end at such numbers,
+    the bin of x is determined by r and by whether `|x| < |r|`.
     """
     nw = _narwhals()
     if asked.scale == "logit":
@@ -260,21 +261,21 @@ def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame
 
 
 def _numbered_by_bits(asked: Scores) -> tuple[Expr, int]:
-    """Return numbers whose leading bits identify the bins of scores, and how many bits."""
+    """Return numbers whose leading bits identify the bins of scores, and the number of bits."""
     nw = _narwhals()
     log2_size = asked.num_bins.bit_length() - 1
     if asked.scale == "probability":
         p = _in_float32(2.0**-41, 1.0)
         return nw.when(p < 0.5).then(p).otherwise(p - 1.0), log2_size - 5  # an octave has 2^(b - 1)
     score, greatest = nw.col("score"), float(np.finfo(np.float32).max)
-    is_finite = score.abs() < 2.0**128 - 2.0**103  # rounded to float32
+    is_finite = score.abs() < 2.0**128 - 2.0**103  # after rounding to float32
     infinite = (2.0 * score).clip(-(2.0**128), 2.0**128)
     x = nw.when(is_finite).then(_in_float32(-greatest, greatest)).otherwise(infinite)
-    return x, log2_size - 8  # besides sign and exponent
+    return x, log2_size - 8  # 8 bits are the sign and the exponent
 
 
 def _in_float32(least: float, greatest: float) -> Expr:
-    """Round scores between two numbers to float32, and subnormal ones to 0."""
+    """Clip scores to two limits and round them to float32; subnormal scores become 0."""
     nw = _narwhals()
     score = nw.col("score")
     is_subnormal = score.abs() < float(np.finfo(np.float32).tiny)

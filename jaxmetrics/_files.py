@@ -18,12 +18,12 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `target` if the block succeeds, and is deleted otherwise.
 
     The temporary file is in the same folder, with an unpredictable name that no other thread,
-    process or container has. It is flushed to the disk before it is renamed. Links are followed,
-    and an existing file keeps its mode. Targets that are not regular files, such as pipes and
-    devices, are written directly.
+    process or container uses. The file is flushed to the disk before it is renamed. Links are
+    followed, and an existing file keeps its mode. Targets that are not regular files, such as pipes
+    and devices, are written directly.
 
-    A signal that kills the process leaves the temporary file. The command line converts signals
-    that can be caught into an exit.
+    If a signal kills the process, the temporary file remains. The command line converts signals
+    that can be caught to an exit.
     """
     mode = None
     with suppress(FileNotFoundError):
@@ -34,7 +34,7 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
-    file = temporary.open("xb")  # does not follow links, and has the default mode
+    file = temporary.open("xb")  # "x" does not follow links; the mode is the default
     try:
         with file:
             if mode is not None:

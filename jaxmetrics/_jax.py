@@ -1,6 +1,6 @@
-"""JAX, imported when it is first used, so that computations on the host do not wait for it.
+"""JAX, imported when it is first used, so that computations by NumPy do not wait for the import.
 
-`trees` has the functions of `jax.tree`, also while JAX is not loaded.
+`trees` has the functions of `jax.tree`, and works also if JAX is not loaded.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ else:
 
 
 def is_loaded() -> bool:
-    """Tell whether JAX is loaded, so that JAX arrays can exist."""
+    """Return whether JAX is loaded, so that JAX arrays can exist."""
     return "jax" in sys.modules
 
 
 def knows_dtypes() -> bool:
-    """Tell whether arrays of dtypes unknown to NumPy, such as bfloat16, can exist."""
+    """Return whether arrays of dtypes that NumPy lacks, such as bfloat16, can exist."""
     return "ml_dtypes" in sys.modules
 
 
 class _Structure(NamedTuple):
-    """The structure of a tree: its type, keys and subtrees; a leaf has no type."""
+    """The structure of a tree: type, keys and subtrees of the root; a leaf has no type."""
 
     kind: type | None = None
     keys: tuple[Any, ...] = ()
@@ -93,7 +93,7 @@ def _flatten(x: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> _Stru
 
 
 class _Trees:
-    """`jax.tree`, without loading JAX for trees of tuples, lists, dicts, arrays and numbers."""
+    """`jax.tree`; JAX is not loaded for trees of tuples, lists, dicts, arrays and numbers."""
 
     def flatten(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Any, Any]:
         leaves: list[Any] = []

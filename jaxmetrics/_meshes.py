@@ -13,10 +13,10 @@ __all__: list[str] = []
 
 
 def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
-    """If any array varies between devices inside `jax.shard_map`, mark all as varying.
+    """Mark all arrays as varying if any array varies between devices inside `jax.shard_map`.
 
-    A gradient may vary between devices only if its argument does; the transpose of the mark adds up
-    the gradients of the devices.
+    A gradient may vary between devices only if the argument of the function also does. The
+    transpose of the mark adds up the gradients of all devices.
     """
     if not on_device(arrays):
         return arrays
@@ -31,7 +31,7 @@ def varying_axes(x: Array) -> frozenset[Hashable]:
     kind = jax.typeof(x)
     if hasattr(kind, "manual_axis_type"):
         return kind.manual_axis_type.varying
-    return kind.vma  # its name in JAX 0.7
+    return kind.vma  # the name in JAX 0.7
 
 
 def _vary_along(x: Array, axes: frozenset[Hashable]) -> Array:

@@ -1,13 +1,13 @@
-"""Namespaces that dispatch to NumPy for host data and to JAX for device data.
+"""Namespaces whose functions call NumPy for NumPy arrays and JAX for JAX arrays.
 
-A formula is written once, with `xp` instead of `numpy`, and `lax` and `special` instead of
-`jax.lax` and `jax.scipy.special`. Each call inspects its arguments: if one is a JAX array or
-tracer, JAX computes in its precision; otherwise NumPy and SciPy compute immediately, in float64. So
-NumPy arrays need no compiler, and the same line runs within `jax.jit`. Special functions that JAX
-lacks are implemented for the device only (`scipys`).
+A formula is written once, with `xp` instead of `numpy`, and with `lax` and `special` instead of
+`jax.lax` and `jax.scipy.special`. Each call inspects its arguments. If one of them is a JAX array
+or tracer, JAX computes the result, in the precision of JAX. Otherwise, NumPy and SciPy compute the
+result immediately, in float64. So NumPy arrays need no compiler, and the same line runs within
+`jax.jit`. Special functions that JAX lacks are implemented for JAX arrays only (`scipys`).
 
-A function decorated by `compiled` (in `_compilation`) is called on the host, and compiled for JAX
-arrays.
+A function decorated by `compiled` (in `_compilation`) is called directly for NumPy arrays and is
+compiled for JAX arrays.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from jaxmetrics._jax import is_loaded, jax, jnp, knows_dtypes, trees
 __all__: list[str] = []
 
 
-# A NumPy array if all arguments are on the host, otherwise a JAX array. The type is Any, because
-# only overloads of every function could tell which. With `jax.Array | np.ndarray`, users would have
-# to narrow each result: a loss could not return it as `jax.Array`, and for mypy its `abs` is an
-# object. NumPy scalars, which metrics of one matrix return, are neither.
+# A JAX array if any argument is a JAX array, and otherwise a NumPy array. The type is Any, because
+# only overloads of every function could say which type a call returns. If it were the union
+# `jax.Array | np.ndarray`, users would have to narrow each result: a loss could not return a result
+# as `jax.Array`, and for mypy the `abs` of a result is an object. NumPy scalars, which metrics of
+# one matrix return, are neither.
 Array: TypeAlias = Any
 
 P = ParamSpec("P")
@@ -40,30 +41,30 @@ _HOST_TYPES = frozenset(
 
 
 def is_jax(x: object) -> bool:
-    """Tell whether `x` is a JAX array or tracer."""
+    """Return whether `x` is a JAX array or tracer."""
     return type(x) not in _HOST_TYPES and is_loaded() and isinstance(x, jax.Array)
 
 
 def on_device(*values: Any) -> bool:
-    """Tell whether a JAX array is among the values or the leaves of pytrees."""
+    """Return whether any of the values, or of the leaves of pytrees, is a JAX array."""
     if not is_loaded() or all(type(x) in _HOST_TYPES for x in values):
         return False
     try:
         return any(map(is_jax, trees.leaves(values)))
-    except Exception:  # not an array; a later error names it
+    except Exception:  # a value is not an array; a later error names it
         return False
 
 
 def is_known(x: object) -> bool:
-    """Tell whether the values of an array are known (they are not for a tracer)."""
+    """Return whether the values of an array are known; the values of a tracer are unknown."""
     return not (is_loaded() and isinstance(x, jax.core.Tracer))
 
 
 def float_dtype(*arrays: Any) -> np.dtype:
     """Return the float dtype of computations with these arrays.
 
-    float64 on the host; on the device, and without arrays, float32, or float64 under
-    `jax_enable_x64`.
+    For NumPy arrays, this is float64. For JAX arrays, or without arrays, this is float32, or
+    float64 under `jax_enable_x64`.
     """
     if arrays and not on_device(arrays):
         return np.dtype(float)
@@ -73,10 +74,10 @@ def float_dtype(*arrays: Any) -> np.dtype:
 def dispatched(
     numpys: Callable[..., Any], jaxs: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return a function that calls JAX's version if an argument is a JAX array, otherwise NumPy's.
+    """Return a function that calls `jaxs()` if an argument is a JAX array, and otherwise `numpys`.
 
-    It runs for every operation on the host, so the common case (positional arrays and numbers) is
-    decided without `on_device`, which flattens pytrees.
+    The function runs for every operation of NumPy, so that the common case (positional arrays and
+    numbers) is decided without `on_device`, which flattens pytrees.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -178,7 +179,7 @@ def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
 def _sort(
     operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1
 ) -> list[np.ndarray]:
-    """Sort several arrays in the order of the first."""
+    """Sort several arrays in the order of the first array."""
     order = np.argsort(operands[0], dimension, kind="stable")
     return [np.take_along_axis(x, order, dimension) for x in operands]
 
@@ -206,16 +207,14 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "scan": _scan,
     "sort": _sort,
-    # Derivatives on the host are imaginary parts, see `intervals.derivatives`.
+    # Derivatives of NumPy functions are imaginary parts, see `intervals.derivatives`.
     "stop_gradient": lambda x: trees.map(np.real, x),
     "while_loop": _while_loop,
 }
 
 
 def scipys(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a special function: on the host, SciPy's function of the same name is called
-    instead.
-    """
+    """Decorate a special function; for NumPy arrays, SciPy's function replaces it."""
     return _scipys(function.__name__, lambda: function)
 
 
@@ -237,7 +236,10 @@ class _Special(types.ModuleType):
     @staticmethod
     @scipys
     def ndtr(x: Array) -> Array:
-        """Computed by erfc, because JAX's `ndtr` takes three times as long to compile."""
+        """Compute the normal distribution function by erfc.
+
+        JAX's own `ndtr` takes three times as long to compile.
+        """
         return jax.scipy.special.erfc(-x / math.sqrt(2)) / 2
 
 
@@ -261,7 +263,7 @@ else:
 
 
 class custom_jvp:
-    """`jax.custom_jvp` for calls with JAX arrays; on the host, the function itself."""
+    """`jax.custom_jvp` for calls with JAX arrays; for NumPy arrays, the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -275,8 +277,8 @@ class custom_jvp:
     def _on_device(self) -> Callable[..., Any]:
         with_rule = jax.custom_jvp(self.fun)
         with_rule.defjvp(self._rule)
-        # Jitted, so that JAX keeps a single jaxpr of it, and jaxprs that contain it can be
-        # compared.
+        # The function is jitted, so that JAX keeps a single jaxpr of the function, and jaxprs that
+        # contain it can be compared.
         return jax.jit(with_rule)
 
     def __call__(self, *args: Any) -> Any:

@@ -11,13 +11,15 @@ __all__: list[str] = []
 
 _MOST_STEPS = 200
 
-# A function that returns its value and derivative at x; a derivative of 0 requests bisection.
+# A function that returns the value and the derivative at x; if the derivative is 0, the search uses
+# bisection.
 Function = Callable[[Array], tuple[Array, Array]]
 
 
 class _Search(NamedTuple):
-    """State of a search: a root is between `low` and `high`; the next point is `x`, after a step of
-    length `step`.
+    """State of a search for a root between `low` and `high`.
+
+    The next point is `x`, and the last step had the length `step`.
     """
 
     low: Array
@@ -39,10 +41,10 @@ def root(
 ) -> Array:
     """Find the roots of many increasing functions by Newton's method within a bracket.
 
-    A step that leaves the bracket, or is longer than half of the previous step, is replaced by
-    bisection, or by 4 x while the bracket has no upper end (`high` may be infinite if `low` is not
-    negative). The search ends when steps are below `atol + rtol |x|`. It is not differentiable;
-    `with_gradient` adds the derivative.
+    If Newton's step leaves the bracket or is longer than half of the previous step, bisection is
+    used instead. If `high` is infinite, `low` must not be negative, and 4 x is the next point
+    instead of the middle of the bracket. The search ends when steps are below `atol + rtol |x|`.
+    The result is not differentiable; `with_gradient` adds the derivative.
     """
 
     def advance(search: _Search) -> _Search:
@@ -63,9 +65,7 @@ def root(
 
 
 def _next(search: _Search, value: Array, slope: Array, low: Array, high: Array) -> Array:
-    """Return the next point, by Newton's step if it is acceptable, otherwise by splitting the
-    bracket.
-    """
+    """Return the next point by Newton's step or, if that is not acceptable, in the bracket."""
     newton = search.x - value / xp.where(slope > 0, slope, 1)
     inside = (slope > 0) & (newton >= low) & (newton <= high)
     shrinks = 2 * xp.abs(newton - search.x) <= search.step

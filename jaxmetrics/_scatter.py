@@ -1,9 +1,9 @@
-"""Count class ids on the device, with the fastest method of each platform.
+"""Count class ids in JAX arrays, with the fastest method of each platform.
 
-CPUs scatter ones. On a GPU, additions to few cells collide, and on a TPU they are sequential
-(https://github.com/openxla/xla/issues/12982). So a GPU compares each example with each cell if
-cells are few, and a TPU multiplies two one-hot matrices, which are never materialized: the memory
-traffic of both is about twice the size of the labels.
+On a CPU, ones are scattered. On a GPU, additions to few cells collide, and on a TPU, a scatter is
+sequential (https://github.com/openxla/xla/issues/12982). Therefore, a GPU compares each example
+with each cell if there are few cells, and a TPU multiplies two one-hot matrices, which are never
+materialized. The memory traffic of both methods is about twice the size of the labels.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from jaxmetrics._validation import INT32_MAX, are_valid
 __all__: list[str] = []
 
 
-# With at most this many cells, an accelerator compares every example with every cell.
+# If there are at most this many cells, an accelerator compares every example with every cell.
 FEW_CELLS = 512
-# With more cells, a scatter is faster than the product on a TPU.
+# If there are more cells, a scatter is faster than the product on a TPU.
 _CELLS_OF_PRODUCTS = 2**20
 
-# Examples in a chunk of `_count_in_chunks`, whose indices then stay in the cache of a CPU.
+# Examples in a chunk of `_count_in_chunks`: the indices of a chunk stay in the cache of a CPU.
 CHUNK_SIZE = 2**16
 
 
@@ -34,12 +34,12 @@ def iota(shape: tuple[int, ...], dimension: int) -> Array:
 
 @compiled
 def valid_ids(ids: Array, *, size: int) -> Array:
-    """Convert class ids to int32, -1 for those outside of [0, size)."""
+    """Convert class ids to int32; ids outside of [0, size) become -1."""
     return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array) -> Array:
-    """Count into a table `(batch, *sizes)`; ids and keep are `(1 or batch, n)`."""
+    """Return a table of counts `(batch, *sizes)`; ids and keep are `(1 or batch, n)`."""
     cells, in_cache = math.prod(sizes), max(1, CHUNK_SIZE // max(1, batch))
     at_once = partial(_count_in_chunks, batch, sizes, keep.shape[-1])
     by_comparison = partial(_count_by_comparison, batch, sizes)
@@ -55,7 +55,7 @@ def count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: 
 def _count_by_comparison(
     batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array
 ) -> Array:
-    """Compare the cell of each example with all cells, in one pass over the labels."""
+    """Count by comparing the cell of each example with all cells, in one pass over the labels."""
     is_cell = _one_hot(cell_numbers(ids, sizes, keep), math.prod(sizes))
     table = is_cell.sum(-2, dtype=jnp.int32).reshape((-1, *sizes))
     return jnp.broadcast_to(table, (batch, *sizes))
@@ -64,11 +64,12 @@ def _count_by_comparison(
 def _count_by_product(
     batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array
 ) -> Array:
-    """Multiply the one-hot matrices of the last axis and of all others, without materializing
-    them.
+    """Count by a product of the one-hot matrices of the last axis and of all other axes.
+
+    The one-hot matrices are not materialized.
     """
     *others, last = sizes
-    # The ids themselves, if they are those of one axis: a pass for their numbers would be written.
+    # If there is one other axis, its ids are used themselves: cell numbers would be written first.
     first = ids[0] if len(others) == 1 else cell_numbers(ids[:-1], tuple(others), keep)
     rows = _one_hot(first, math.prod(others)) & keep[..., None]
     columns = _one_hot(ids[-1], last)
@@ -81,7 +82,7 @@ def _count_by_product(
 
 
 def _one_hot(ids: Array, size: int) -> Array:
-    """Return `(batch, n, size)`; False for an id that is out of range."""
+    """Return one-hot rows `(batch, n, size)`; all entries are False if an id is out of range."""
     wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)
     return wide[..., None] == iota((1, 1, size), 2).astype(wide.dtype)
 
@@ -89,17 +90,17 @@ def _one_hot(ids: Array, size: int) -> Array:
 def _count_in_chunks(
     batch: int, sizes: tuple[int, ...], length: int, ids: tuple[Array, ...], keep: Array
 ) -> Array:
-    """Scatter ones in a loop over chunks of examples.
+    """Count by scattering ones, in a loop over chunks of examples.
 
-    XLA's CPU backend writes the scatter's indices and ones to memory first. In chunks they stay in
-    the cache, so counting ten million labels takes little longer than reading them (2.5 times
-    faster than without chunks).
+    XLA's CPU backend first writes the indices and the ones of a scatter to memory. For chunks, this
+    memory stays in the cache, so that counting ten million labels takes little longer than reading
+    the labels (2.5 times faster than without chunks).
     """
     n = keep.shape[-1]
     length = min(n, length)
 
     def add_chunk(i: Array | int, table: Array) -> Array:
-        # The last chunk overlaps the one before: count its new part only.
+        # The last chunk overlaps the previous chunk: only its new examples are counted.
         start = jnp.minimum(i * length, n - length)
         is_new = start + iota((1, length), 1) >= i * length
         kept, *chunk = (
@@ -119,7 +120,7 @@ def _count_in_chunks(
 def cell_numbers(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) -> Array:
     """Return the cell number of each example in the flattened table of its batch entry.
 
-    It is past the end for examples not to `keep`, and for ids out of range.
+    The number is past the end if `keep` is False for an example or an id is out of range.
     """
     cell = jnp.zeros_like(keep, jnp.int32)
     for x, size in zip(ids, sizes, strict=True):
@@ -129,14 +130,14 @@ def cell_numbers(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) ->
 
 
 def in_all_tables(cell: Array, batch: int, size: int) -> Array:
-    """Convert cell numbers `(1 or batch, n)` within tables to numbers over all batch entries."""
+    """Convert cell numbers within a table, `(1 or batch, n)`, to numbers over all batch entries."""
     return jnp.where(cell < size, iota((batch, 1), 0) * size + cell, batch * size)
 
 
 def add_at(table: Array, cell: Array, values: Array) -> Array:
     """Add `values` to tables `(batch, cells, *window)` in the cells `(1 or batch, n)`.
 
-    A cell past the end drops its value.
+    A value is dropped if its cell is past the end.
     """
     batch, size, *window = table.shape
     # One fused index is 1.7 times faster than two, as long as it fits in int32.

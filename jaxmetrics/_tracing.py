@@ -1,9 +1,10 @@
 """Trace functions to jaxprs, with their constants as arguments.
 
-A program compiled for a user's function is valid as long as the function computes the same. Its
-code and closure do not show this, because it may read globals, attributes and objects that change;
-its jaxpr does. Two traces share a program if their jaxprs are equal up to the names of variables.
-Floating-point constants are not part of the jaxpr, but arguments of the program.
+A program that was compiled for a user's function is valid as long as the function computes the
+same. The code and the closure of the function do not show this, because the function may read
+globals, attributes and objects that change, but the jaxpr does. Two traces share a program if their
+jaxprs are equal up to the names of variables. Floating-point constants are not part of the jaxpr,
+but arguments of the program.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ __all__: list[str] = []
 
 
 class Jaxpr:
-    """The jaxpr of a trace and the structure of its results; equal for equal computations.
+    """The jaxpr of a trace and the structure of its results.
+
+    Objects are equal if their computations are equal.
 
     Attributes:
-        closed: the closed jaxpr, whose leading arguments are the constants.
-        key: the key by which jaxprs are compared.
+        closed: the closed jaxpr, whose first arguments are the constants.
+        key: the key by which objects are compared.
     """
 
     def __init__(self, closed: Any, structure: Any) -> None:
@@ -47,7 +50,7 @@ class Jaxpr:
 
 @dataclass(frozen=True, eq=False)
 class TracedMetric:
-    """The computation of a metric when it was traced, as a pytree of its constants."""
+    """The computation of a metric at the time it was traced; a pytree of its constants."""
 
     jaxpr: Jaxpr
     constants: tuple[Any, ...]
@@ -73,8 +76,8 @@ def _register() -> None:
 
 
 def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Trace a function of arrays; return its jaxpr and its constants."""
-    # A new function each time, because JAX caches the jaxprs of functions.
+    """Trace a function of arrays, and return the jaxpr and the constants."""
+    # The lambda is new in each call, because JAX caches the jaxprs of functions.
     closed, shapes = jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays)
     jaxpr = closed.jaxpr
     used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
@@ -132,7 +135,7 @@ def _key_of_jaxpr(jaxpr: Any) -> Hashable:
 
 
 def _key_of_value(x: Any) -> Hashable:
-    """Return a key of a parameter of an operation; a function is equal to itself only."""
+    """Return a key of a parameter of an operation; a function is only equal to itself."""
     if isinstance(x, core.Jaxpr):
         return _key_of_jaxpr(x)
     if isinstance(x, core.ClosedJaxpr):
@@ -160,7 +163,7 @@ def _is_hashable(x: Any) -> bool:
 
 
 class _Same:
-    """Equal only for the same object."""
+    """A wrapper that is only equal to a wrapper of the same object."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

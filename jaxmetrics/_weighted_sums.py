@@ -1,4 +1,4 @@
-"""Add up weights by cell in float32, without drift for many examples."""
+"""Sums of weights by cell in float32, which stay accurate for many examples."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from jaxmetrics._scatter import FEW_CELLS, count_ids, iota
 __all__: list[str] = []
 
 
-# Number of values that are added sequentially: 256 roundings of float32 stay below 2e-5 of the sum.
+# Number of values that are added one after another: the error of 256 roundings in float32 is below
+# 2e-5 of the sum.
 SLOT_SIZE = 256
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """Add up the values `(n, *window)` of each cell, to `(num_cells, *window)`.
+    """Return the sum of the values `(n, *window)` of each cell, `(num_cells, *window)`.
 
-    `most` bounds the number of values of a cell; a cell of `num_cells` or more drops its value.
+    A value is dropped if its cell is `num_cells` or more. `most` is an upper bound of the number of
+    values of a cell.
 
-    A float32 sum that takes one addition after another drifts (ten million times 0.1 gives
-    1,087,937) and stops at 2^24. So the values of a cell are spread over slots, about SLOT_SIZE to
-    each, and the slots are summed.
+    If float32 values are added one after another, the sum drifts (ten million times 0.1 gives
+    1,087,937), and a sum of ones stops at 2^24. Therefore, the values of a cell are distributed
+    over slots of about SLOT_SIZE values, and then the slots are summed.
     """
     if most <= SLOT_SIZE:
         return _scatter_add(cell, values, num_cells)
@@ -36,14 +38,14 @@ def _scatter_add(index: Array, values: Array, size: int) -> Array:
 
 
 def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
-    """Sum in lanes on a CPU, and without a scatter on an accelerator."""
+    """Return the sums by lanes on a CPU, and by comparison (without a scatter) elsewhere."""
     in_lanes, by_comparison = (
         partial(method, num_cells=num_cells) for method in (_sum_in_lanes, _sum_by_comparison)
     )
-    if values.ndim > 1:  # compilers keep the comparison for each number of the window
+    if values.ndim > 1:  # compilers repeat the comparison for each number of the window
         return in_lanes(cell, values)
 
-    @jax.custom_jvp  # otherwise the residuals of every platform would be kept on all
+    @jax.custom_jvp  # otherwise each platform would keep the residuals of all platforms
     def summed(cell: Array, values: Array) -> Array:
         return jax.lax.platform_dependent(cell, values, cpu=in_lanes, default=by_comparison)
 
@@ -55,7 +57,7 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
 
 
 def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
-    """Compare the cell of each value with all cells, and sum SLOT_SIZE examples at a time."""
+    """Return sums by comparing each value's cell with all cells, SLOT_SIZE values at a time."""
     is_cell = _in_slots(cell, num_cells)[..., None] == iota((1, 1, num_cells), 2)
     sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1, dtype=values.dtype)
     while len(sums) > 1:
@@ -64,16 +66,17 @@ def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
 
 
 def _in_slots(x: Array, padding: int = 0) -> Array:
-    """Reshape `(n, ...)` to `(slots, SLOT_SIZE, ...)`, padded."""
+    """Pad an array `(n, ...)` and reshape it to `(slots, SLOT_SIZE, ...)`."""
     missing = -len(x) % SLOT_SIZE
     padded = jnp.pad(x, [(0, missing), *((0, 0) for _ in x.shape[1:])], constant_values=padding)
     return padded.reshape((-1, SLOT_SIZE, *x.shape[1:]))
 
 
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
-    """Sum lanes of about SLOT_SIZE examples with one slot per cell each, then add lanes pairwise.
+    """Return sums by lanes of about SLOT_SIZE values, which are then added pairwise.
 
-    With at most FEW_CELLS cells, there are at most twice as many slots as values.
+    Each lane has one slot per cell. For at most FEW_CELLS cells, there are at most twice as many
+    slots as values.
     """
     n = len(cell)
     num_lanes = 1 << (n // SLOT_SIZE).bit_length()
@@ -88,7 +91,7 @@ def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
 
 
 def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """Distribute the values of a cell over several slots, in proportion to their number.
+    """Return sums by slots; the number of slots of a cell is proportional to its number of values.
 
     The sums of the slots are then summed in the same way.
     """

@@ -23,7 +23,7 @@ _JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed
 
 
 def title_of(name: str) -> str:
-    """Write the name of a metric as a title."""
+    """Return a title for the name of a metric."""
     (title,) = labels_of([name.replace("_", " ")], _LONGEST_TITLE)
     for plain, written in _WRITTEN.items():
         title = title.replace(plain, written)
@@ -36,17 +36,17 @@ def capital(text: str) -> str:
 
 
 def percent(level: float) -> str:
-    """Write a level as percent: 0.95 is 95 %."""
+    """Return a level in percent: 0.95 is 95 %."""
     return f"{100 * level:.10g} %"
 
 
 def fraction(x: float) -> str:
-    """Write three decimals, or up to six if fewer would round to 0 or 1."""
+    """Return x with three decimals, or with up to six if fewer would round x to 0 or 1."""
     return written(x)[0]
 
 
 def written(*numbers: float) -> list[str]:
-    """Write a value and the ends of its interval with as many decimals as tell the ends apart.
+    """Return numbers as texts, with enough decimals to tell the numbers apart.
 
     >>> written(0.84123, 0.8, 0.892), written(0.84123, 0.84105, 0.84141)
     (['0.841', '0.800', '0.892'], ['0.84123', '0.84105', '0.84141'])
@@ -56,7 +56,7 @@ def written(*numbers: float) -> list[str]:
 
 
 def interval(value: float, low: float, high: float, spec: str = "") -> str:
-    """Write a value and the ends of its interval, in as many decimals as tell the ends apart.
+    """Return a value and its interval as text, with enough decimals to tell the ends apart.
 
     >>> interval(0.85123, 0.8, 0.892), interval(0.85123, 0.8511, 0.8514), interval(1, 0.5, 1, ".1%")
     ('0.851 [0.800, 0.892]', '0.85123 [0.85110, 0.85140]', '100.0% [50.0%, 100.0%]')
@@ -68,8 +68,10 @@ def interval(value: float, low: float, high: float, spec: str = "") -> str:
 
 
 def _spec(*numbers: float) -> str:
-    """Return the format of numbers: two digits of half their distance, at least three decimals
-    (fewer for large numbers), up to six if fewer would round to 0 or 1.
+    """Return the format of numbers, which shows two digits of half their distance.
+
+    Numbers have at least three decimals (large numbers have fewer), and up to six if fewer decimals
+    would round a number to 0 or 1.
     """
     finite = [x for x in numbers if math.isfinite(x)] or [0.0]
     largest = max(map(abs, finite))
@@ -89,8 +91,9 @@ def _places(x: float) -> int:
 
 
 def printable(name: str) -> str:
-    """Escape control characters and other invisible characters that affect the surrounding text,
-    such as direction marks.
+    """Escape invisible characters that affect the surrounding text.
+
+    These are control characters and others, such as direction marks.
 
     >>> print(printable("a\\tb\\x1b[31m"), printable("a\\u202eb"))
     a\\tb\\x1b[31m a\\u202eb
@@ -101,7 +104,7 @@ def printable(name: str) -> str:
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
-    """Shorten names to `most` characters, numbered if necessary to stay distinct.
+    """Shorten names to `most` characters; shortened names get a number, so that they differ.
 
     >>> labels_of(["ant", "b" * 1000], most=16)
     ['ant', 'bbbbbbbbbbbb… 2']
@@ -113,7 +116,7 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
 
 
 def listed(names: Iterable[object]) -> str:
-    """List names for a message; of many, the first ones.
+    """Return a list of names for a message; if there are many, only the first.
 
     >>> listed(range(30))[-19:]
     '16, 17, 18, 19, ...'
@@ -124,34 +127,32 @@ def listed(names: Iterable[object]) -> str:
 
 
 def enumeration(names: Sequence[str]) -> str:
-    """Write "A, B and C"."""
+    """Return an enumeration such as "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 class Table(NamedTuple):
-    """The cells of a table, to be written as text, Markdown or HTML.
+    """The cells of a table, which can be written as text, Markdown or HTML.
 
-    User names are in the first column, already printable.
+    The first column contains names from users, which must be printable.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        """Write the table with columns padded by spaces; without titles, no title line."""
+        """Return the table as text, with columns padded by spaces."""
         lines = [self.titles, *self.rows] if any(self.titles) else self.rows
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
 
     def markdown(self) -> str:
-        """Write a Markdown table, with numbers right-aligned; markup in names is already
-        escaped.
-        """
+        """Return a Markdown table, with numbers right-aligned; markup in names must be escaped."""
         lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def html(self) -> str:
-        """Write an HTML table, with escaped cells and isolated text direction."""
+        """Return an HTML table, in which cells are escaped and text directions isolated."""
         head = "".join(f"<th>{html.escape(title)}</th>" for title in self.titles)
         body = "".join(
             f"<tr><th><bdi>{html.escape(name)}</bdi></th>"
@@ -168,7 +169,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return the width of a text in a terminal: two columns per wide character."""
+    """Return the width of a text in a terminal, where wide characters take two columns."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
@@ -176,14 +177,14 @@ def _width(text: str) -> int:
 
 
 def element(name: str, index: Sequence[object]) -> str:
-    """Write an element of an array, such as `y_true[1, 0]`."""
+    """Return the name of an element of an array, such as `y_true[1, 0]`."""
     return f"{name}[{', '.join(map(str, index))}]" if len(index) else name
 
 
 def shown(x: object) -> str:
-    """Write a value for a message; for long values, the type."""
+    """Return a value as text for a message, or its type if the text is long."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 10**60  # Python refuses to write numbers of 5000 digits
+        isinstance(x, int) and abs(x) < 10**60  # Python does not print numbers of 5000 digits
     ):
         text = repr(x)
         if len(text) <= 60:

@@ -838,12 +838,12 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
             TypeError,
-            r"num_bins, where may only be passed with examples \(y_true, y_prob\): without y_prob",
+            r"num_bins, where may only be passed together with examples \(y_true, y_prob\)\.",
         ),
         (
             lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
             TypeError,
-            "clusters may only be passed with examples",
+            "clusters may only be passed together with examples",
         ),
         (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
         (

@@ -384,7 +384,7 @@ def frame(**columns: Any) -> pl.DataFrame:
 
 
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "a list": ([[0, 1]], {}, r"table must be a data frame or relation, .*, got list\."),
+    "a list": ([[0, 1]], {}, r"table must be a data frame or SQL relation .*, got list\."),
     "no such column": (
         frame(),
         {"y_pred": "pred"},
@@ -400,7 +400,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "lists": (
         frame(y_true=[[0], [1]]),
         {},
-        r"'y_true' of List\(Int64\); labels and ids are strings",
+        r"'y_true' of List\(Int64\), but labels and ids are strings",
     ),
     "two kinds": (
         frame(y_true=["a", "b"]),
@@ -431,7 +431,11 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"'n', of which 1 weights are",
     ),
     "null weight": (frame(n=[1, None]), {"sample_weight": "n"}, r"'n', of which 1 weights are"),
-    "words": (frame(n=["a", "b"]), {"sample_weight": "n"}, r"'n' of String; weights are numbers"),
+    "words": (
+        frame(n=["a", "b"]),
+        {"sample_weight": "n"},
+        r"'n' of String, but weights must be numbers",
+    ),
     "beyond int64": (
         frame(y_true=[1, 1], n=[2**62] * 2),
         {"sample_weight": "n"},
@@ -470,7 +474,7 @@ MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
         r"'y_score', which holds 1\.5, but probabilities lie in",
     ),
     "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which holds -0\.5, but probabilities"),
-    "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String; scores are real numbers"),
+    "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String, not of numbers"),
     "strings": (
         {"y_true": ["no", "yes"]},
         {},

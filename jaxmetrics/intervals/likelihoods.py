@@ -161,7 +161,7 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(lambda state: state[0] < number, evaluate, (0 * number, values))[1]
 
     def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
-        """Return the maximum of `sign` times the value, after part of an example is added to a cell.
+        """Return the maximum of `sign` times the value, with part of an example added to a cell.
 
         This is the conditional gradient method of Frank and Wolfe (1956). The value is linearized,
         the table is computed at which the linear function is largest, and the segment from the
