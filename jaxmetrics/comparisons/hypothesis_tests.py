@@ -293,24 +293,29 @@ def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
 
 def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
     of_a, of_b = gap.row(gap.sample.tables(gap.sample.counts))
-    samples = _swapped(key, gap, size)
+    by_unit = _swapped_pairs if gap.sample.clusters is None else _swapped_clusters
+    samples = by_unit(key, gap, size)
     as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
     p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
     test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
     return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
 
 
-def _swapped(key: Key, gap: Functional, size: int) -> Array:
-    """Return the differences after random swaps of A and B in each example or each cluster."""
+def _swapped_clusters(key: Key, gap: Functional, size: int) -> Array:
+    """Return the differences after A and B are swapped at random in each cluster."""
     sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
-    if sample.clusters is not None:
 
-        def after_clusters(drawn: Array) -> Array:
-            kept = sample.of_units(drawn)
-            others = (sample.counts - kept).reshape((*kept.shape[:-2], k, k, k))
-            return gap(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))
+    def after(drawn: Array) -> Array:
+        kept = sample.of_units(drawn)
+        others = (sample.counts - kept).reshape((*kept.shape[:-2], k, k, k))
+        return gap(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))
 
-        return sample.units.drawn(after_clusters, key, size, sampler=replicates.halved)
+    return sample.units.drawn(after, key, size, sampler=replicates.halved)
+
+
+def _swapped_pairs(key: Key, gap: Functional, size: int) -> Array:
+    """Return the differences after A and B are swapped at random in each example."""
+    sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
     # For each truth, pairs of different predictions a < b, their reverse, and equal predictions.
     cube, (a, b) = sample.counts.reshape((k, k, k)), np.triu_indices(k, 1)
     both, equal = cube[:, a, b] + cube[:, b, a], xp.diagonal(cube, axis1=1, axis2=2)
