@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._wording import interval, labels_of, printable, title_of, written
-from jaxmetrics.estimates import Estimate
+from jaxmetrics.estimates import Estimate, normal_quantile
 
 if TYPE_CHECKING:
     from jaxmetrics.comparisons.classifiers import Comparison
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 LONGEST_NAME = 40
+_QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _LONGEST_TEXT = 80  # characters of a value of a listed example
 
 
@@ -102,13 +103,28 @@ def reported_comparison(x: Comparison, method: str, method_of_difference: str) -
     return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
 
 
-def verdict_of(d: Estimate, what: str) -> str:
-    """State which of A and B is significantly better, or return ""."""
+def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
+    """State which of A and B is better, that they are equivalent, or which differences such samples
+    can show; "" without an interval.
+    """
+    if math.isnan(d.low):
+        return ""
     if d.low > 0:
         return f"A is better: its {what} is higher by {interval(*d[:3])}."
     if d.high < 0:
         return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
-    return ""
+    found = f"{what} of A minus {what} of B is {interval(*d[:3])}"
+    if max(-d.low, d.high) <= rope:
+        return f"A and B are equivalent: {found}, within {rope:g} of 0."
+    told = f"A and B cannot be told apart: {found}."
+    shown = (normal_quantile(level) + _QUANTILE_OF_POWER) * d.standard_error
+    if not shown > 0:
+        return told
+    number, units = sample.units_drawn
+    return (
+        f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
+        f" {4 * number} a difference of {shown / 2:.2g}."
+    )
 
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:
@@ -141,6 +157,13 @@ class SampleSize(NamedTuple):
         )
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         return f"{_counted(self.number, self.units)}{clusters}{ignored}"
+
+    @property
+    def units_drawn(self) -> tuple[float, str]:
+        """The number and the name of the independent units: examples, items or clusters."""
+        if self.num_clusters is None:
+            return self.number, self.units
+        return self.num_clusters, "clusters"
 
     def content(self) -> dict[str, Any]:
         """Write it for programs."""

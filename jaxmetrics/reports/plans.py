@@ -13,7 +13,7 @@ from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
 from jaxmetrics.reports.contents import Outline, SampleSize
 from jaxmetrics.reports.formats import TabularReport
-from jaxmetrics.reports.score_means import ItemScores, differences, means
+from jaxmetrics.reports.score_means import ItemScores, score_values
 
 __all__: list[str] = []
 
@@ -70,11 +70,11 @@ def scores_plan(
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
         purpose, counted = _width(title, half_width), f"The pilot study has {size}."
-        error = means(scores, level)["mean"].standard_error
+        error = score_values(scores, level)["mean"].standard_error
         ratio, content = z * error / half_width, {"half_width": half_width}
     else:
         _check_difference(difference)
-        error = differences(scores, level)["mean"].difference.standard_error
+        error = score_values(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         purpose, ratio = _shown(title, difference, power), shown / difference
         counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
