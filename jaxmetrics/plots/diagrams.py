@@ -138,49 +138,42 @@ def reliability(
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
     ['observed', 'band', 'calibrated']
     """
-    if isinstance(y_true, CalibrationCurve) and y_true.weight is None:
-        return _isotonic(y_true, replicates, name, ax)
-    curve_of = partial(calibration_curve, level=level)
-    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
-    x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
-    axes = axes_or_new(ax)
-    found = np.isfinite(y)
-    share, width = (weight / weight.sum())[found], 0.5 / len(x)
-    x, y, low, high = (column[found] for column in (x, y, low, high))
-    if not axes.has_data():
-        _diagonal(axes, "calibrated")
-        columns = {"width": width, "color": ink(), "alpha": 0.15, "zorder": 0}
-        axes.bar(x, share, label="share of examples", **columns)
-    (line,) = axes.plot(x, y, "o-", markersize=4, label=legend_label(name) or "observed")
-    if replicates is None:
-        axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
-    return set_unit_square(axes, *_RELIABILITY)
-
-
-def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
-    if replicates is not None:
+    is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
+    if is_isotonic and replicates is not None:
         raise ValueError(
             "a curve without bins already has a confidence band: leave out replicates."
         )
-    columns = np.stack(_one_curve(*curve[:4]))
-    # Of consecutive equal points, only the first and the last are drawn.
-    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
-    columns = columns[:, np.append(differs, True) | np.append(True, differs)]
-    x, y, low, high = columns
+    curve_of = partial(calibration_curve, level=level)
+    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
+    columns = np.stack(_one_curve(*curve[:4], may_have_gaps=not is_isotonic))
+    found = np.isfinite(columns[1])
+    if is_isotonic:  # of consecutive equal points, only the first and the last are drawn
+        differs = (np.diff(columns[1:], axis=1) != 0).any(0)
+        found = np.append(differs, True) | np.append(True, differs)
+    x, y, low, high = columns[:, found]
     axes = axes_or_new(ax)
-    if not axes.has_data():
+    is_first, label = not axes.has_data(), legend_label(name) or "observed"
+    if is_first:
         _diagonal(axes, "calibrated")
-    (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
-    return set_unit_square(axes, *_RELIABILITY)
+    if is_isotonic:
+        (line,) = axes.plot(x, y, label=label)
+        band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
+        axes.fill_between(x, low, high, label="band", **band)
+    else:
+        share = (curve.weight / np.sum(curve.weight))[found]
+        bars = {"width": 0.5 / len(found), "color": ink(), "alpha": 0.15, "zorder": 0}
+        if is_first:
+            axes.bar(x, share, label="share of examples", **bars)
+        (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
+        if replicates is None:
+            axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
+        _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
+    labels = "predicted probability", "observed frequency", "Reliability"
+    return set_unit_square(axes, *labels)
 
 
 def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
-
-
-_RELIABILITY = "predicted probability", "observed frequency", "Reliability"
 
 
 def _as_curves(

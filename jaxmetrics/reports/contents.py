@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 LONGEST_NAME = 40
+_LONGEST_NAME_OF_SYSTEM = 200
 _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _LONGEST_TEXT = 80  # characters of a value of a listed example
 
@@ -101,6 +102,12 @@ def reported_comparison(x: Comparison, method: str, method_of_difference: str) -
     a, b = value_of(x.a, method), value_of(x.b, method)
     d = value_of(x.difference, method_of_difference)
     return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
+
+
+def names_of_both(names: Sequence[str]) -> dict[str, str]:
+    """Return the names of A and B, or nothing to explain if these are their names."""
+    labels = labels_of(names, _LONGEST_NAME_OF_SYSTEM)
+    return {short: name for short, name in zip("AB", labels, strict=True) if short != name}
 
 
 def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:

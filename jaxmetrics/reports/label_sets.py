@@ -152,9 +152,14 @@ def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
     examples.
     """
     total, n = sums.products.diagonal(), sums.number
-    table = total.reshape((-1, 2, 2))
-    value = np.float64(metric(table))
-    slopes = jacobian(Row(metric, table), table).reshape(-1)
+    table = total.reshape((-1, 2))
+
+    def of_rows(rows: np.ndarray) -> np.ndarray:
+        """Compute the metric from the rows of the tables, `(..., 2 L, 2)`."""
+        return metric(rows.reshape((*rows.shape[:-2], -1, 2, 2)))
+
+    value = np.float64(of_rows(table))
+    slopes = jacobian(Row(of_rows, table), table).reshape(-1)
     centred = sums.products - np.outer(total, total) / n
     variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
     if n < 2 or variance <= 1e-20:

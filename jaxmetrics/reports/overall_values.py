@@ -159,6 +159,11 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     return ReportedValue(float(average.mean), low, high, error, method="posterior", note=f"{note}.")
 
 
+def mistakes_in(counts: np.ndarray) -> np.ndarray:
+    """Return counts `(K, K)` with zeros on the diagonal."""
+    return np.where(np.eye(len(counts), dtype=bool), 0, counts)
+
+
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
     """Return a matrix with the same numbers of correct and wrong examples for each class that
     occurs in truth, without other classes (but at least two).

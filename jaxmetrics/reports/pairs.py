@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import labels_of, percent, title_of
+from jaxmetrics._wording import percent, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
     Comparison,
@@ -31,6 +31,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     listing,
+    names_of_both,
     number,
     reported_comparison,
     verdict_of,
@@ -48,7 +49,6 @@ from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
-_LONGEST_NAME = 200
 _MOST_AREAS = 10  # number of classes whose ROC AUCs are compared
 _MOST_HISTOGRAMS = 100  # number of classes whose histograms are kept
 _WAYS = {
@@ -143,14 +143,12 @@ class ComparisonReport(AnyReport):
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
-        names = dict(zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True))
         listed = {"Only one is correct": listing(self.listed)} if self.listed else {}
         difference = self.figures["macro_f1"].difference
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
             verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
-            # Without other names there is nothing to explain.
-            names={} if self.names == ("A", "B") else names,
+            names=names_of_both(self.names),
             tables={"": ValueTable(titles, rows, details=(titles.index("method"),)), **listed},
             result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",

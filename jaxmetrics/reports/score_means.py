@@ -26,6 +26,7 @@ from jaxmetrics.reports.contents import (
     Outline,
     SampleSize,
     ValueTable,
+    names_of_both,
     reported_comparison,
     value_of,
     verdict_of,
@@ -240,7 +241,7 @@ def report_of_scores(
     if are_two:
         outline = outline._replace(
             verdict=verdict_of(found["mean"].difference, "mean", sample, level),
-            names=dict(zip("AB", labels_of(names, 200), strict=True)),
+            names=names_of_both(names),
         )
     values = {name: x.to_dict() for name, x in overall.items()}
     if groups:
