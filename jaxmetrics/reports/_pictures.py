@@ -55,6 +55,8 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
     recalls = sorted((x for x in recalls if not math.isnan(x[1])), key=lambda x: x[1])[:_MOST_BARS]
     bars = [x[0] for x in recalls], np.array([x[1:] for x in recalls])
     event = labels_of([report.calibrated_event or ""], _LONGEST_IN_PICTURES)[0]
+    histograms = [] if report.score_histogram is None else [report.score_histogram]
+    chosen = _classes_by_area(histograms)[:_MOST_CURVES]
     return {
         "names": names,
         "order": order,
@@ -81,7 +83,7 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
             ),
         ],
         "curves": _curves(
-            _events(report, shortened),
+            [(shortened[i], x[i]) for x in histograms for i in chosen],
             [] if report.calibration_bins is None else [(event, report.calibration_bins)],
             report.level,
             "",
@@ -95,8 +97,10 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
     compared = {title_of(name): x for name, x in report.figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
-    of_class, events = _events_of_two(report)
-    bins = () if report.calibration_bins is None else report.calibration_bins
+    histograms = [] if report.score_histograms is None else [*report.score_histograms]
+    chosen = _classes_by_area(histograms)[:1]
+    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
+    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
@@ -119,7 +123,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,
-        "of_class": of_class,
+        "of_class": "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)),
         "curves": _curves(
             events,
             [*zip("AB", bins, strict=False)],
@@ -233,31 +237,16 @@ def _curves(
     return [svg(_CURVE, text, *draws) for text, draws in drawn.items() if draws]
 
 
-def _events(report: Report, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
-    """Choose the histograms of the second of two classes, or of the classes with the smallest
-    areas.
+def _classes_by_area(histograms: Sequence[np.ndarray]) -> list[int]:
+    """List the classes of one classifier with the smallest area first, or of two with the largest
+    difference first; of two classes, the second. Classes without an area are left out.
     """
-    if report.score_histogram is None:
+    if not histograms:
         return []
-    areas = [x.value for x in report.per_class["roc_auc"]]
-    # NaN comes last.
-    order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()
-    return [(names[i], report.score_histogram[i]) for i in order if not math.isnan(areas[i])]
-
-
-def _events_of_two(report: ComparisonReport) -> tuple[str, list[tuple[str, np.ndarray]]]:
-    """Choose the histograms of A and B for the second of two classes, or for the class with the
-    largest difference in area.
-    """
-    if report.score_histograms is None:
-        return "", []
-    a, b = (x.value for x in map(roc_auc, report.score_histograms))
-    gaps = np.nan_to_num(np.abs(a - b), nan=-1.0)
-    i = 1 if len(gaps) == 2 else int(gaps.argmax())
-    if gaps[i] < 0:
-        return "", []
-    (of_class,) = labels_of([report.class_names[i]], _LONGEST_NAME)
-    return of_class, [*zip("AB", report.score_histograms[:, i], strict=True)]
+    areas = np.array([roc_auc(x).value for x in histograms])
+    rank = areas[0] if len(areas) == 1 else -np.abs(areas[0] - areas[1])
+    order = [1] if len(rank) == 2 else np.argsort(rank, kind="stable").tolist()
+    return [i for i in order if not math.isnan(rank[i])]
 
 
 def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:

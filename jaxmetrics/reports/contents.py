@@ -204,12 +204,16 @@ class ValueTable(NamedTuple):
     details: tuple[int, ...] = ()
 
 
-def listing(records: Sequence[Mapping[str, Any]]) -> ValueTable:
-    """Return a table of listed examples; values under "columns" become columns, too."""
+def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
+    """Return a table of listed examples by its title, if there are any; values under "columns"
+    become columns, too.
+    """
+    if not records:
+        return {}
     flat = [[*x.items(), *x["columns"].items()] for x in records]
     rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
     titles = [printable(name) for name, _ in rows[0]]
-    return ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])
+    return {title: ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])}
 
 
 def _text_of(x: Any) -> str:

@@ -67,7 +67,7 @@ def as_markdown(outline: Outline) -> str:
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
     gates = [
-        f"- **{x.verdict_in_words}**: {escaped(x.gate.text)}; {x.subject} {value_cell(x.value)}"
+        f"- **{x.verdict_in_words}**: {escaped(f'{x.gate.text}; {x.name} {value_cell(x.value)}')}"
         for x in outline.gates
     ]
     parts = [

@@ -143,13 +143,15 @@ class ComparisonReport(AnyReport):
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
-        listed = {"Only one is correct": listing(self.listed)} if self.listed else {}
         difference = self.figures["macro_f1"].difference
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
             verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
             names=names_of_both(self.names),
-            tables={"": ValueTable(titles, rows, details=(titles.index("method"),)), **listed},
+            tables={
+                "": ValueTable(titles, rows, details=(titles.index("method"),)),
+                **listing("Only one is correct", self.listed),
+            },
             result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}; for A - B by {ways}.",
@@ -297,20 +299,21 @@ def _report_of_pairs(
 ) -> ComparisonReport:
     """Make the report from class ids `(n,)` of truth, A and B, and cluster numbers, if any."""
     k, cubes, number, tables = len(classes), None, None, (None, None)
-    a, b = (pred == true for pred in preds)
+    pred_a, pred_b = preds
+    a, b = pred_a == true, pred_b == true
     only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
     if clusters is None:
         only_a, only_b = only_right.sum(0).tolist()
         test = mcnemar([[0, only_a], [only_b, 0]])
     else:
-        cubes = cubes_of_clusters(true, *preds, clusters, k)
+        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k)
         test, tables = mcnemar(cubes, cluster_axis=0), (cubes.sum(3), cubes.sum(2))
         number = int(number_of_clusters(cubes, table_ndim=3))
     evidence = [
         Evidence(confusion_matrix(true, pred, num_classes=k), level, clusters=of_clusters)
         for pred, of_clusters in zip(preds, tables, strict=True)
     ]
-    figures, options = {}, {"rope": rope, "level": level}
+    figures, options = {}, dict[str, Any](rope=rope, level=level)
     for name, metric in COMPARED.items():
         of_a, of_b = (x.value(name) for x in evidence)
         if k > MOST_WITH_INTERVALS:

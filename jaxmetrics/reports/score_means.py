@@ -186,7 +186,8 @@ class ItemScores(NamedTuple):
         method = "mover" if self.bounds is None else "likelihood"
         if len(found) == 1:
             return value_of(found[0], method)
-        return reported_comparison(by_halves(*found, z, 0.0), method, method)
+        a, b, d = found
+        return reported_comparison(by_halves(a, b, d, z, 0.0), method, method)
 
 
 def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def report_of_scores(
         *((t, "mean", x, sizes[x], groups[x]) for t, x in zip(titles, groups, strict=True)),
         *((title_of(x), x, None, sample.number, value) for x, value in overall.items()),
     ]
-    columns, systems = ["mean", "method"], [{}]
+    columns, systems = ["mean", "method"], [dict[str, str]()]
     if are_two:
         columns = ["A", "B", "A - B", "P(A > B)"]
         systems = [{"system": x} for x in columns[:3]]
@@ -243,10 +244,10 @@ def report_of_scores(
             verdict=verdict_of(found["mean"].difference, "mean", sample, level),
             names=names_of_both(names),
         )
-    values = {name: x.to_dict() for name, x in overall.items()}
+    content = {name: x.to_dict() for name, x in overall.items()}
     if groups:
-        values["group"] = {name: x.to_dict() for name, x in groups.items()}
-    content = {"score": scores.name, "level": level, "values": values, **contents_of(gates)}
+        content["group"] = {name: x.to_dict() for name, x in groups.items()}
+    content = {"score": scores.name, "level": level, "values": content, **contents_of(gates)}
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 

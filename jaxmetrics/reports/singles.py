@@ -295,8 +295,7 @@ class Report(AnyReport):
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
         """Tables of listed examples, for `--examples`."""
-        title = "Examples of the most frequent mistakes"
-        return {title: listing(self.listed)} if self.listed else {}
+        return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:
         """Return the overall values, and dicts of values per class."""
@@ -475,7 +474,7 @@ def _report_of_examples(
     method: IntervalMethod | None,
 ) -> Report:
     """Make the report from class ids `(n,)` (-1: ignored) and further arrays of the examples."""
-    k, counted, options = len(class_names), true >= 0, {"sample_weight": weights}
+    k, counted, options = len(class_names), true >= 0, dict[str, Any](sample_weight=weights)
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, true.shape)
         check_size_of_tables(number, k * k, "Merge clusters or classes.")
