@@ -55,8 +55,7 @@ def roc(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
     """
-    curve, curves = _as_curves(RocCurve, roc_curve, y_true, y_score, replicates, level)
-    fpr, tpr = _one_curve(curve.fpr, curve.tpr)
+    (fpr, tpr, _), curves = _read(RocCurve, roc_curve, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
@@ -94,8 +93,7 @@ def precision_recall(
     ['average precision 0.833, chance 0.500']
     """
     kind, curve_of = PrecisionRecallCurve, precision_recall_curve
-    curve, curves = _as_curves(kind, curve_of, y_true, y_score, replicates, level)
-    recall, precision = _one_curve(curve.recall, curve.precision)
+    (precision, recall, _), curves = _read(kind, curve_of, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
@@ -144,8 +142,9 @@ def reliability(
             "a curve without bins already has a confidence band: leave out replicates."
         )
     curve_of = partial(calibration_curve, level=level)
-    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
-    columns = np.stack(_one_curve(*curve[:4], may_have_gaps=not is_isotonic))
+    options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
+    arrays, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
+    columns = np.stack(arrays[:4])
     found = np.isfinite(columns[1])
     if is_isotonic:  # of consecutive equal points, only the first and the last are drawn
         differs = (np.diff(columns[1:], axis=1) != 0).any(0)
@@ -160,7 +159,7 @@ def reliability(
         band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
         axes.fill_between(x, low, high, label="band", **band)
     else:
-        share = (curve.weight / np.sum(curve.weight))[found]
+        share = (arrays[4] / arrays[4].sum())[found]
         bars = {"width": 0.5 / len(found), "color": ink(), "alpha": 0.15, "zorder": 0}
         if is_first:
             axes.bar(x, share, label="share of examples", **bars)
@@ -176,16 +175,18 @@ def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
 
 
-def _as_curves(
+def _read(
     kind: type,
     curve_of: Callable[..., Any],
     y_true: Any,
     values: Any,
     replicates: Any,
     level: float,
-) -> tuple[Any, list[Sequence[np.ndarray]]]:
-    """Compute the curve of labels and scores on the host, or check a given curve; return it with
-    the replicates, if any.
+    *,
+    may_have_gaps: bool = False,
+) -> tuple[list[np.ndarray], list[Sequence[np.ndarray]]]:
+    """Return the arrays of a given curve, or of the curve of labels and scores, and the arrays of
+    each replicate, if any.
     """
     check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
@@ -194,24 +195,20 @@ def _as_curves(
     for name, x in given.items():
         if not isinstance(x, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
-    arrays = [np.asarray(x, float) for x in replicates or ()]
-    if any(x.ndim != 2 for x in arrays):
-        shapes = [x.shape for x in arrays]
+    of_replicates = [np.asarray(x, float) for x in replicates or ()]
+    if any(x.ndim != 2 for x in of_replicates):
+        shapes = [x.shape for x in of_replicates]
         raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
-    return curve, list(zip(*arrays, strict=True))
-
-
-def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
-    arrays = [np.asarray(x, float) for x in coordinates]
+    arrays = [np.asarray(x, float) for x in curve if x is not None]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
             f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
             " call once for each."
         )
-    are_finite = [np.isfinite(x) for x in arrays]
-    if not (are_finite[1].any() if may_have_gaps else np.all(are_finite)):
+    are_finite = np.isfinite(arrays[:2])
+    if not (are_finite[1].any() if may_have_gaps else are_finite.all()):
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
-    return arrays
+    return arrays, list(zip(*of_replicates, strict=True))
 
 
 def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: Any) -> None:

@@ -274,9 +274,9 @@ class ClassValues(NamedTuple):
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
-    def by_class(self, nobody: str | None = "") -> dict[tuple[str, str | None], ReportedValue]:
-        """Return all values by name and class, overall values first."""
-        found = {(name, nobody): x for name, x in self.overall.items()}
+    def by_class(self) -> dict[tuple[str, str], ReportedValue]:
+        """Return all values by name and class, overall values, with the class "", first."""
+        found = {(name, ""): x for name, x in self.overall.items()}
         for name, column in self.columns.items():
             found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
         return found
@@ -300,9 +300,12 @@ class ClassValues(NamedTuple):
         ]
         return {"overall": {name: x.to_dict() for name, x in self.overall.items()}, kind: of_kind}
 
-    def records(self, kind: str, level: float, nobody: str | None = "") -> list[dict[str, Any]]:
-        """Return all values as rows of the CSV."""
-        return [
-            {"name": name, kind: of_class, **x.record(level)}
-            for (name, of_class), x in self.by_class(nobody).items()
-        ]
+
+def records_of(
+    values: Mapping[tuple[str, str], ReportedValue], kind: str, level: float, **more: str
+) -> list[dict[str, Any]]:
+    """Return values by name and class as rows of the CSV, with further columns."""
+    return [
+        {"name": name, kind: of_class or None, **more, **x.record(level)}
+        for (name, of_class), x in values.items()
+    ]

@@ -16,7 +16,14 @@ from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.metrics import binary, error_rate, f1, label_macro
-from jaxmetrics.reports.contents import ClassValues, Outline, ReportedValue, SampleSize, value_of
+from jaxmetrics.reports.contents import (
+    ClassValues,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    records_of,
+    value_of,
+)
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import Evidence, check_each, per_class_values
 
@@ -142,7 +149,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             **found.content("labels"),
             "confusion_matrices": counts.tolist(),
         },
-        found.records("label", level),
+        records_of(found.by_class(), "label", level),
         found.by_name(),
     )
 

@@ -32,6 +32,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     listing,
+    records_of,
 )
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
@@ -124,7 +125,7 @@ class Report(AnyReport):
     calibrated_event: str | None = None
     num_clusters: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
-    disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str], ReportedValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
     examples: _Examples | None = None
@@ -350,8 +351,8 @@ class Report(AnyReport):
         With groups: the values of each group, and the disparities.
         """
         if self.groups:
-            return grouped.records_of(self)
-        return self._found.records("class", self.level, nobody=None)
+            return grouped.records_of_groups(self)
+        return records_of(self._found.by_class(), "class", self.level)
 
     def pictures(self) -> dict[str, Any]:
         """Draw the matrix, the posterior, the recalls, and with probabilities the curves; with
