@@ -143,32 +143,37 @@ def reliability(
         )
     curve_of = partial(calibration_curve, level=level)
     options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
-    arrays, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
-    columns = np.stack(arrays[:4])
-    found = np.isfinite(columns[1])
-    if is_isotonic:  # of consecutive equal points, only the first and the last are drawn
-        differs = (np.diff(columns[1:], axis=1) != 0).any(0)
-        found = np.append(differs, True) | np.append(True, differs)
-    x, y, low, high = columns[:, found]
-    axes = axes_or_new(ax)
-    is_first, label = not axes.has_data(), legend_label(name) or "observed"
+    curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
+    axes, label = axes_or_new(ax), legend_label(name) or "observed"
+    is_first = not axes.has_data()
     if is_first:
         _diagonal(axes, "calibrated")
     if is_isotonic:
+        x, y, low, high = _corners(np.stack(curve))
         (line,) = axes.plot(x, y, label=label)
-        band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
-        axes.fill_between(x, low, high, label="band", **band)
+        axes.fill_between(x, low, high, label="band", **_shade(line))
     else:
-        share = (arrays[4] / arrays[4].sum())[found]
-        bars = {"width": 0.5 / len(found), "color": ink(), "alpha": 0.15, "zorder": 0}
+        x, y, low, high, weight = np.stack(curve)[:, np.isfinite(curve[1])]
         if is_first:
-            axes.bar(x, share, label="share of examples", **bars)
+            bars = {"width": 0.5 / len(curve[0]), "color": ink(), "alpha": 0.15, "zorder": 0}
+            axes.bar(x, weight / weight.sum(), label="share of examples", **bars)
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
         if replicates is None:
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-        _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
+        frequencies = [frequency[np.isfinite(curve[1])] for _, frequency, *_ in curves]
+        _band(axes, x, frequencies, level, line)
     labels = "predicted probability", "observed frequency", "Reliability"
     return set_unit_square(axes, *labels)
+
+
+def _corners(columns: np.ndarray) -> np.ndarray:
+    """Leave out points between equal neighbours, `(4, n)`."""
+    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
+    return columns[:, np.append(differs, True) | np.append(True, differs)]
+
+
+def _shade(line: Any) -> dict[str, Any]:
+    return {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
 
 
 def _diagonal(axes: Axes, label: str) -> None:
@@ -216,5 +221,4 @@ def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: An
         return
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
-    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **band)
+    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **_shade(line))

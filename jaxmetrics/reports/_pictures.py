@@ -43,20 +43,11 @@ _CURVE = (4.0, 4.0)  # inches
 def pictures_of_one(report: Report) -> dict[str, Any]:
     """Draw the pictures for one classifier, and sort its mistakes by frequency."""
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
-    shortened = labels_of(report.class_names, _LONGEST_IN_PICTURES)
     wrong = mistakes_in(counts)
     fn, fp = wrong.sum(1), wrong.sum(0)
     order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
     # Without numbers in the cells, both pictures would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
-    recalls = [
-        (name, *x[:3]) for name, x in zip(shortened, report.per_class["recall"], strict=True)
-    ]
-    recalls = sorted((x for x in recalls if not math.isnan(x[1])), key=lambda x: x[1])[:_MOST_BARS]
-    bars = [x[0] for x in recalls], np.array([x[1:] for x in recalls])
-    event = labels_of([report.calibrated_event or ""], _LONGEST_IN_PICTURES)[0]
-    histograms = [] if report.score_histogram is None else [report.score_histogram]
-    chosen = _classes_by_area(histograms)[:_MOST_CURVES]
     return {
         "names": names,
         "order": order,
@@ -73,22 +64,10 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
         "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
         "largest_mistake": _largest_mistake(counts),
         "posteriors": [
-            _violin(
-                (3.6, 3.6), "Posterior density of balanced accuracy", [counts], [""], report.level
-            ),
-            svg(
-                (4.8, max(2.4, 0.8 + 0.24 * len(recalls))),
-                "Recall of each class with its interval, the least on top",
-                partial(forest, *bars, xlabel="recall"),
-            ),
+            _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts),
+            _recalls(report),
         ],
-        "curves": _curves(
-            [(shortened[i], x[i]) for x in histograms for i in chosen],
-            [] if report.calibration_bins is None else [(event, report.calibration_bins)],
-            report.level,
-            "",
-            f"How often {event} is right where it has probability p",
-        ),
+        "curves": _curves_of_one(report),
     }
 
 
@@ -97,10 +76,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
     compared = {title_of(name): x for name, x in report.figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
-    histograms = [] if report.score_histograms is None else [*report.score_histograms]
-    chosen = _classes_by_area(histograms)[:1]
-    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
-    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
+    of_class, curves = _curves_of_two(report)
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
@@ -114,23 +90,16 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         "violins": _violin(
             (3.8, 3),
             "Posterior densities of the balanced accuracy of A and B",
-            report.counts,
-            ["A", "B"],
             report.level,
+            *report.counts,
         ),
         "matrices": [
             _matrix_picture(matrix, report.class_names, "shares", name, largest or None)
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,
-        "of_class": "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)),
-        "curves": _curves(
-            events,
-            [*zip("AB", bins, strict=False)],
-            report.level,
-            " of A and B",
-            "Reliability of A and B",
-        ),
+        "of_class": of_class,
+        "curves": curves,
     }
 
 
@@ -207,12 +176,49 @@ def _matrix_picture(
     )
 
 
-def _violin(
-    size: tuple[float, float], text: str, counts: Any, names: Sequence[str], level: float
-) -> str:
+def _violin(size: tuple[float, float], text: str, level: float, *counts: np.ndarray) -> str:
     matrices = np.stack([matrix_of_true_classes(x) for x in counts])
-    draw = plots.balanced_accuracy_violin
-    return svg(size, text, partial(draw, matrices, names, prior=PRIOR, level=level))
+    names = ["A", "B"] if len(counts) > 1 else [""]
+    draw = partial(plots.balanced_accuracy_violin, matrices, names, prior=PRIOR, level=level)
+    return svg(size, text, draw)
+
+
+def _recalls(report: Report) -> str:
+    values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
+    defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
+    worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
+    numbers = np.array([values[i][:3] for i in worst])
+    return svg(
+        (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
+        "Recall of each class with its interval, the least on top",
+        partial(forest, [names[i] for i in worst], numbers, xlabel="recall"),
+    )
+
+
+def _curves_of_one(report: Report) -> list[str]:
+    """Draw the curves for the second of two classes, or for the classes with the smallest areas."""
+    histograms = [] if report.score_histogram is None else [report.score_histogram]
+    bins = [] if report.calibration_bins is None else [report.calibration_bins]
+    *names, event = labels_of(
+        [*report.class_names, report.calibrated_event or ""], _LONGEST_IN_PICTURES
+    )
+    chosen = _classes_by_area(histograms)[:_MOST_CURVES]
+    events = [(names[i], x[i]) for x in histograms for i in chosen]
+    text = f"How often {event} is right where it has probability p"
+    return _curves(events, [(event, x) for x in bins], report.level, "", text)
+
+
+def _curves_of_two(report: ComparisonReport) -> tuple[str, list[str]]:
+    """Draw the curves of A and B on the same axes, for the second of two classes or for the class
+    with the largest difference in area, and reliability diagrams.
+    """
+    histograms = [] if report.score_histograms is None else [*report.score_histograms]
+    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
+    chosen = _classes_by_area(histograms)[:1]
+    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
+    named = [*zip("AB", bins, strict=False)]
+    curves = _curves(events, named, report.level, " of A and B", "Reliability of A and B")
+    return "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)), curves
 
 
 def _curves(

@@ -16,7 +16,6 @@ from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
     Comparison,
     by_halves,
-    compare,
     compare_predictions,
     cubes_of_clusters,
 )
@@ -298,36 +297,33 @@ def _report_of_pairs(
     level: float,
 ) -> ComparisonReport:
     """Make the report from class ids `(n,)` of truth, A and B, and cluster numbers, if any."""
-    k, cubes, number, tables = len(classes), None, None, (None, None)
-    pred_a, pred_b = preds
-    a, b = pred_a == true, pred_b == true
+    k, number, tables = len(classes), None, (None, None)
+    a, b = (pred == true for pred in preds)
     only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
     if clusters is None:
         only_a, only_b = only_right.sum(0).tolist()
         test = mcnemar([[0, only_a], [only_b, 0]])
     else:
-        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k)
+        cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
         test, tables = mcnemar(cubes, cluster_axis=0), (cubes.sum(3), cubes.sum(2))
         number = int(number_of_clusters(cubes, table_ndim=3))
-    evidence = [
-        Evidence(confusion_matrix(true, pred, num_classes=k), level, clusters=of_clusters)
-        for pred, of_clusters in zip(preds, tables, strict=True)
-    ]
-    figures, options = {}, dict[str, Any](rope=rope, level=level)
+    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
+    options: dict[str, Any] = {"clusters": clusters, "rope": rope, "level": level}
+    figures = {}
     for name, metric in COMPARED.items():
-        of_a, of_b = (x.value(name) for x in evidence)
+        of_a, of_b = (
+            Evidence(matrix, level, clusters=table).value(name)
+            for matrix, table in zip(matrices, tables, strict=True)
+        )
         if k > MOST_WITH_INTERVALS:
             difference = Difference(of_a.value - of_b.value)
             figures[name] = Comparison(of_a, of_b, difference, math.nan, math.nan)
-            continue
-        if cubes is None:
-            found = compare_predictions(metric, true, *preds, num_classes=k, **options)
         else:
-            found = compare(metric, cubes, cluster_axis=0, **options)
-        reported = reported_comparison(found, "likelihood", "likelihood")
-        figures[name] = reported._replace(a=of_a, b=of_b)
+            found = compare_predictions(metric, true, *preds, num_classes=k, **options)
+            reported = reported_comparison(found, "likelihood", "likelihood")
+            figures[name] = reported._replace(a=of_a, b=of_b)
     return ComparisonReport(
-        counts=np.stack([x.counts for x in evidence]),
+        counts=matrices,
         class_names=tuple(map(str, classes)),
         num_ignored=0,
         names=names,
@@ -351,27 +347,37 @@ def with_probabilities(
     Losses are compared by Student's interval of their mean difference; ROC AUCs (of the second of
     two classes, or of each of up to ten) by DeLong's variance.
     """
-    names, z = report.class_names, normal_quantile(report.level)
-    options: dict[str, Any] = {"level": report.level, "clusters": clusters}
-    scales: dict[str, tuple[str, dict[str, Any]]] = {
-        "log_loss": ("student", {"transform": "log"}),
-        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    names = report.class_names
+    options: dict[str, Any] = {
+        "rope": report.rope,
+        "level": report.level,
+        "clusters": clusters,
     }
-    losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    figures = {**report.figures}
-    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
-        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        found = by_halves(of_a, of_b, mean_interval(a - b, **options), z, report.rope)
-        figures[name] = reported_comparison(found, method, "student")
+    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
     areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
     for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
-        scores = [prob[:, i] for prob in probs]
-        figures[name] = compared_areas(y_true == i, scores, rope=report.rope, **options)
+        figures[name] = compared_areas(y_true == i, [prob[:, i] for prob in probs], **options)
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
     bins = np.stack([x.judged_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
+
+
+def _compared_losses(
+    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
+) -> dict[str, Comparison]:
+    scales: dict[str, tuple[str, dict[str, Any]]] = {
+        "log_loss": ("student", {"transform": "log"}),
+        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    }
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    found, z = {}, normal_quantile(options["level"])
+    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
+        found[name] = reported_comparison(halves, method, "student")
+    return found
 
 
 def compared_areas(

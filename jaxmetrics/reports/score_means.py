@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from jaxmetrics.reports.grouped import rows_of_groups
 __all__ = ["score_report"]
 
 _FALSE_DISCOVERIES = 0.05
+_SYSTEMS = ("A", "B", "A - B")
 
 
 def score_report(
@@ -209,51 +210,45 @@ def report_of_scores(
     names: tuple[str, str] = ("A", "B"),
 ) -> TabularReport:
     """Make the report on one system, or on the comparison of A and B, from `score_values`."""
-    groups, sample = found.get("group", {}), scores.sample
-    are_two = len(scores.values) == 2
-    overall = {name: found[name] for name in ("mean", "mean_of_groups") if name in found}
-    sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
-    titles = labels_of([*groups], LONGEST_NAME)
-    # The title, name, group, number of items and value of each row.
-    rows = [
-        *((t, "mean", x, sizes[x], groups[x]) for t, x in zip(titles, groups, strict=True)),
-        *((title_of(x), x, None, sample.number, value) for x, value in overall.items()),
-    ]
-    columns, systems = ["mean", "method"], [dict[str, str]()]
-    if are_two:
-        columns = ["A", "B", "A - B", "P(A > B)"]
-        systems = [{"system": x} for x in columns[:3]]
+    sample, are_two = scores.sample, len(scores.values) == 2
     cells, records = [], []
-    for title, name, group, size, x in rows:
-        values = [*x[:3]] if are_two else [x]
+    for title, key, size, x in _rows(scores, found):
+        of_systems = dict(zip(_SYSTEMS, x[:3], strict=True)) if are_two else {"": x}
         last = f"{x.probability_better:.3f}" if are_two else x.method or ""
-        cells.append([title, str(size), *values, last])
-        records += [
-            {"name": name, "group": group, **system, **value.record(level)}
-            for system, value in zip(systems, values, strict=True)
-        ]
+        cells.append([title, str(size), *of_systems.values(), last])
+        for system, value in of_systems.items():
+            named = {"system": system} if are_two else {}
+            records.append({**key, **named, **value.record(level)})
+    columns = [*_SYSTEMS, "P(A > B)"] if are_two else ["mean", "method"]
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
         tables={"": ValueTable(["", "n", *columns], cells)},
-        notes=_notes(scores, groups, level, [x for x, size in sizes.items() if not size]),
+        notes=_notes(scores, found, level),
         level=level,
         gates=gates,
     )
     if are_two:
-        outline = outline._replace(
-            verdict=verdict_of(found["mean"].difference, "mean", sample, level),
-            names=names_of_both(names),
-        )
-    content = {name: x.to_dict() for name, x in overall.items()}
-    if groups:
-        content["group"] = {name: x.to_dict() for name, x in groups.items()}
-    content = {"score": scores.name, "level": level, "values": content, **contents_of(gates)}
+        verdict = verdict_of(found["mean"].difference, "mean", sample, level)
+        outline = outline._replace(verdict=verdict, names=names_of_both(names))
+    values = {name: x.to_dict() for name, x in found.items() if name != "group"}
+    if "group" in found:
+        values["group"] = {name: x.to_dict() for name, x in found["group"].items()}
+    content = {"score": scores.name, "level": level, "values": values, **contents_of(gates)}
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _notes(
-    scores: ItemScores, groups: Mapping[str, Any], level: float, empty: Sequence[str]
-) -> list[str]:
+def _rows(scores: ItemScores, found: Mapping[str, Any]) -> Iterator[tuple[str, Any, int, Any]]:
+    """Yield the title, the keys, the number of items and the value of each row, groups first."""
+    groups, parts = found.get("group", {}), scores.by_group()
+    for title, (group, x) in zip(labels_of([*groups], LONGEST_NAME), groups.items(), strict=True):
+        yield title, {"name": "mean", "group": group}, parts[group].values.shape[1], x
+    for name, x in found.items():
+        if name != "group":
+            yield title_of(name), {"name": name, "group": None}, int(scores.is_scored.sum()), x
+
+
+def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:
+    groups = found.get("group", {})
     way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
@@ -261,7 +256,7 @@ def _notes(
     notes = [f"Intervals: {percent(level)}; {way}."]
     if groups:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
-    if empty:
+    if empty := [name for name in scores.group_names if name not in groups]:
         names = ", ".join(labels_of(empty, LONGEST_NAME))
         notes.append(f"Left out of the mean of groups, because no item has a score: {names}.")
     missing = scores.sample.num_ignored
