@@ -144,26 +144,30 @@ def reliability(
     curve_of = partial(calibration_curve, level=level)
     options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
     curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
-    axes, label = axes_or_new(ax), legend_label(name) or "observed"
-    is_first = not axes.has_data()
+    axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
+    is_first, columns = not axes.has_data(), np.stack(curve)[:, found]
     if is_first:
         _diagonal(axes, "calibrated")
     if is_isotonic:
-        x, y, low, high = _corners(np.stack(curve))
+        x, y, low, high = _corners(columns)
         (line,) = axes.plot(x, y, label=label)
         axes.fill_between(x, low, high, label="band", **_shade(line))
     else:
-        x, y, low, high, weight = np.stack(curve)[:, np.isfinite(curve[1])]
+        x, y, low, high, weight = columns
         if is_first:
-            bars = {"width": 0.5 / len(curve[0]), "color": ink(), "alpha": 0.15, "zorder": 0}
-            axes.bar(x, weight / weight.sum(), label="share of examples", **bars)
+            _columns(axes, x, weight, 0.5 / len(found))
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
         if replicates is None:
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-        frequencies = [frequency[np.isfinite(curve[1])] for _, frequency, *_ in curves]
-        _band(axes, x, frequencies, level, line)
+    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
     labels = "predicted probability", "observed frequency", "Reliability"
     return set_unit_square(axes, *labels)
+
+
+def _columns(axes: Axes, x: np.ndarray, weight: np.ndarray, width: float) -> None:
+    """Draw the share of the examples in each bin."""
+    style = {"color": ink(), "alpha": 0.15, "zorder": 0}
+    axes.bar(x, weight / weight.sum(), width=width, label="share of examples", **style)
 
 
 def _corners(columns: np.ndarray) -> np.ndarray:

@@ -308,20 +308,10 @@ def _report_of_pairs(
         test, tables = mcnemar(cubes, cluster_axis=0), (cubes.sum(3), cubes.sum(2))
         number = int(number_of_clusters(cubes, table_ndim=3))
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
-    options: dict[str, Any] = {"clusters": clusters, "rope": rope, "level": level}
-    figures = {}
-    for name, metric in COMPARED.items():
-        of_a, of_b = (
-            Evidence(matrix, level, clusters=table).value(name)
-            for matrix, table in zip(matrices, tables, strict=True)
-        )
-        if k > MOST_WITH_INTERVALS:
-            difference = Difference(of_a.value - of_b.value)
-            figures[name] = Comparison(of_a, of_b, difference, math.nan, math.nan)
-        else:
-            found = compare_predictions(metric, true, *preds, num_classes=k, **options)
-            reported = reported_comparison(found, "likelihood", "likelihood")
-            figures[name] = reported._replace(a=of_a, b=of_b)
+    evidence = [
+        Evidence(matrix, level, clusters=table)
+        for matrix, table in zip(matrices, tables, strict=True)
+    ]
     return ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
@@ -329,11 +319,29 @@ def _report_of_pairs(
         names=names,
         level=level,
         rope=rope,
-        figures=figures,
+        figures=_compared_values(evidence, true, preds, clusters=clusters, rope=rope),
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
+
+
+def _compared_values(
+    evidence: Sequence[Evidence], true: np.ndarray, preds: Sequence[np.ndarray], **options: Any
+) -> dict[str, Comparison]:
+    """Report A and B like one classifier, and likelihood intervals of their differences."""
+    k, level = len(evidence[0].counts), evidence[0].level
+    found = {}
+    for name, metric in COMPARED.items():
+        of_a, of_b = (x.value(name) for x in evidence)
+        if k > MOST_WITH_INTERVALS:
+            difference = Difference(of_a.value - of_b.value)
+            found[name] = Comparison(of_a, of_b, difference, math.nan, math.nan)
+            continue
+        x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
+        reported = reported_comparison(x, "likelihood", "likelihood")
+        found[name] = reported._replace(a=of_a, b=of_b)
+    return found
 
 
 def with_probabilities(

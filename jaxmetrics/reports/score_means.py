@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -211,14 +211,7 @@ def report_of_scores(
 ) -> TabularReport:
     """Make the report on one system, or on the comparison of A and B, from `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
-    cells, records = [], []
-    for title, key, size, x in _rows(scores, found):
-        of_systems = dict(zip(_SYSTEMS, x[:3], strict=True)) if are_two else {"": x}
-        last = f"{x.probability_better:.3f}" if are_two else x.method or ""
-        cells.append([title, str(size), *of_systems.values(), last])
-        for system, value in of_systems.items():
-            named = {"system": system} if are_two else {}
-            records.append({**key, **named, **value.record(level)})
+    cells, records = _rows(scores, found, level)
     columns = [*_SYSTEMS, "P(A > B)"] if are_two else ["mean", "method"]
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
@@ -230,21 +223,36 @@ def report_of_scores(
     if are_two:
         verdict = verdict_of(found["mean"].difference, "mean", sample, level)
         outline = outline._replace(verdict=verdict, names=names_of_both(names))
-    values = {name: x.to_dict() for name, x in found.items() if name != "group"}
-    if "group" in found:
-        values["group"] = {name: x.to_dict() for name, x in found["group"].items()}
+    groups = {name: x.to_dict() for name, x in found.get("group", {}).items()}
+    values = {name: groups if name == "group" else x.to_dict() for name, x in found.items()}
     content = {"score": scores.name, "level": level, "values": values, **contents_of(gates)}
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _rows(scores: ItemScores, found: Mapping[str, Any]) -> Iterator[tuple[str, Any, int, Any]]:
-    """Yield the title, the keys, the number of items and the value of each row, groups first."""
-    groups, parts = found.get("group", {}), scores.by_group()
-    for title, (group, x) in zip(labels_of([*groups], LONGEST_NAME), groups.items(), strict=True):
-        yield title, {"name": "mean", "group": group}, parts[group].values.shape[1], x
-    for name, x in found.items():
-        if name != "group":
-            yield title_of(name), {"name": name, "group": None}, int(scores.is_scored.sum()), x
+def _rows(
+    scores: ItemScores, found: Mapping[str, Any], level: float
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the rows of the table, groups first, and the rows of the CSV."""
+    groups, parts, number = found.get("group", {}), scores.by_group(), scores.sample.number
+    titles = labels_of([*groups], LONGEST_NAME)
+    rows = [
+        *(
+            (t, "mean", x, parts[x].values.shape[1], groups[x])
+            for t, x in zip(titles, groups, strict=True)
+        ),
+        *((title_of(x), x, None, number, found[x]) for x in found if x != "group"),
+    ]
+    cells, records = [], []
+    for title, name, group, size, x in rows:
+        of_systems, last = {"": x}, getattr(x, "method", "") or ""
+        if len(scores.values) == 2:
+            of_systems = dict(zip(_SYSTEMS, x[:3], strict=True))
+            last = f"{x.probability_better:.3f}"
+        cells.append([title, str(size), *of_systems.values(), last])
+        for system, value in of_systems.items():
+            named = {"system": system} if system else {}
+            records.append({"name": name, "group": group, **named, **value.record(level)})
+    return cells, records
 
 
 def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:
