@@ -268,7 +268,6 @@ def _environment() -> Any:
         "number": lambda x: f"{x:,.10g}",
         "capital": capital,
         "printable": printable,
-        "cell": lambda x: x if isinstance(x, str) else value_cell(x),
     }
     return environment
 
