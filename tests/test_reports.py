@@ -562,7 +562,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     report = jm.Report.from_counts(counts)
     assert report.counts.dtype == np.int64
     confusions = _pictures._worst_confusions(report.counts, report.class_names, 0.95)
-    assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
+    assert [x[:3] for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
 def test_rounded_probabilities_and_those_of_ignored_rows_are_taken() -> None:

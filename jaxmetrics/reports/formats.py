@@ -67,7 +67,7 @@ def as_markdown(outline: Outline) -> str:
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
     gates = [
-        f"- **{x.verdict_in_words}**: {escaped(f'{x.gate.text}; {x.name} {value_cell(x.value)}')}"
+        f"- **{x.verdict_in_words}**: {escaped(f'{x.gate.text}; {x.what or x.name} {value_cell(x.value)}')}"
         for x in outline.gates
     ]
     parts = [
@@ -370,9 +370,7 @@ class AnyReport(ABC):
             ValueError: another backend.
         """
         records = self.records()
-        titles = list(records[0]) if records else []
-        columns = {title: [record[title] for record in records] for title in titles}
-        return frame_of(columns, backend)
+        return frame_of({key: [x[key] for x in records] for key in records[0]}, backend)
 
     def to_html(self, *, title: str | None = None) -> str:
         """Write one self-contained HTML page, for a screen, a phone or paper, with pictures (if
