@@ -66,10 +66,10 @@ def as_markdown(outline: Outline) -> str:
     """Write Markdown tables, for example for a pull request, with the summary first."""
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
-    gates = [
-        f"- **{x.verdict_in_words}**: {escaped(f'{x.gate.text}; {x.what or x.name} {value_cell(x.value)}')}"
-        for x in outline.gates
-    ]
+    gates = []
+    for x in outline.gates:
+        text = f"{x.gate.text}; {x.what or x.name} {value_cell(x.value)}"
+        gates.append(f"- **{x.verdict_in_words}**: {escaped(text)}")
     parts = [
         "\n".join(gates),
         escaped(outline.heading) + reading,
