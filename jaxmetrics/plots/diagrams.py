@@ -159,9 +159,8 @@ def reliability(
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
         if replicates is None:
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
-    labels = "predicted probability", "observed frequency", "Reliability"
-    return set_unit_square(axes, *labels)
+    _band(axes, x, [replicate[1][found] for replicate in curves], level, line)
+    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 
 def _columns(axes: Axes, x: np.ndarray, weight: np.ndarray, width: float) -> None:
