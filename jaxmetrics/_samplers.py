@@ -1,18 +1,20 @@
-"""Draw random counts and probabilities, each from one 32-bit word.
+"""Draw random counts and probabilities in JAX, each from one word of 32 random bits.
 
-A draw depends only on its parameters and its word, not on other elements of the array: it is the
-same alone or in a batch, and the matrices of a batch can share words. After a rejection, a hash of
-the word is used for the next trial.
+A draw depends only on its parameters and its word, not on other elements of the array. Therefore it
+is the same alone or in a batch, and the matrices of a batch can share words. After a rejection, a
+hash of the word is used for the next trial.
 
-- **Means below 10**: inversion; the cdf is summed up from 0 by the recurrence of the probabilities.
-- **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46):
-  `k = floor((2a / (1/2 - |u|) + b) u + mean + 1/2)` for u uniform in (-1/2, 1/2), accepted in 74 to
-  88 % of the trials. The probability of k is written with deviances (Loader 2000), which do not
-  cancel, up to n = 2^31. Hörmann's hat for the binomial also covers its limit, the Poisson
-  distribution: the highest ratio of probability to hat, over means from 10 to 1e6, is 0.993.
-- **Gammas**: Marsaglia and Tsang (2000), ACM Trans. Math. Softw. 26; for a < 1 as Gamma(a + 1)
-  U^(1/a).
-- **Multinomials**: cell by cell, a binomial of the remaining draws.
+- **Binomial and Poisson counts with means below 10** are drawn by inversion. The distribution
+  function is summed up from 0 by the recurrence of the probabilities.
+- **Binomial and Poisson counts with larger means** are drawn by transformed rejection (Hörmann
+  1993, J. Stat. Comput. Simul. 46): `k = floor((2a / (1/2 - |u|) + b) u + mean + 1/2)` for u
+  uniform in (-1/2, 1/2) is accepted in 74 to 88 % of the trials. The probability of k is computed
+  from deviances (Loader 2000), which do not cancel, up to n = 2^31. Hörmann's hat for the binomial
+  distribution also covers its limit, the Poisson distribution: the highest ratio of probability to
+  hat, over means from 10 to 1e6, is 0.993.
+- **Gamma variables** are drawn by the method of Marsaglia and Tsang (2000), ACM Trans. Math. Softw.
+  26, and for a < 1 as Gamma(a + 1) U^(1/a).
+- **Multinomial counts** are drawn cell by cell, each from a binomial of the remaining draws.
 
 Means are accurate to float32: at n = 1e9 the error is about a thousandth of the standard deviation.
 """
@@ -39,9 +41,9 @@ def random_words(keys: jax.Array, size: int) -> jax.Array:
 
 
 def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
-    """Draw integers uniform in [0, n), int32, for n below 2^31, one number or one for each word.
+    """Draw int32 integers that are uniform in [0, n), for one n below 2^31 or one n per word.
 
-    Computed as the upper half of the 64-bit product of a word and n.
+    An integer is the upper half of the 64-bit product of a word and n.
     """
     low, high = words & 0xFFFF, words >> 16
     n_low, n_high = (jnp.asarray(x, jnp.uint32) for x in (n & 0xFFFF, n >> 16))
@@ -53,8 +55,9 @@ def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
 def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array:
     """Draw how often each of M cells occurs in n draws, `(..., M)`, int32.
 
-    From words `(..., M - 1)`, n `(...)` and weights `(..., M)`; cell by cell, a binomial of the
-    remaining draws. The weights need not sum to 1; if all are 0, the last cell gets all draws.
+    The words are `(..., M - 1)`, n is `(...)` and the weights are `(..., M)`. Each cell is drawn
+    from a binomial of the remaining draws. The weights need not sum to 1; if all are 0, the last
+    cell gets all draws.
     """
     rest = lax.cumsum(weights, weights.ndim - 1, reverse=True)
 
@@ -71,7 +74,7 @@ def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array
 
 
 def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Array) -> jax.Array:
-    """Draw the successes in n trials with odds `success : failure`, int32."""
+    """Draw the int32 number of successes in n trials with the odds `success : failure`."""
     words, n, success, failure = jnp.broadcast_arrays(words, n, success, failure)
     p = divide(jnp.minimum(success, failure), success + failure)
     size = n.astype(p.dtype)
@@ -85,7 +88,7 @@ def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Ar
 
 
 def heads(words: jax.Array, n: jax.Array) -> jax.Array:
-    """Draw the heads of n fair coins, int32: up to 32 are the bits of the word itself."""
+    """Draw the int32 number of heads of n fair coins; up to 32 coins are the bits of the word."""
     words, n = jnp.broadcast_arrays(words, n)
     few = n <= 32
     tossed = jnp.where(
@@ -97,7 +100,7 @@ def heads(words: jax.Array, n: jax.Array) -> jax.Array:
 
 
 def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
-    """Draw Poisson counts, int32, for means up to 2^30."""
+    """Draw int32 Poisson counts for means up to 2^30."""
     words, mean = jnp.broadcast_arrays(words, mean)
     large = mean >= 10
 
@@ -121,14 +124,14 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-# The count, its probability and the cdf, or 2 after the cdf has passed u.
+# The count, its probability, and the distribution function, which is 2 after it has passed u.
 _Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
 
 
 def _invert(
     words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array
 ) -> jax.Array:
-    """Draw counts of means below 10 by inversion; 0 if not active.
+    """Draw counts with means below 10 by inversion; counts of inactive lanes are 0.
 
     They have P(0) = `probability` and P(j + 1) = P(j) (ratio - j slope) / (j + 1).
     """
@@ -137,7 +140,7 @@ def _invert(
     def step(state: _Inversion, number: jax.Array) -> _Inversion:
         k, probability, reached = state
         probability = probability * jnp.maximum(ratio - number * slope, 0) * (1 / (number + 1))
-        # No count that only the rounding of u could reach.
+        # Exclude counts that could only be reached by the rounding of u.
         beyond = (reached <= u) & (probability > 2.0**-32)
         return k + beyond, probability, jnp.where(beyond, reached + probability, 2)
 
@@ -171,15 +174,15 @@ def _invert(
     return lax.platform_dependent(state, cpu=on_cpu, default=partial(sum_up, 12, twelve_steps))
 
 
-# With at least this many lanes, a loop for each platform, and on a CPU gathering the rejected
-# lanes, is worthwhile; with fewer, compiling takes longer than it saves.
+# If there are at least this many lanes, a loop for each platform is worthwhile, and on a CPU, so is
+# gathering the rejected lanes. For fewer lanes, compiling takes longer than this saves.
 _MANY_LANES = 2**16
 
 Trial: TypeAlias = Callable[..., Any]
 
 
 class _Lanes(NamedTuple):
-    """Lanes with a word, a value (-1 until accepted) and parameters each."""
+    """Lanes, each of which has a word, a value (-1 until accepted) and parameters."""
 
     words: jax.Array
     values: jax.Array
@@ -194,7 +197,7 @@ class _Lanes(NamedTuple):
         return lax.fori_loop(0, times, once, self, unroll=True)
 
     def accepted(self, trial: Trial, times: int = 1) -> jax.Array:
-        """Try until no lane is rejected, with several trials between checks."""
+        """Try until all lanes are accepted, with several trials between checks."""
         return lax.while_loop(
             lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial, times), self
         ).values

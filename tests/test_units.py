@@ -194,7 +194,9 @@ def test_few_clusters_and_mistakes() -> None:
     many, _ = clustered_tables(3, 25)
     with pytest.raises(ValueError, match=r"cluster_axis must be an axis before .* got -2"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-2)
-    with pytest.raises(ValueError, match=r"cluster_axis must be an axis of shape \(25,\), got 1"):
+    with pytest.raises(
+        ValueError, match=r"cluster_axis must be an axis of successes, of shape \(25,\), got 1"
+    ):
         jm.proportion_interval(np.ones(25), 2, cluster_axis=1)
     with pytest.warns(UserWarning, match="3 clusters") as caught:
         jm.proportion_interval([1, 1, 2], [2, 3, 4], cluster_axis=0)

@@ -275,7 +275,7 @@ def _checked(estimates: Any) -> Estimate:
     if shape != ():
         raise ValueError(f"metric must return one number for one matrix, got shape {shape}.")
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
-        raise ValueError("metric is NaN or infinite for all classifiers, so they cannot be ranked.")
+        raise ValueError("metric is NaN or infinite for all classifiers, which cannot be ranked.")
     return estimates
 
 

@@ -123,7 +123,9 @@ def mean_interval(
         )
     is_option = isinstance(missing, str) and missing == "bounds" and bounds is not None
     if missing is not None and not is_option:
-        raise ValueError(f"missing must be None or, with bounds, 'bounds', got {missing!r}.")
+        raise ValueError(
+            f"missing must be None or, if bounds are given, 'bounds', got {missing!r}."
+        )
     estimate = partial(
         mean_estimate,
         "values",
