@@ -427,11 +427,11 @@ def interval(
 
     Args:
         metric: a function of one matrix `(K, K)`, or of a batch, that returns an array or a pytree
-            of arrays, unchanged if all counts are multiplied by the same number.
+            of arrays. Its values must not change if all counts are multiplied by the same number.
         counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
-            read other tables: `difference(metric)` pairs `(..., K, K, K)`, `label_macro(rate)`
-            labels `(..., L, 2, 2)`, metrics of scores histograms `(..., 2, B)`, and functions with
-            the attribute `table_ndim = 3` groups `(..., G, K, K)`.
+            need other tables: `difference(metric)` reads pairs `(..., K, K, K)`,
+            `label_macro(rate)` reads labels `(..., L, 2, 2)`, metrics of scores read histograms
+            `(..., 2, B)`, and a function with `table_ndim = 3` reads groups `(..., G, K, K)`.
         method: `Likelihood()`, which also works for rare classes and without any error;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
