@@ -71,7 +71,7 @@ def test_durations_are_no_integers(row: Row, i: int | None, option: str) -> None
         row.call(*arrays, **options)
 
 
-_NUMBERS = "numpy.asarray(y_true, int) makes ids"
+_NUMBERS = "numpy.asarray(y_true, int) converts"
 _MISSING = "write -1 among integers"
 
 

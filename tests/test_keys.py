@@ -175,7 +175,7 @@ def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
 
 
 def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> None:
-    with pytest.raises(TypeError, match="or the metric returns them"):
+    with pytest.raises(TypeError, match="or the metric returns JAX arrays"):
         jm.interval(
             lambda c: jnp.trace(c) / c.sum(), COUNTS, method=jm.Bootstrap(np.random.default_rng(0))
         )
