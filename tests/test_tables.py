@@ -418,7 +418,11 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"'y_true', which holds 0, not among labels \[1, 2\]",
     ),
     "a string": (frame(), {"labels": "01"}, r"labels must be a sequence of names, got '01'"),
-    "doubled label": (frame(), {"labels": [1, 0, 1]}, r"labels must name each class once"),
+    "doubled label": (
+        frame(),
+        {"labels": [1, 0, 1]},
+        r"labels must contain at least one class, and each class only once",
+    ),
     "negative weight": (
         frame(n=[1, -1]),
         {"sample_weight": "n"},
