@@ -42,13 +42,13 @@ def calibration_bins(
     the edge 0.3.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, of equal width in [0, 1], unless `edges` are given.
         edges: `(B - 1,)` rising edges between the bins, without 0 and 1, such as quantiles of a
             first batch.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         Sums `(..., B, 3)`, floats. For JAX arrays all are NaN if a probability that counts is NaN

@@ -102,7 +102,7 @@ def calibration_curve(
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
             `calibration_bins`, which add up over batches.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
         strategy: `"uniform"`: bins of equal width, as in `calibration_bins`. `"quantile"`: edges at
             the quantiles j / B of the probabilities, equal ones in one bin, so that bins may stay
@@ -113,8 +113,8 @@ def calibration_curve(
         level: confidence level of Wilson's interval for the frequency, for which weights are
             numbers of examples, too; or of the simultaneous band without bins, explained at the top
             of `jaxmetrics.scoring.calibration`.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         `CalibrationCurve`. Its non-empty bins agree with scikit-learn's `calibration_curve`.
@@ -170,7 +170,7 @@ def calibration_error(
         y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
             `calibration_bins`, which add up over batches. For several classes:
             `top_label(calibration_error)`.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
         strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
@@ -179,8 +179,8 @@ def calibration_error(
             numbers of examples), `d_b^2 - f_b (1 - f_b) / (n_b - 1)` replaces d_b^2, and 0 a
             negative sum, so that a smaller bias remains; a bin of one example is unchanged. Kumar,
             Liang and Ma (2019), NeurIPS, section 5.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         Errors `(...)`; NaN without examples.
@@ -237,14 +237,14 @@ def score_decomposition(
     `jaxmetrics.scoring.calibration`.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities clipped at the
             eps of their dtype as in `log_loss`, without bins only.
         strategy: `"isotonic"`, or bins: `"uniform"` or `"quantile"`.
         num_bins: number of bins.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         `ScoreDecomposition`, each part `(...)`.

@@ -56,12 +56,12 @@ def calibration_interval(
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
             `calibration_bins`. For several classes: `top_label(calibration_interval)`.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
         strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
         level: the confidence level.
         sample_weight: numbers of examples, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples. The number
             of examples is reduced to the effective number of independent ones, by the ratio of the
             variances of the bins' gaps to their jackknife variances, at most 1. Fewer than 20

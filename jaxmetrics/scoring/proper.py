@@ -77,8 +77,8 @@ def log_loss(
             the score `-sum_k t_k ln p_k`. Rows with several ones, which `brier_score` accepts,
             raise here: such a sum would not be proper, because nothing in it asks for a p_k near 0.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is applied to `logits` only.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -103,7 +103,8 @@ def normalized_entropy(
     Facebook, section 3.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
         y_prob, logits: one of the two, `(..., n, K)`.
         sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
@@ -129,7 +130,8 @@ def d2_log_loss_score(
     At most 1; more is better.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
         y_prob, logits: one of the two, `(..., n, K)`.
         sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
@@ -158,8 +160,8 @@ def brier_score(
         y_prob: probabilities, `(..., n, K)`; if y_true has shares, rows need not sum to 1.
         scale_by_half: True halves the score, so that it lies in [0, 1] and is the mean of
             `(p - y)^2` for two classes; `"auto"` does so for K = 2 only, as scikit-learn does.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -190,7 +192,7 @@ def d2_brier_score(
 
     Args:
         y_true: class ids, `(..., n)`, or the shares of classes, floats in [0, 1], `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
         sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     Returns:
@@ -215,8 +217,9 @@ def spherical_score(
     (2007), JASA 102, example 2 with α = 2.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
         sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
@@ -240,8 +243,9 @@ def ranked_probability_score(
     of Applied Meteorology 8.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
         sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])

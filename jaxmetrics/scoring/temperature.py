@@ -31,10 +31,10 @@ def fit_temperature(
     networks, ICML, section 4.2.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label drops its example.
+        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         logits: `(..., n, K)`; -inf rules a class out.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         T, `(...)`. inf if no T does better than equal probabilities; 0 if every example has the
