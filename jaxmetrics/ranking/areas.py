@@ -335,12 +335,10 @@ def delong_interval(
     - `"score"`: Wilson's interval of a proportion A of N examples, where N is chosen so that the
       proportion has the variance of the area: `1 / N = d_V / m + d_W / n`,
       `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W is the same formula with W and n. The
-      terms 1/4 and 1/2 keep the variance positive if the classes are perfectly separated. It has
-      the best coverage (see the guide's page on intervals).
-    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN if the classes are perfectly
-      separated.
-    - `"normal"`: `A ± z s`, clipped to [0, 1]. The width is 0 if the classes are perfectly
-      separated.
+      terms 1/4 and 1/2 keep the variance positive if the classes are perfectly separated. The
+      method "score" has the best coverage (see the guide's page on intervals).
+    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN for perfectly separated classes.
+    - `"normal"`: `A ± z s`, clipped to [0, 1]; the width is 0 for perfectly separated classes.
 
     With `clusters`, s is the jackknife standard error (to first order) that leaves out one cluster
     at a time, which is nearly the one of Obuchowski (1997), Biometrics 53. N is multiplied by
@@ -465,7 +463,7 @@ def moments_by_class(
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
-    """Compute the moments of the placement values `(..., n)` of one class, weighted by `amounts`."""
+    """Compute the moments of the placement values `(..., n)` of one class."""
     amounts = amounts.astype(placements.dtype)
     number = amounts.sum(-1)
     mean = divide((amounts * placements).sum(-1), number, xp.nan)
@@ -492,7 +490,7 @@ def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) 
 
 
 def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
-    """Return the number N of independent examples for which a proportion has the area's variance."""
+    """Return the number N of independent examples of a proportion with the area's variance."""
     binomial, variance = area * (1 - area), 0.0
     for of_class in of_both:
         number = of_class.number
