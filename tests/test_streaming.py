@@ -938,14 +938,16 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     for content in (b"", b"hello", b"PK\x03\x04broken"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"x\.npz does not contain the state of an evaluator"):
+        with pytest.raises(
+            ValueError, match=r"x\.npz: this file does not contain the state of an evaluator"
+        ):
             jm.load_state(path)
     np.savez(path, a=np.ones(2))
-    with pytest.raises(ValueError, match="no state of an evaluator"):
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
     with path.open("wb") as file:
         np.save(file, np.ones(2))
-    with pytest.raises(ValueError, match="no state of an evaluator"):
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
     later: dict[str, Any] = {"version": np.asarray(3)}
     np.savez(path, **later)

@@ -137,7 +137,7 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     except _Unusable as error:
         raise ValueError(f"{path}: {error}") from None
     except Exception:  # zipfile, zlib, ast, json and NumPy raise many types for damaged files
-        raise ValueError(f"{path} does not contain the state of an evaluator.") from None
+        raise ValueError(f"{path}: this file does not contain the state of an evaluator.") from None
 
 
 class _Unusable(Exception):
