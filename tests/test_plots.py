@@ -274,7 +274,7 @@ def test_labels_are_counted(programs: list[str]) -> None:
         ValueError, match=r"counts \(K, K\), pass it as the only argument, with names as class_n"
     ):
         plots.confusion_matrix(np.eye(2), ["a", "b"])
-    with pytest.raises(ValueError, match="no examples to count"):
+    with pytest.raises(ValueError, match="must contain at least one example"):
         plots.confusion_matrix([-1], [-1])
     with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names"):
         plots.confusion_matrix(["cat", "dog"], ["cat", "cow"], class_names=["cat", "dog"])
