@@ -409,7 +409,7 @@ def test_queries_of_odd_shapes() -> None:
     ):
         average.cdf(np.zeros(2))
     for shape in (3, (-1,)):
-        with pytest.raises(ValueError, match="shape must be a tuple of sizes"):
+        with pytest.raises(ValueError, match="shape must be a tuple of ints"):
             average.sample(jax.random.key(0), shape)  # type: ignore[arg-type]
 
 
