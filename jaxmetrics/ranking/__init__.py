@@ -27,9 +27,15 @@ weight is NaN, infinite or negative. The values of JAX arrays are not checked, b
 example that is not ignored makes the result NaN.
 """
 
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.ranking.areas import *
 from jaxmetrics.ranking.columns import *
 from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
 from jaxmetrics.ranking.precision_intervals import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())

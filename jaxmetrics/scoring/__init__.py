@@ -28,6 +28,7 @@ are used as they are, without a softmax and without normalising rows.
 """
 
 # proper scoring rules, such as log loss
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.scoring.proper import *
 
 # calibration: bins, curves, errors and their intervals
@@ -37,3 +38,8 @@ from jaxmetrics.scoring.calibration_intervals import *
 
 # temperature scaling
 from jaxmetrics.scoring.temperature import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())
