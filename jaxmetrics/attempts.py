@@ -130,8 +130,8 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
             attempts.
 
     Returns:
-        `ScoreVariance` of shape `(...)`. It is NaN if there are fewer than two items, or if no item
-        has two attempts.
+        `ScoreVariance` of shape `(...)`. Variances are NaN if there are fewer than two items, or if
+        no item has two attempts.
 
     Raises:
         TypeError, ValueError: if `scores` are not real numbers or have no axis of attempts.

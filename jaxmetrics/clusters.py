@@ -1,8 +1,8 @@
 """Clusters: groups of correlated examples, such as the images of one patient.
 
-Statistics that are valid for correlated examples treat clusters as independent, but not examples.
-The variance from C clusters has C - 1 degrees of freedom, so intervals use Student's quantile
-instead of the normal quantile.
+Clusters are assumed to be independent, but examples in the same cluster may be correlated. The
+variance from C clusters has C - 1 degrees of freedom, so intervals use Student's quantile instead
+of the normal quantile.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ def _as_ids(clusters: Any, name: str) -> np.ndarray:
         return ids
     if not is_known(clusters):
         raise TypeError(
-            f"{name} must not be an argument of the jitted function, because the number of"
-            " clusters determines the shapes of arrays: use the ids as a constant in the"
-            " function."
+            f"{name} must not be an argument of a jitted function, because shapes of arrays depend"
+            " on the number of clusters: use the ids as a constant in the function."
         )
     if isinstance(clusters, list | tuple) and any(isinstance(x, str) for x in clusters):
         # Otherwise NumPy would convert a missing id to "nan".
@@ -254,7 +253,7 @@ def independent_share(error: Array, clustered: Array, size: Array, number: Array
 
 def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array:
     """Return `independent_share` for variances instead of standard errors, and for clusters of
-    sizes `(..., C)`. It is NaN if the variance for clusters is undefined.
+    sizes `(..., C)`. The result is NaN if the variance for clusters is undefined.
     """
     errors = safe_sqrt(variance), safe_sqrt(clustered)
     share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))

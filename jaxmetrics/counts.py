@@ -101,7 +101,7 @@ def confusion_matrix(
             With groups, the result has one matrix per group.
 
     Returns:
-        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. They contain
+        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are
         integers, or floats if `sample_weight` is given.
 
     Raises:
@@ -191,8 +191,7 @@ def class_axes(
     classes = as_names(labels, "labels")
     if num_classes is not None and num_classes != len(classes):
         raise ValueError(
-            f"labels has {len(classes)} classes, but num_classes is {num_classes}: they must be"
-            " equal, or leave out num_classes."
+            f"labels has {len(classes)} classes, but num_classes is {num_classes}: leave it out."
         )
     ids = ids_by_label(classes)
     return [
@@ -228,21 +227,19 @@ def ids_of_labels(
 ) -> np.ndarray:
     """Convert labels of any hashable type to class ids.
 
-    A label that is not in `ids` raises ValueError. If `where` is False for it, it becomes -1
-    instead.
+    A label that is not in `ids` raises ValueError. Labels of examples for which `where` is False
+    are not checked; unknown ones become -1.
     """
     if is_jax(values):
         raise TypeError(
-            f"labels= works with NumPy arrays and lists, but {name} is a JAX array: pass class ids"
-            " and num_classes instead."
+            f"labels= cannot be used with JAX arrays, and {name} is one: pass class ids instead."
         )
     array = _array_of_labels(values, name)
     try:
         present, inverse = _distinct(array)
     except TypeError as error:  # a row in a list of lists is not a label
         raise TypeError(
-            f"{name} must be a flat list of labels, but {error}; to pass batch axes, convert it to"
-            " a NumPy array."
+            f"{name} must be a flat list or a NumPy array of labels, but {error}."
         ) from None
     codes = np.array([ids.get(label, -1) for label in present], np.int64)
     result = codes[inverse].reshape(array.shape)
@@ -291,9 +288,9 @@ def soft_confusion_matrix(
     """Compute the soft confusion matrix: `C[i, j]` sums `y_prob[..., j]` over examples of class i.
 
     The soft confusion matrix is the expected confusion matrix if each predicted class is drawn at
-    random from the predicted probabilities. It is differentiable, so any smooth metric of it can be
-    a training loss (see `metric_loss`). The probabilities are summed unchanged: rows are neither
-    normalised nor passed through a softmax.
+    random from the predicted probabilities. Any smooth metric of the soft confusion matrix can be a
+    training loss, because the matrix is differentiable (see `metric_loss`). The probabilities are
+    summed unchanged: rows are neither normalised nor passed through a softmax.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative class id are ignored.
@@ -322,8 +319,7 @@ def soft_confusion_matrix(
     k = probs.shape[-1]
     if num_classes is not None and check_size(num_classes, "num_classes") != k:
         raise ValueError(
-            f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}: they must"
-            " be equal."
+            f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}."
         )
     return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
 

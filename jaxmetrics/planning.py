@@ -38,14 +38,13 @@ def required_examples(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate how many test examples are needed for an interval of a given width or to show a
-    difference.
+    """Estimate the sample size for an interval of a given half-width, or to show a difference.
 
     For a half-width h the sample size is `n = N (z s / h)^2`, where s is the standard error (delta
-    method) for the N examples of a pilot study. To show a difference d, that is for an interval
-    that excludes 0 with the given power, it is `n = N ((z + z_power) s / d)^2`. Round n up. To
-    verify n, use `simulated_error`: z times the simulated error should be h, up to some percent
-    unless classes are rare.
+    method) for the N examples of a pilot study. For a difference d the sample size is
+    `n = N ((z + z_power) s / d)^2`, so that the interval of the difference excludes 0 with the
+    given power. Round n up. To verify n, use `simulated_error`: z times the simulated error should
+    be h, up to some percent unless classes are rare.
 
     The error of the pilot study is not included. If it has k mistakes, or k examples of a class
     that matters, n is known up to a factor of about `1 ± 2 / sqrt(k)`.
@@ -98,9 +97,7 @@ def required_examples(
 
 
 def power_quantile(power: float, level: float) -> float:
-    """Return the normal quantile of a power, which must be greater than the power without any
-    effect.
-    """
+    """Return the normal quantile of a power, which must exceed the power for a difference of 0."""
     by_chance = (1 - check_level(level)) / 2
     if not by_chance < as_number(power, "power") < 1:
         raise ValueError(
@@ -166,7 +163,7 @@ def power(
 
     Power is the probability that the interval of the difference excludes 0 and has the same sign as
     the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where s is the standard
-    error of the difference for the N examples of a pilot study. This is the inverse of
+    error of the difference for the N examples of a pilot study. `power` is the inverse of
     `detectable_difference`.
 
     Args:
@@ -217,15 +214,15 @@ def simulated_error(
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
     Use it to verify a sample size from `required_examples`, which assumes that the standard error
-    is `s sqrt(N / n)`. This is not accurate if a class has few examples, because the metric is then
-    not nearly linear.
+    is `s sqrt(N / n)`. The assumption is not accurate if a class has few examples, because the
+    metric is then not nearly linear.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. For
             paired counts use `difference(metric)`.
-        counts: confusion matrix `(..., K, K)` of a pilot study. Test sets are drawn from its
-            proportions.
+        counts: confusion matrix `(..., K, K)` of a pilot study. Simulated test sets are drawn with
+            the proportions of its cells.
         num_examples: number of examples n. With clusters, number of clusters, which are drawn as a
             whole.
         cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 for pairs.
@@ -283,7 +280,6 @@ def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
         return z
     if num_examples < 2:
         raise ValueError(
-            "num_examples must be 2 or more if there are clusters, because a single cluster has no"
-            " interval."
+            "num_examples must be 2 or more clusters, because one cluster has no interval."
         )
     return float(student_quantile(z, np.float64(num_examples - 1)))

@@ -153,9 +153,9 @@ def posterior_counts(
             a row, and `a_ij = beta / (K - 1)` for all others, so that the posterior of recall is
             the same for any K. A prior of `(1, K - 1)` is flat on all cells, and makes mistakes
             that were never observed too probable.
-        prevalence: `"inferred"` for one Dirichlet distribution of all cells. Otherwise there is one
-            per row, which is multiplied by the share of the class: `"fixed"` for the shares in
-            `counts`, or an array `(K,)` of known shares.
+        prevalence: `"inferred"` for one Dirichlet distribution of all cells. `"fixed"` for one
+            Dirichlet distribution per row, multiplied by the share of the class in `counts`. An
+            array `(K,)` for the same with known shares.
 
     Returns:
         Matrices of shape `(S, ..., K, K)`, each of which sums to 1. Matrices are NaN if a count is

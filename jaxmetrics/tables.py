@@ -165,8 +165,8 @@ def score_histogram_of(
             `score_histogram`.
         y_true: name of a column of labels: 0 and 1, bool, or the two `labels`.
         y_score: name of a column of scores, real numbers.
-        threshold: if given, rows are also counted by the prediction `score >= threshold`. It is
-            rounded to float32 for scores in float32.
+        threshold: if given, rows are also counted by the prediction `score >= threshold`. The
+            threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, or of counts of equal rows.
         groups, clusters: names of columns of ids, for one matrix per group or cluster.

@@ -271,7 +271,7 @@ def test_labels_are_counted(programs: list[str]) -> None:
     assert [label.get_text() for label in named.get_yticklabels()] == ["no", "yes"]
     assert programs == []
     with pytest.raises(
-        ValueError, match=r"counts \(K, K\), pass it as the only argument, with names as class_n"
+        ValueError, match=r"counts \(K, K\) as the only argument, with names as class_n"
     ):
         plots.confusion_matrix(np.eye(2), ["a", "b"])
     with pytest.raises(ValueError, match="must contain at least one example"):

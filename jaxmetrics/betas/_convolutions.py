@@ -3,11 +3,11 @@
 1. Fourier inversion is tried first. The characteristic function phi of the sum is the product of
 the characteristic functions phi_i of the classes, and is inverted on an interval (window) that
 contains the mass. Only N frequencies are used, which is sufficient if phi is nearly 0 at the
-highest of them; this is checked. If the density of a class is 0 at both ends, phi_i decays like a
-Gaussian. If the density jumps (a class without errors), phi_i decays as 1/w, and if it has a pole
-(Jeffreys' prior), as w^-1/2. So the first method is not sufficient only if there are few classes,
-or if one class is far wider than all others. 2. For such sums, which we call rough, inversion is
-repeated on smaller and smaller windows (`_multilevel`).
+highest frequency. We check that it is. If the density of a class is 0 at both ends, phi_i decays
+like a Gaussian. If the density jumps (a class without errors), phi_i decays as 1/w, and if it has a
+pole (Jeffreys' prior), as w^-1/2. So the first method is not sufficient only if there are few
+classes, or if one class is far wider than all others. 2. For such sums, which we call rough,
+inversion is repeated on smaller and smaller windows (`_multilevel`).
 
 The error of the cdf in float64 (in float32) was measured by quadrature, by convolution on fine
 grids and with finer steps:

@@ -59,8 +59,8 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
             (alpha, beta), or an array of shape `(K, 2)` with a row (alpha, beta) per class.
 
     Returns:
-        Parameters of shape `(..., K, 2)`. They are NaN for a class with a NaN count, and under jit
-        also for a class with a negative count or a prior below 0.05.
+        Parameters of shape `(..., K, 2)`. Parameters are NaN for a class with a NaN count, and
+        under jit also for a class with a negative count or a prior below 0.05.
 
     Raises:
         ValueError: if `counts` are not square or are negative, or if `prior` has another shape or

@@ -112,7 +112,7 @@ def linear_cross_entropy(
         hidden: activations, of shape `(..., n, d)`.
         kernel: weights of the linear layer, of shape `(d, V)`.
         labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
-            An id of V or more does the same in a JAX array, and raises in a NumPy array.
+            An id of V or more also gives 0 in a JAX array, but raises in a NumPy array.
         bias: bias of shape `(V,)`; -inf makes a word impossible, even with a soft cap (but with
             label smoothing the loss is inf).
         chunk_size: number of words per block. Default: about 4 million logits per block on a CPU,
@@ -163,8 +163,7 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
         )
     if bias is not None and bias.shape != k[1:]:
         raise ValueError(
-            f"bias must have shape (V,) = ({k[1]},), one number per column of kernel, got"
-            f" {bias.shape}."
+            f"bias must have shape (V,) = ({k[1]},), one per column of kernel, got {bias.shape}."
         )
 
 
@@ -407,8 +406,9 @@ def _over_blocks(
 def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) -> T:
     """Apply `step` to blocks of `size` of the `total` columns, one after another.
 
-    The first block contains the remainder. It is computed before the loop, because the initial
-    state of a loop inside `jax.shard_map` must vary between devices, which constant zeros do not.
+    If `total` is not a multiple of `size`, the first block is smaller. The first block is computed
+    before the loop, because the initial values of a loop inside `jax.shard_map` must vary between
+    devices, which constant zeros do not.
     """
     full = (total - 1) // size
     first = total - full * size

@@ -41,12 +41,12 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
 
     Args:
         metric: a smooth function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
-            `matthews_corrcoef` and `macro(jaccard)`. You can also write your own.
+            `matthews_corrcoef`, `macro(jaccard)` or a function that you wrote.
 
     Returns:
         A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
-        and `where`, both `(..., n)`. It returns one loss per batch, of shape `(...)`. Examples with
-        a negative label are ignored; so are labels of K or more under jit.
+        and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
+        with a negative label are ignored; so are labels of K or more under jit.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as

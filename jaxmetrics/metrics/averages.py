@@ -50,17 +50,19 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Macro-average a per-class rate: `sum_i r_i / k`, the unweighted mean over k classes.
 
     Classes that occur neither as true nor as predicted class are skipped, and so are classes whose
-    rate is NaN. If there are no examples, the result is the value of the rate for 0/0.
+    rate is NaN. If there are no examples, the macro average is the value that the rate returns for
+    0/0.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
-            as `f1`. You can also write your own.
+            as `f1` or a function that you wrote.
         classes: ids of the classes to average over, by default all classes. Predictions of other
             classes are still mistakes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
-        keyword arguments to the rate, as in `macro(f1)(counts, zero_division=np.nan)`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. The returned
+        function passes keyword arguments to the rate, as in
+        `macro(f1)(counts, zero_division=np.nan)`.
 
     Raises:
         TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
@@ -92,7 +94,7 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. It raises under the same conditions as `macro`.
+        keyword arguments to the rate. Errors are the same as in `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -105,8 +107,8 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Micro-average a per-class rate: compute it from the sum of the 2x2 matrices of all classes.
 
     The 2x2 matrix of a class compares it with all other classes (`one_vs_rest`). If all classes are
-    averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that do not
-    occur are left out.
+    averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that occur
+    neither as true nor as predicted class are skipped.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
@@ -115,7 +117,7 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. It raises under the same conditions as `macro`.
+        keyword arguments to the rate. Errors are the same as in `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -125,7 +127,7 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """Compute a rate from the weighted sum of the 2x2 matrices of all classes, weighted by support.
+    """Compute a rate from the sum of the 2x2 matrices of all classes, weighted by support.
 
     With row sums t (the support) and column sums p, precision becomes
     `sum_i C_ii t_i / sum_i p_i t_i` and recall becomes `sum_i C_ii t_i / sum_i t_i^2`.
@@ -251,8 +253,8 @@ def label_macro(rate: Metric) -> Metric:
     >>> label_macro(recall)(counts), label_weighted(recall)(counts)  # 3/4 and 1/2, of 4 and 2
     (np.float64(0.625), np.float64(0.6666667))
 
-    The added axis of `y_true` and `y_pred` makes every example a cluster, with matrices
-    `(n, L, 2, 2)`:
+    In this example, an axis is added to `y_true` and `y_pred` to get matrices of each example,
+    `(n, L, 2, 2)`, which are the clusters of the interval:
 
     >>> import numpy as np, jaxmetrics as jm
     >>> rng = np.random.default_rng(0)
@@ -366,8 +368,7 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
         return np.ones(k, np.int8)
     if max(classes) >= k:
         raise ValueError(
-            f"classes must contain ids below {k}, the number of classes of counts, got"
-            f" {list(classes)}."
+            f"classes must contain ids below {k}, the number of classes, got {list(classes)}."
         )
     return np.isin(np.arange(k), classes).astype(np.int8)
 

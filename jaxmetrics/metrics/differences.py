@@ -22,9 +22,10 @@ def difference(metric: Metric) -> Metric:
         metric: a function of counts `(..., K, K)` that returns an array or a pytree of arrays.
 
     Returns:
-        A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. It returns the
-        metric of A minus the metric of B, and exactly 0 if they differ only by rounding. Its
-        `interval` is the same as the interval of the difference in `compare`.
+        A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. The result is
+        the metric of A minus the metric of B, and exactly 0 if they differ only by rounding.
+        `interval(difference(metric), counts)` returns the same interval of the difference as
+        `compare`.
 
     Raises:
         TypeError: if `metric` is not a function.

@@ -101,8 +101,7 @@ def _counted(
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must be labels of shape (n,), got {true.shape} and {pred.shape}."
-            " To plot a matrix of counts (K, K), pass it as the only argument, with names as"
-            " class_names=."
+            " Pass counts (K, K) as the only argument, with names as class_names=."
         )
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
     if not names:

@@ -20,7 +20,7 @@ In all functions the last axis has the n examples; extra leading axes are batch 
   their values are NaN.
 
 The functions raise TypeError if labels are not integers, if scores are not real numbers, or if
-`where` is not boolean. They raise ValueError if the numbers of examples differ or batch axes do not
+`where` is not boolean. ValueError is raised if the numbers of examples differ or batch axes do not
 broadcast. The values of NumPy arrays are checked, too, except for ignored examples: ValueError is
 raised if a label is 2 or more, if labels are -1 and 1 without any 0, if a score is NaN, or if a
 weight is NaN, infinite or negative. The values of JAX arrays are not checked, but a NaN score of an
@@ -37,5 +37,5 @@ from jaxmetrics.ranking.precision_intervals import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

@@ -107,9 +107,9 @@ def roc_auc(
         y_true: 0 or 1, of shape `(..., n)`; or a histogram `(..., 2, B)` from `score_histogram`, if
             `y_score` is not given.
         y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
-        max_fpr: greatest false positive rate m in (0, 1], for the partial area A from 0 to m. It is
-            rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is 0.5 for random scores
-            and 1 for perfect scores: McClish (1989), Medical Decision Making 9.
+        max_fpr: greatest false positive rate m in (0, 1], for the partial area A from 0 to m. The
+            area is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is 0.5 for random
+            scores and 1 for perfect scores: McClish (1989), Medical Decision Making 9.
         min_tpr: least true positive rate in [0, 1), for the partial area under the true negative
             rate where the true positive rate is higher, with m = 1 - `min_tpr`: Jiang, Metz and
             Nishikawa (1996), Radiology 201. Cannot be used together with `max_fpr`.
@@ -248,8 +248,8 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
 
 def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
-    """Return the weights of pairs of classes, of shape `(..., K, K)`. Only weights above the
-    diagonal are not 0, and only if both classes occur.
+    """Return the weights of pairs of classes, of shape `(..., K, K)`. A weight is 0 on and below
+    the diagonal, and if one of the classes does not occur.
     """
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
@@ -340,11 +340,11 @@ def delong_interval(
     - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN for perfectly separated classes.
     - `"normal"`: `A ± z s`, clipped to [0, 1]; the width is 0 for perfectly separated classes.
 
-    With `clusters`, s is the jackknife standard error (to first order) that leaves out one cluster
-    at a time, which is nearly the one of Obuchowski (1997), Biometrics 53. N is multiplied by
-    DeLong's variance divided by s^2 (at most 1), or by Kish's effective number of clusters per
-    example if both are 0. Student's quantile replaces z, with Kish's number minus one degrees of
-    freedom, for which the size of a cluster is its part of DeLong's variance.
+    With `clusters`, s is the first-order jackknife standard error over clusters, which is nearly
+    the one of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance divided by s^2
+    (at most 1), or by Kish's effective number of clusters per example if both are 0. Student's
+    quantile replaces z, with Kish's number minus one degrees of freedom, for which the size of a
+    cluster is its part of DeLong's variance.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a

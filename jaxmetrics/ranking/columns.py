@@ -35,8 +35,8 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Args:
         measure: a function of `(y_true, y_score, ...)` that accepts batch axes, and also
-            `sample_weight` and `where` if you pass them. You can also write your own, or use
-            `partial(best_threshold, metric)`.
+            `sample_weight` and `where` if you pass them, such as `roc_auc`,
+            `partial(best_threshold, metric)` or a function that you wrote.
         average: None for one value per class, `"macro"` for their mean, or `"weighted"` for their
             mean weighted by the number (or total weight) of examples of each class; means skip
             classes whose value is NaN. With `"micro"` every pair of an example and a class is one
@@ -44,7 +44,7 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Returns:
         A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
-        one value per class, `(..., K)`, or an average, `(...)`. It passes all other arguments to
+        one value per class, `(..., K)`, or an average, `(...)`. All other arguments are passed to
         the metric.
 
     >>> from jaxmetrics import roc_auc
@@ -68,8 +68,8 @@ def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Returns:
         A function of `y_true` and `y_score`, both of shape `(..., n, L)` for n examples and L
-        labels. It returns one value per label, `(..., L)`, or an average, `(...)`. Labels are 0 or
-        1; if a label is negative, it is ignored for this example.
+        labels. The result is one value per label, `(..., L)`, or an average, `(...)`. Labels are 0
+        or 1; if a label is negative, it is ignored for this example.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])

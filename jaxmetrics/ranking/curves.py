@@ -175,10 +175,10 @@ def metric_at_thresholds(
 
     Args:
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]` that returns an array or a
-            pytree of arrays. You can also write your own. For a metric of class 1 only use
-            `binary(f1)`. For NumPy arrays, the metric is called once with all matrices,
-            `(m, 2, 2)`, if it then returns the same results as for single matrices. If the metric
-            returns JAX arrays, the matrices are computed by JAX.
+            pytree of arrays. For a metric of class 1 only use `binary(f1)`. For NumPy arrays, the
+            metric is called once with all matrices, `(m, 2, 2)`, if it then returns the same
+            results as for single matrices. If the metric returns JAX arrays, the matrices are
+            computed by JAX.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -241,8 +241,8 @@ def best_threshold(
 
     Returns:
         `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which a metric is
-        NaN are skipped. Both are NaN if no threshold is left. If the threshold is +inf, no example
-        is predicted positive.
+        NaN are skipped. Value and threshold are NaN if no threshold is left. If the threshold is
+        +inf, no example is predicted positive.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]

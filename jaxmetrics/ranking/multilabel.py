@@ -367,8 +367,8 @@ def dcg(
     """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
     The gain is the relevance of the label at rank r = 1, 2, ... `y_true` contains the relevance of
-    each label, numbers >= 0, `y_score` contains real scores, both of shape `(..., n, L)`. Only the
-    first `k` ranks are added, by default all. `sample_weight` and the boolean mask `where` are
+    each label, numbers >= 0, `y_score` contains real scores, both of shape `(..., n, L)`. The sum
+    is over the first `k` ranks, by default all. `sample_weight` and the boolean mask `where` are
     optional and have shape `(..., n)`. Returns the mean over examples, of shape `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)

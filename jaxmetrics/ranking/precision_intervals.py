@@ -2,7 +2,7 @@
 
 The influence of example k on the average precision AP is the derivative u_k = d AP / d w_k with
 respect to its weight w_k. The variance of AP is the variance of the sum of the influences of
-independent examples or clusters. This is the infinitesimal jackknife of Jaeckel (1972), Bell
+independent examples or clusters. This method is the infinitesimal jackknife of Jaeckel (1972), Bell
 Laboratories Memorandum MM 72-1215-11. All influences are computed after a single sort, without
 random draws.
 
@@ -22,9 +22,9 @@ that the proportion has the variance s^2: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A
 with P - 1 degrees of freedom. We do not use the normal interval on the logit scale, because it
 misses the true value in up to 60 % of test sets with a few, nearly separated positives.
 
-With clusters, s is the jackknife standard error (to first order) that leaves out one of the C
-clusters at a time: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is
-the sum of the influences in cluster c and S_c its fraction of the positives. N is multiplied by the
+With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
+time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
+sum of the influences in cluster c and S_c its fraction of the positives. N is multiplied by the
 ratio of the variances without and with clusters (at most 1), and b is divided by the same ratio.
 The degrees of freedom of Student's quantile are min(P, Kish's effective number of clusters) - 1,
 where the size of a cluster is its part of the variance.
@@ -59,9 +59,10 @@ def average_precision_interval(
 ) -> Estimate:
     """Compute average precision with a confidence interval, from its influence function.
 
-    This is much faster than a bootstrap, because the scores are sorted only once. The formulas are
-    at the top of the file `jaxmetrics/ranking/precision_intervals.py`. Average precision depends on
-    the fraction of positives; the interval includes the sampling error of this fraction.
+    The interval is much faster than a bootstrap, because the scores are sorted only once. The
+    formulas are at the top of the file `jaxmetrics/ranking/precision_intervals.py`. Average
+    precision depends on the fraction of positives; the interval includes the sampling error of this
+    fraction.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.

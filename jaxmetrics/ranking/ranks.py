@@ -299,8 +299,8 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
     Ties and ignored examples repeat a point.
 
     Returns:
-        True positives, false positives and thresholds, floats of shape `(..., n + 1)`. They are NaN
-        if the score of an example that is not ignored is NaN.
+        True positives, false positives and thresholds, floats of shape `(..., n + 1)`. All values
+        are NaN if the score of an example that is not ignored is NaN.
     """
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1

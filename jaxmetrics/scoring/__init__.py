@@ -41,5 +41,5 @@ from jaxmetrics.scoring.temperature import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

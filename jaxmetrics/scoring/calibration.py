@@ -111,13 +111,14 @@ def calibration_curve(
         num_bins: number of bins B, 10 by default.
         strategy: `"uniform"` for bins of equal width. `"quantile"` for edges at the quantiles j / B
             of the probabilities; bins may be empty, because equal probabilities are in the same
-            bin, and weights must be numbers of examples (multiply weights with sum 1 by n, or the
-            result is NaN). `"isotonic"` for isotonic regression without bins, which fits
+            bin, and `sample_weight` must be the number of times that an example occurs (weights
+            with sum 1 give NaN). `"isotonic"` for isotonic regression without bins, which fits
             frequencies f_i that increase with the probability by minimising `sum_i (f_i - y_i)^2`
             (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
-        level: confidence level of Wilson's interval in each bin, for which weights must be numbers
-            of examples, too. With "isotonic", level of the simultaneous confidence band, which is
-            explained at the top of the file `jaxmetrics/scoring/calibration.py`.
+        level: confidence level of Wilson's interval in each bin, for which `sample_weight` must be
+            the number of times that an example occurs. With "isotonic", level of the simultaneous
+            confidence band, which is explained at the top of the file
+            `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -183,8 +184,8 @@ def calibration_error(
             correction the error of few examples is too large by chance. In each bin of n_b > 1
             examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is the
             frequency of class 1, and a negative sum is replaced by 0, so that a smaller bias
-            remains. Weights must be numbers of examples. Source: Kumar, Liang and Ma (2019),
-            NeurIPS, section 5.
+            remains. The weight of an example must be the number of times that it occurs. Source:
+            Kumar, Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -296,8 +297,8 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
             `calibration_error`.
 
     Returns:
-        A function of class ids `(..., n)` and probabilities `(..., n, K)`. It passes keyword
-        arguments to `function`.
+        A function of class ids `(..., n)` and probabilities `(..., n, K)`. Keyword arguments are
+        passed to `function`.
 
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)

@@ -67,10 +67,10 @@ def calibration_interval(
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster are correlated. The number of examples is reduced to the effective number of
-            independent examples: it is multiplied by the variance of the gaps for independent
-            examples, divided by their jackknife variance over clusters (at most 1). Fewer than 20
-            clusters give a warning for NumPy arrays.
+            one cluster are correlated. The effective number of independent examples is used, which
+            is at most n: n is multiplied by the variance of the gaps for independent examples, and
+            divided by their jackknife variance over clusters. Fewer than 20 clusters give a warning
+            for NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`; NaN if there are no examples.

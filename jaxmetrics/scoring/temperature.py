@@ -84,7 +84,7 @@ def _temperature(examples: Examples) -> Array:
 
 
 def _best_beta(logits: _Standardized, constant_logits: _Standardized) -> Array:
-    """Find the root of the slope. Its gradient is from the implicit function theorem."""
+    """Find the root of the slope, and compute its gradient by the implicit function theorem."""
     zero = xp.zeros_like(logits.scale)
     rounding = 8 * float(xp.finfo(zero.dtype).eps)
     beta = root(partial(_slopes, constant_logits), zero, zero + xp.inf, zero, rtol=rounding)

@@ -107,18 +107,19 @@ def count_metrics(
     Each batch must have the field `y_true`, and `y_pred` or `logits` or `y_prob` (both `(..., K)`,
     of which the greatest value is the prediction). Examples with a label out of range or a NaN
     logit are ignored. To get the confusion matrix, use the metric
-    `{"counts": lambda counts: counts}`. Then you can compute slow metrics outside of the evaluator,
-    such as the posterior of balanced accuracy, which takes tens of seconds to compile within it.
+    `{"counts": lambda counts: counts}`. Use the matrix to compute slow metrics outside of the
+    evaluator, such as the posterior of balanced accuracy, which takes tens of seconds to compile
+    within the evaluator.
 
     Args:
         metrics: dict of functions of counts `(K, K)` by name.
         num_classes: number of classes K.
         num_groups: number of groups G, for counts `(G, K, K)` by group. Each batch must then have
             the field `groups` with a group id per example.
-        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If given, results are
-            `Estimate`s with an interval. Use `Delta("logit")` if the interval must be within [0,
-            1]. With `sample_weight`, `Likelihood` and `Bootstrap` return NaN; other methods treat
-            weights as numbers of examples, so that weights should have mean 1.
+        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. With a method, results
+            are `Estimate`s with an interval. Use `Delta("logit")` if the interval must be within
+            [0, 1]. With `sample_weight`, `Likelihood` and `Bootstrap` return NaN; other methods
+            treat weights as numbers of examples, so that weights should have mean 1.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -146,8 +147,8 @@ def paired_metrics(
     Args:
         metrics: dict of functions of counts `(K, K)` by name.
         num_classes: number of classes K; K^3 counts are stored.
-        method: interval method. If given, results are the same as from `compare`; otherwise they
-            are `PairedValues`.
+        method: interval method. With a method, results are the same as from `compare`; without a
+            method they are `PairedValues`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -180,10 +181,10 @@ def mean_of(
 
     Args:
         name: name of the field, which is also the name of the result.
-        level: confidence level. If given, the result is an `Estimate` with a normal interval for
-            the ratio of two sums, in which `sample_weight` is the number of times that an example
-            occurs. In float32 the width has an error of 1 % if the mean is 300 standard deviations
-            from 0, and is useless if it is more than 3000.
+        level: confidence level. With a level, the result is an `Estimate` with a normal interval,
+            for which `sample_weight` must be the number of times that an example occurs. In float32
+            the width has an error of 1 % if the mean is 300 standard deviations from 0, and is
+            useless if it is more than 3000.
         groups: name of a field of group ids from 0, such as "dataset". For the field "loss" there
             are then three results: `"loss"`, the mean over all examples (micro average),
             `"macro_loss"`, the mean of the group means (macro average; its interval is NaN if a

@@ -79,8 +79,9 @@ def confidence_sequence(
       Journal of the Royal Statistical Society B 86, theorem 2.
     - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where r is the log-likelihood
       of the mean so far minus the log-likelihood of a mixture of Bernoulli distributions with
-      Jeffreys' prior: Robbins (1970), Annals of Mathematical Statistics 41. It is narrower if
-      values are only 0 and 1, such as wrong and correct, and the mean is between 0.01 and 0.99.
+      Jeffreys' prior: Robbins (1970), Annals of Mathematical Statistics 41. This sequence is
+      narrower than "bernstein" if values are only 0 and 1, such as wrong and correct, and the mean
+      is between 0.01 and 0.99.
 
     Args:
         level: the probability that the mean is within the bounds after every batch.

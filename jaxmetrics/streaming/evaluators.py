@@ -101,8 +101,7 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
             )
     if not accumulators:
         raise ValueError(
-            "evaluator needs at least one accumulator, such as jaxmetrics.mean_of('loss'), got"
-            " none."
+            "evaluator needs at least one accumulator, such as mean_of('loss'), got none."
         )
     result = Evaluator(accumulators)
     names = [*COUNTERS, *result._names]
@@ -290,8 +289,7 @@ def _update(
 def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
     if table.shape != statistic.shape:
         raise ValueError(
-            f"{statistic!r} must return a table of shape {statistic.shape}, which is its `shape`,"
-            f" got {table.shape}."
+            f"{statistic!r} must make a table of its shape {statistic.shape}, got {table.shape}."
         )
     return table
 
