@@ -157,7 +157,9 @@ def test_labels_that_are_refused() -> None:
         jm.confusion_matrix(pets, pets, labels=pets, num_classes=3)
     with pytest.raises(TypeError, match="and y_true is one: pass class ids"):
         jm.confusion_matrix(jnp.array([0]), [0], labels=[0, 1])
-    with pytest.raises(TypeError, match=r"y_true must be a flat list of labels, but unhashable"):
+    with pytest.raises(
+        TypeError, match=r"y_true must be a flat list or a NumPy array of labels, but unhashable"
+    ):
         jm.confusion_matrix([pets, pets], pets, labels=pets)
 
 

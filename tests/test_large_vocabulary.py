@@ -378,7 +378,7 @@ def test_what_should_differ_between_devices_does() -> None:
     specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
     for name, message in (
         ("same kernel", "kernel is the same"),
-        ("other examples", "hidden and labels differ"),
+        ("other examples", "hidden and labels that are the same on all devices, but they differ"),
     ):
         call = jax.shard_map(
             lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"),

@@ -1088,9 +1088,7 @@ def partial_statistic() -> Any:
 
 def test_a_table_has_the_shape_of_its_statistic() -> None:
     evaluator = jm.evaluator(jm.streaming.Accumulator((partial_statistic(),), ()))
-    with pytest.raises(
-        ValueError, match=r"must return a table of shape \(2,\), which is its `shape`, got \(3,\)"
-    ):
+    with pytest.raises(ValueError, match=r"must make a table of its shape \(2,\), got \(3,\)"):
         evaluator.update(evaluator.init(), loss=np.ones(4))
 
 
