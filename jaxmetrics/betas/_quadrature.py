@@ -31,8 +31,8 @@ class Grid(NamedTuple):
 class Ends(NamedTuple):
     """How far a grid extends towards an end of the interval: up to sinh v = `reach`.
 
-    The grid ends at a soft end. At a hard end, only the fraction `exp(-reach)` of the interval is
-    beyond the grid.
+    If the end is soft, the grid extends exactly to this end. If it is hard, only the fraction
+    `exp(-reach)` of the interval is beyond the grid.
     """
 
     reach: float

@@ -219,9 +219,7 @@ def pdf(x: Array, a: Array, b: Array) -> Array:
 
 
 def _limit(a: Array, b: Array) -> Array:
-    """Return the density at x = 0, which is b for a = 1. For the density at x = 1 exchange a and
-    b.
-    """
+    """Return the density of Beta(a, b) at x = 0. For the density at x = 1 exchange a and b."""
     return xp.where(a < 1, xp.inf, xp.where(a > 1, 0, b))
 
 

@@ -168,7 +168,9 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
-    """Convert to an array of floats; a float array keeps its dtype, which its gradient has, too."""
+    """Convert to an array of floats. A float array keeps its dtype, so that gradients have the
+    same.
+    """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 

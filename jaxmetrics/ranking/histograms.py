@@ -30,7 +30,8 @@ class AreaBounds(NamedTuple):
     """Bounds of the exact area under a curve, as `roc_auc` computes them from a histogram.
 
     Attributes:
-        value: the area if all scores within a bin are ties, of shape `(...)`.
+        value: the area under the curve if all scores in the same bin are counted as ties, of shape
+            `(...)`.
         low, high: the least and the greatest area that any scores in these bins can have, of shape
             `(...)`.
     """
