@@ -29,7 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.score_means import means, report_of_means
+from jaxmetrics.reports.score_means import report_of_scores, score_values
 from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]
@@ -128,12 +128,12 @@ def _report_of_scores(given: Namespace) -> TabularReport:
     gates, scores = parsed(given.gate), read_scores(given, [(given.file, given.value)])
 
     def values(level: float) -> dict[str, Any]:
-        found = means(scores, level)
+        found = score_values(scores, level)
         return {given.value: found["mean"], **found}
 
     with waiting("computing intervals"), refusals(given.file):
         found = verdicts(gates, values, given.level, scores.sample.number)
-        return report_of_means(scores, means(scores, given.level), given.level, found)
+        return report_of_scores(scores, score_values(scores, given.level), given.level, found)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

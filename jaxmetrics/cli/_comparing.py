@@ -40,7 +40,7 @@ from jaxmetrics.reports.pairs import (
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.score_means import differences, report_of_differences
+from jaxmetrics.reports.score_means import report_of_scores, score_values
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -107,7 +107,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
     scores = read_scores(given, [(file, given.value) for file in files])
 
     def values(level: float) -> dict[str, Any]:
-        found = differences(scores, level)
+        found = score_values(scores, level)
         groups = {name: x.difference for name, x in found.pop("group", {}).items()}
         gaps = {name: x.difference for name, x in found.items()}
         return {given.value: gaps["mean"], **gaps, **({"group": groups} if groups else {})}
@@ -116,8 +116,8 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         number = scores.sample.number
         found = verdicts(gates, values, given.level, number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
-        gaps = differences(scores, given.level)
-        return report_of_differences(scores, gaps, given.level, found, names)
+        gaps = score_values(scores, given.level)
+        return report_of_scores(scores, gaps, given.level, found, names)
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:

@@ -28,11 +28,10 @@ _SETTINGS = {
 }
 
 
-def svg(
-    draw: Callable[..., object], size: tuple[float, float], text: str, *args: Any, **options: Any
-) -> Any:
-    """Return the SVG image of `draw(*args, ax=..., **options)` with this size in inches. The image
-    scales with the page and has its text colour. The legend is below the axes.
+def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
+    """Return an SVG image of this size in inches, on whose axes each of the functions draws,
+    `draw(ax=axes)`. The image scales with the page and has its text colour. The legend is below the
+    axes.
     """
     try:
         import matplotlib
@@ -47,7 +46,8 @@ def svg(
         warnings.filterwarnings("ignore", "Glyph .* missing")
         canvas = Figure(size, layout="constrained")
         axes = canvas.add_subplot()
-        draw(*args, ax=axes, **options)
+        for draw in draws:
+            draw(ax=axes)
         _move_legend_below(axes)
         # Omits metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
