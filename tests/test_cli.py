@@ -891,7 +891,10 @@ def test_states_that_cannot_be_merged(
             "with exactly one confusion matrix; this state has 0, among Moments(name='loss',",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
-        ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
+        (
+            (write(tmp_path / "x.npz", "hello"),),
+            "x.npz: this file does not contain the state of an evaluator",
+        ),
         ((path, "--output", path), "--output would overwrite the input"),
         ((path, "--output", tmp_path / "x.zip"), ".html, .json, .md, .csv, .npz (the state)"),
         (
