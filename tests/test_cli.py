@@ -432,7 +432,7 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
 
 
 def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
-    question = _rows.Selection(_rows.Columns(**options.pop("columns", {})), **options)
+    question = _rows.Question(**options)
     return _counted_files.count_predictions([path], question)
 
 
@@ -465,7 +465,7 @@ class TestLargeFiles:
             found = sorted({*true, *pred} - {"-1"}, key=lambda x: int(x, 36))
             if len(found) < 2:
                 continue
-            counted = counted_of(path, ignore=frozenset({"-1"}))
+            counted = counted_of(path, ignore=["-1"])
             classes = counted.classes()
             expected = np.zeros((len(found), len(found)), int)
             for t, p in zip(true[kept], pred[kept], strict=True):
@@ -515,7 +515,7 @@ def test_columns_of_free_text_are_refused_at_once(
     with pytest.raises(_errors.InputError) as error:
         _counted_files.count_predictions(
             [path],
-            _rows.Selection(_rows.Columns()),
+            _rows.Question(),
             on_progress=lambda rows, _: done.append(rows),
         )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
@@ -534,7 +534,7 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = counted_of(path, columns={"weight": column})
+        counted = counted_of(path, weight=column)
         classes = counted.classes()
         assert classes.names == [str(i) for i in range(k + 1)]
         np.testing.assert_array_equal(counted.table(classes), weighted if column else expected)
@@ -551,7 +551,7 @@ def test_progress_counts_rows(
     path = save(FRAME, tmp_path / f"x{suffix}")
     _counted_files.count_predictions(
         [path],
-        _rows.Selection(_rows.Columns()),
+        _rows.Question(),
         on_progress=lambda done, total: seen.append((done, total)),
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

@@ -24,8 +24,7 @@ class Classes(NamedTuple):
 
     def ids_of(self, labels: pl.Series) -> np.ndarray:
         """Return the ids of known labels."""
-        places = labels.cast(pl.Enum(list(self.ids))).to_physical()
-        return np.array(list(self.ids.values()), np.int64)[places.to_numpy()]
+        return labels.replace_strict(self.ids, return_dtype=pl.Int64).to_numpy()
 
 
 def all_classes(labels: Collection[str]) -> Classes:
