@@ -466,12 +466,12 @@ class TestLargeFiles:
             if len(found) < 2:
                 continue
             counted = counted_of(path, ignore=["-1"])
-            classes = counted.classes()
+            classes = counted.classes
             expected = np.zeros((len(found), len(found)), int)
             for t, p in zip(true[kept], pred[kept], strict=True):
                 expected[found.index(t), found.index(p)] += 1
-            assert classes.names == found
-            np.testing.assert_array_equal(counted.table(classes), expected)
+            assert classes == found
+            np.testing.assert_array_equal(counted.table(), expected)
             assert (counted.num_rows, counted.ignored()) == (n, (~kept).sum())
 
     @pytest.mark.parametrize(
@@ -535,9 +535,9 @@ def test_two_million_rows(tmp_path: Path) -> None:
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
         counted = counted_of(path, weight=column)
-        classes = counted.classes()
-        assert classes.names == [str(i) for i in range(k + 1)]
-        np.testing.assert_array_equal(counted.table(classes), weighted if column else expected)
+        classes = counted.classes
+        assert classes == [str(i) for i in range(k + 1)]
+        np.testing.assert_array_equal(counted.table(), weighted if column else expected)
         assert counted.num_rows == n
 
 
@@ -563,7 +563,7 @@ def test_progress_bar_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
-    with _outputs.progress() as on_progress:
+    with _outputs.progress("rows") as on_progress:
         on_progress(3, 12)
     captured = capsys.readouterr()
     assert captured.out == ""

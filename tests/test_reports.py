@@ -616,7 +616,7 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     def counted() -> jm.Report:
         question = _rows.Question(prob="p_")
         found = _counted_files.count_predictions([path], question)
-        return _commands.report_of(found, found.classes(), None, 0.95)
+        return _commands.report_of(found, None, 0.95)
 
     whole = counted()
     monkeypatch.setattr(_tables, "BATCH_BYTES", 256)

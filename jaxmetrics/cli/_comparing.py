@@ -17,7 +17,7 @@ from jaxmetrics.cli._gates import verdicts
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
-from jaxmetrics.cli._outputs import deliver, waiting
+from jaxmetrics.cli._outputs import deliver, progress
 from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import is_pipe, opened, parts_of
@@ -83,7 +83,7 @@ def _comparison(given: Namespace) -> ComparisonReport:
     def differences(level: float) -> dict[str, Any]:
         return {name: x.difference for name, x in at(level).figures.items()}
 
-    with waiting("computing intervals"), refusals(given.a):
+    with progress("computing intervals"), refusals(given.a):
         report = at(given.level)
         gates = verdicts(given, differences, report.num_examples, "A - B", "compared")
         listed = judged.differing(given.examples)
@@ -106,7 +106,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         groups = {name: x.difference for name, x in found.get("group", {}).items()}
         return {given.value: gaps["mean"], **gaps, **({"group": groups} if groups else {})}
 
-    with waiting("computing intervals"), refusals(given.a):
+    with progress("computing intervals"), refusals(given.a):
         gates = verdicts(given, values, scores.sample.number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
         return report_of_differences(scores, found_at(given.level), given.level, gates, names)
@@ -148,7 +148,7 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
         raise InputError("for a single file, --value names the columns of two systems or more")
     inputs, names = _contenders(paths, columns)
     scores = read_scores(given, inputs)
-    with waiting("ranking"), refusals(given.files[0]):
+    with progress("ranking"), refusals(given.files[0]):
         board = score_leaderboard(
             scores.values,
             bounds=scores.bounds,
@@ -170,7 +170,7 @@ def _ranking(given: Namespace) -> TabularReport:
     inputs, names = _contenders(paths, _columns_of_predictions(paths, question, given.pred))
     judged = read_judged([(path, replace(question, pred=pred)) for path, pred in inputs])
     function = _metric(given.metric, given.pos_label)
-    with waiting("ranking"), refusals(given.files[0]):
+    with progress("ranking"), refusals(given.files[0]):
         board = rank(
             function,
             judged.true,
@@ -276,7 +276,7 @@ def _plan_of_width(given: Namespace) -> TabularReport:
         matrix = confusion_matrix(judged.true, judged.preds[0], **_tables_of(judged))
     else:
         counted = count_predictions(parts_of(file), question)
-        matrix = counted.table(counted.classes())
+        matrix = counted.table()
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return width_plan(function, given.metric, matrix, given.half_width, given.level)

@@ -7,7 +7,7 @@ memory. Scores, and probabilities with clusters, are kept row by row, up to a li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._classes import (
-    Classes,
-    all_classes,
     check_kinds,
+    class_ids,
     one_against_rest,
     rest_of,
+    sorted_classes,
 )
 from jaxmetrics.cli._errors import InputError, listed, named, refusals, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, FILE, Mistakes
@@ -38,6 +38,10 @@ _MOST_CELLS = 2**27  # of the tables of all groups
 OnProgress = Callable[[int, int | None], None]
 
 
+def _ignore(done: int, total: int | None) -> None:
+    """Show no progress."""
+
+
 @dataclass
 class Counted:
     """The counts, sums and rows that are kept from files.
@@ -54,7 +58,6 @@ class Counted:
         sums: sums of probabilities, by group.
         rows: the rows that are kept, with `true id`.
         num_rows: the number of rows of all files.
-        names_of_rows: the columns that identify a row, by their roles.
     """
 
     question: Question
@@ -67,7 +70,6 @@ class Counted:
     sums: dict[str | None, ProbabilitySums] = field(default_factory=dict)
     rows: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
-    names_of_rows: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> list[str]:
@@ -75,22 +77,23 @@ class Counted:
         more = (role for role in ("group", "cluster") if getattr(self.question, role) is not None)
         return [*LABELS, *more]
 
-    def classes(self) -> Classes:
-        """Return the classes of the report."""
+    @property
+    def classes(self) -> list[str]:
+        """The classes of the report."""
         if self.positive is None:
-            return all_classes(self.labels)
+            return sorted_classes(self.labels)
         return one_against_rest(self.labels, self.positive)
 
     def groups(self) -> list[str]:
         """List the groups, sorted."""
         names = self.selected()["group"].unique()
-        k = len(self.classes().names)
+        k = len(self.classes)
         if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
                 f"{len(names)} groups are too many for tables of {k} classes: all have more than"
                 f" {_MOST_CELLS:,} cells"
             )
-        return all_classes(names).names
+        return sorted_classes(names)
 
     def of_group(self, name: str) -> Counted:
         """Return what is kept of one group."""
@@ -103,12 +106,13 @@ class Counted:
             found.sums[name] = self.sums[name]
         return found
 
-    def table(self, classes: Classes) -> np.ndarray:
+    def table(self) -> np.ndarray:
         """Return counts `(K, K)`, or `(C, K, K)` with clusters; integers if the weights are
         integers.
         """
-        cells, k = self.selected(), len(classes.names)
-        index = [classes.ids_of(cells[role]) for role in LABELS]
+        cells, classes = self.selected(), self.classes
+        k = len(classes)
+        index = [class_ids(cells[role], classes) for role in LABELS]
         shape: tuple[int, ...] = (k, k)
         if "cluster" in self.keys:
             numbers = cells["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
@@ -137,42 +141,35 @@ class Counted:
         """Return the number of ignored rows."""
         return int(self.selected(is_counted=False)["number"].sum())
 
-    def read(self, paths: Sequence[Path], on_progress: OnProgress | None = None) -> Counted:
+    def read(self, paths: Sequence[Path], on_progress: OnProgress = _ignore) -> Counted:
         """Read files, and add what they have."""
         for path in paths:
             with opened(path, self.question.separator) as table:
-                file = Predictions(table, self.question)
+                file = Predictions(table, self.question, self.labels)
                 if self.num_rows and file.prob_classes != self.prob_classes:
                     raise InputError(
                         "its columns of probabilities differ from the columns in the previous files"
                     )
                 self.positive, self.prob_classes = file.positive, file.prob_classes
-                self.names_of_rows = file.names_of_rows
-                self.labels |= dict.fromkeys(file.prob_classes)
                 before, part = self.num_rows, shown(path.name) if len(paths) > 1 else None
-                for _ in self._added(file, part):
-                    if on_progress is not None:
-                        on_progress(self.num_rows - before, table.num_rows)
+                on_progress(0, table.num_rows)
+                by_rows = file.numbers or self.is_held or self.mistakes is not None
+                for found in file.batches() if by_rows else file.cells():
+                    if by_rows:
+                        self._add_rows(file, found, part)
+                    else:
+                        self._add_cells(file, found)
+                    on_progress(self.num_rows - before, table.num_rows)
         return self
 
-    def _added(self, file: Predictions, part: str | None) -> Iterator[None]:
-        """Read a file in pieces, and add them."""
-        yield
-        if file.numbers or self.is_held or self.mistakes is not None:
-            for rows in file.batches():
-                self._add_rows(file, rows, part)
-                yield
-        else:
-            for cells in file.cells():
-                self._add_cells(file, cells)
-                yield
-
     def _add_cells(self, file: Predictions, cells: pl.DataFrame) -> None:
-        """Check the cells of a batch of rows, and add them."""
+        """Add the cells of a batch of rows."""
         self.num_rows += int(cells["number"].sum())
-        file.learn_labels(self.labels, cells)
-        cells = cells.with_columns(~file.is_ignored(cells.columns).alias(COUNTED))
-        _check_cells(file, cells.filter(COUNTED))
+        if "group" in self.keys and cells.filter(COUNTED)["group"].n_unique() > MAX_GROUPS:
+            name = file.labels["group"].name
+            raise InputError(
+                f"column {name!r} has more than {MAX_GROUPS} values: is it a column of groups?"
+            )
         self.cells.append(cells.select(*self.keys, COUNTED, "^(number|mass)$"))
         if sum(map(len, self.cells[1:])) > len(self.cells[0]):
             self.cells = [pl.concat(self.cells).group_by(*self.keys, COUNTED).agg(pl.all().sum())]
@@ -181,23 +178,19 @@ class Counted:
         """Add a batch of rows with their probabilities and scores."""
         if self.is_held:
             self.num_rows += len(rows)
-            file.learn_labels(self.labels, rows)
-            file.check_clusters(rows)
             self._hold(rows)
             return
-        self._add_cells(file, cells_of(rows.lazy(), self.keys).collect())
+        self._add_cells(file, cells_of(rows.lazy(), [*self.keys, COUNTED]).collect())
         question, kept = self.question, rows.filter(COUNTED)
         if self.mistakes is not None:
-            self.mistakes.add(_with_confidence(file, kept, part), self.names_of_rows)
+            self.mistakes.add(_with_confidence(file, kept, part), question.names_of_rows)
         if not question.has_scores:
             return
-        kept = kept.with_columns(pl.Series("true id", file.class_ids(kept["true"])))
-        if "weight" in kept.columns:
-            kept = kept.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
+        kept = kept.with_columns(pl.Series("true id", class_ids(kept["true"], file.judged_classes)))
         if question.prob is not None:
             self._add_sums(kept)
         if question.score is not None or question.cluster is not None:
-            self._hold(kept.drop(ROW, COUNTED, *LABELS, *file.names_of_rows))
+            self._hold(kept.drop(ROW, COUNTED, *LABELS, *question.names_of_rows))
 
     def _hold(self, rows: pl.DataFrame) -> None:
         self.rows.append(rows)
@@ -222,19 +215,18 @@ class Counted:
 def _with_confidence(file: Predictions, rows: pl.DataFrame, part: str | None) -> pl.DataFrame:
     """Add the probability of the prediction and the file, and name the rest."""
     if "prob" in rows.columns:
-        prob = rows["prob"].to_numpy()[np.arange(len(rows)), file.class_ids(rows["pred"])]
+        ids = class_ids(rows["pred"], file.judged_classes)
+        prob = rows["prob"].to_numpy()[np.arange(len(rows)), ids]
         rows = rows.with_columns(pl.Series(CONFIDENCE, prob))
     if file.positive is not None:
-        rest = pl.lit(rest_of(file.positive))
-        labels = (pl.col(role) for role in LABELS)
-        rows = rows.with_columns(
-            pl.when(x == file.positive).then(x).otherwise(rest) for x in labels
-        )
+        kept = {file.positive: file.positive}
+        labels = pl.col(LABELS).replace_strict(kept, default=rest_of(file.positive))
+        rows = rows.with_columns(labels)
     return rows if part is None else rows.with_columns(pl.lit(part).alias(FILE))
 
 
 def count_predictions(
-    paths: Sequence[Path], question: Question, on_progress: OnProgress | None = None
+    paths: Sequence[Path], question: Question, on_progress: OnProgress = _ignore
 ) -> Counted:
     """Count the predictions in one file, or in all of its parts."""
     mistakes = Mistakes(question.examples) if question.examples else None
@@ -252,27 +244,12 @@ def hold_predictions(path: Path, question: Question) -> Counted:
     return held
 
 
-def _check_cells(file: Predictions, cells: pl.DataFrame) -> None:
-    """Raise for invalid weights, missing cluster ids and too many groups."""
-    if "bad row" in cells.columns:
-        bad = cells.filter(pl.col("bad row").is_not_null()).sort("bad row")
-        if len(bad):
-            file.refuse(bad["bad row"][0], "weight", bad["bad weight"][0], "expected a number >= 0")
-    file.check_clusters(cells)
-    if "group" in cells.columns and cells["group"].n_unique() > MAX_GROUPS:
-        name = file.labels["group"].name
-        raise InputError(
-            f"column {name!r} has more than {MAX_GROUPS} values: is it a column of groups?"
-        )
-
-
 def _check_counted(counted: Counted) -> None:
     if counted.num_rows == 0:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
         raise InputError("all rows are ignored")
-    counted.classes()  # including the positive class
-    if len(counted.labels) < 2:
+    if not counted.classes or len(counted.labels) < 2:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"
         )

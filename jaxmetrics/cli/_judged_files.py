@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import Classes, check_kinds
+from jaxmetrics.cli._classes import check_kinds, class_ids
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
-from jaxmetrics.cli._mistakes import place_of
+from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
 from jaxmetrics.cli._rows import COUNTED, LABELS, Question
 from jaxmetrics.cli._tables import ROW
 
@@ -51,28 +51,20 @@ class Judged(NamedTuple):
         """List `number` examples that only A, or only B, predicts correctly; first the examples for
         which the other is most confident.
         """
-        a_is_right, b_is_right = self.preds == self.true
-        sides = (a_is_right & ~b_is_right, 1), (b_is_right & ~a_is_right, 0)
-        listed = []
-        for (only, wrong), right in zip(sides, "AB", strict=True):
-            places = np.flatnonzero(only)
-            prob = None if self.probs is None else self.probs[wrong]
-            if prob is not None:
-                confidence = prob[places, self.preds[wrong][places]]
-                places = places[np.argsort(-confidence, kind="stable")]
-            for i in places[: -(-number // 2)].tolist():
-                a, b = (self.class_names[pred[i]] for pred in self.preds)
-                row = self.rows.row(i, named=True)
-                listed.append(
-                    {
-                        "right": right,
-                        **place_of(row),
-                        **{"true": self.class_names[self.true[i]], "A": a, "B": b},
-                        **({} if prob is None else {"probability": prob[i, self.preds[wrong][i]]}),
-                        "columns": {name: row[role] for role, name in self.names_of_rows.items()},
-                    }
-                )
-        return listed[:number]
+        names = np.array(self.class_names, object)
+        ids = {"true": self.true, "A": self.preds[0], "B": self.preds[1]}
+        rows = self.rows.with_columns(
+            pl.Series(name, names[found], pl.String) for name, found in ids.items()
+        )
+        sides = []
+        for right, wrong in ((0, 1), (1, 0)):
+            only = (self.preds[right] == self.true) & (self.preds[wrong] != self.true)
+            side = rows.with_columns(right=pl.lit("AB"[right]))
+            if self.probs is not None:
+                prob = self.probs[wrong][np.arange(len(rows)), self.preds[wrong]]
+                side = side.with_columns(pl.Series(CONFIDENCE, prob))
+            sides.append(by_confidence(side.filter(only)).head(-(-number // 2)))
+        return listed_rows(pl.concat(sides).head(number), ["true", "A", "B"], self.names_of_rows)
 
 
 def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
@@ -95,46 +87,42 @@ def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
     rows, columns = frames[0], frames[0].columns
     has_probs, has_scores = "prob" in columns, "score" in columns
     return Judged(
-        classes.names,
-        classes.ids_of(rows["true"]),
-        np.stack([classes.ids_of(x["pred"]) for x in frames]),
+        classes,
+        class_ids(rows["true"], classes),
+        np.stack([class_ids(x["pred"], classes) for x in frames]),
         [*map(_probabilities, paths, files, frames, [classes] * len(files))] if has_probs else None,
         [x["score"].to_numpy() for x in frames] if has_scores else None,
         rows["cluster"].to_list() if "cluster" in columns else None,
         int((~kept).sum()),
         rows,
-        files[0].names_of_rows,
+        inputs[0][1].names_of_rows,
     )
 
 
 def _classes(
     paths: Sequence[str], files: Sequence[Counted], frames: Sequence[pl.DataFrame]
-) -> Classes:
+) -> list[str]:
     labels = {label for rows in frames for role in LABELS for label in rows[role].unique()}
     if files[0].positive is None:
         labels.update(*(file.prob_classes for file in files))
         for path, rows in zip(paths, frames, strict=True):
             with named(path):
                 check_kinds(frames[0]["true"].unique(), rows["pred"].unique())
-    classes = replace(files[0], labels=dict.fromkeys(labels)).classes()
-    if len(classes.names) < 2:
+    classes = replace(files[0], labels=dict.fromkeys(labels)).classes
+    if len(classes) < 2:
         raise InputError(
-            f"a comparison needs at least two classes, the files have {listed(classes.names)}"
+            f"a comparison needs at least two classes, the files have {listed(classes)}"
         )
     return classes
 
 
-def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: Classes) -> np.ndarray:
-    """Put the columns in the order of the classes."""
-    prob, names = rows["prob"].to_numpy(), file.prob_classes
-    if file.positive is not None:
-        return prob
-    if set(names) != set(classes.names):
+def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[str]) -> np.ndarray:
+    if file.positive is None and file.prob_classes != classes:
         raise InputError(
-            f"{path}: it has probabilities for the classes {listed(names)}, but the classes are"
-            f" {listed(classes.names)}"
+            f"{path}: it has probabilities for the classes {listed(file.prob_classes)}, but the"
+            f" classes are {listed(classes)}"
         )
-    return prob[:, [names.index(name) for name in classes.names]]
+    return rows["prob"].to_numpy()
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:

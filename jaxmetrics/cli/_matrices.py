@@ -40,8 +40,7 @@ def read_counts(path: Path, question: Question) -> Matrix:
         if cells is None:
             return _matrix(table, question)
     counted = count_predictions([path], cells)
-    classes = counted.classes()
-    return Matrix(counted.table(classes), classes.names, counted.ignored(), is_of_cells=True)
+    return Matrix(counted.table(), counted.classes, counted.ignored(), is_of_cells=True)
 
 
 def _cells(table: FileTable, question: Question) -> Question | None:

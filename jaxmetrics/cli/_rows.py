@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 
 from jaxmetrics._examples import are_distributions
 from jaxmetrics.cli import _tables
-from jaxmetrics.cli._classes import refusal_of, rest_of
+from jaxmetrics.cli._classes import refusal_of, rest_of, sorted_classes
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
 from jaxmetrics.cli._tables import ROW, FileTable, Value
 
@@ -21,6 +21,7 @@ __all__: list[str] = []
 LABELS = ("true", "pred")
 COUNTED = "counted"  # column of batches: which rows count
 _LISTED = 12  # columns or values in a message
+_GREATEST = float(np.finfo(float).max)
 _NO_GROUP = "(missing)"  # group of rows without a group
 
 
@@ -71,6 +72,12 @@ class Question:
         """Whether there are probabilities or scores."""
         return self.prob is not None or self.score is not None
 
+    @property
+    def names_of_rows(self) -> dict[str, str]:
+        """The columns that identify a row, by their roles: its id, and the columns to show."""
+        found = {} if self.id is None else {"id": self.id}
+        return found | {f"show {i}": name for i, name in enumerate(self.show)}
+
     def check_threshold(self) -> None:
         """Raise for a threshold of nothing, or beside predictions."""
         if self.threshold is None:
@@ -89,14 +96,15 @@ class Predictions:
     Attributes:
         labels, numbers, shown: values by role; probabilities are `prob 0`, `prob 1`, ..., columns
             that are shown with examples `show 0`, `show 1`, ...
-        prob_classes: the classes with a column of probabilities each; empty if a single column has
-            the probability of the positive class.
+        prob_classes: the classes with a column of probabilities each, sorted; empty if a single
+            column has the probability of the positive class.
         positive: the positive class, against the rest; 1 for scores.
+        classes: the labels that occur, in the order of their first appearance.
     """
 
-    def __init__(self, table: FileTable, question: Question) -> None:
+    def __init__(self, table: FileTable, question: Question, classes: dict[str, None]) -> None:
         question.check_threshold()
-        self.table, self.question = table, question
+        self._table, self._question, self._classes = table, question, classes
         self.prob_classes: list[str] = []
         with reading():
             by_threshold = question.threshold is not None
@@ -139,9 +147,11 @@ class Predictions:
 
     def _find_probabilities(self, prefix: str) -> None:
         taken = [x.name for x in (*self.labels.values(), *self.numbers.values())]
-        family = self.table.family(prefix, taken)
-        if list(family) != [""]:
-            self.prob_classes = list(family)
+        family = self._table.family(prefix, taken)
+        classes = sorted_classes(family)
+        if classes != [""]:
+            self.prob_classes = classes
+            self._classes |= dict.fromkeys(classes)
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
@@ -149,13 +159,7 @@ class Predictions:
                     " class, or the full name of one column with the probability of the positive"
                     " class"
                 )
-        self.numbers |= {f"prob {i}": column for i, column in enumerate(family.values())}
-
-    @property
-    def names_of_rows(self) -> dict[str, str]:
-        """The columns that identify a row, by their roles: its id, and the columns to show."""
-        found = {role: x.name for role, x in self.shown.items()}
-        return ({"id": self.labels["id"].name} if "id" in self.labels else {}) | found
+        self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
 
     @property
     def judged_classes(self) -> list[str]:
@@ -166,92 +170,108 @@ class Predictions:
             return self.prob_classes
         return [rest_of(self.positive), self.positive]
 
-    def refuse(self, row: int, role: str, value: object, message: str) -> NoReturn:
-        """Raise an error that names the row and the column."""
-        name = (self.labels | self.numbers)[role].name
-        text = shortened(value) if isinstance(value, str) else value
-        raise InputError(f"row {row}: {name!r} is {text!r}, {message}")
+    def _text(self, role: str, values: pl.Expr) -> pl.Expr:
+        text = self._table.written(self.labels[role].name, values)
+        return (text.replace("", _NO_GROUP) if role == "group" else text).alias(role)
 
-    def learn_labels(self, labels: dict[str, None], rows: pl.DataFrame) -> None:
-        """Add new classes in the order of their rows; invalid classes raise."""
-        known = [*labels, *self.question.ignore]
-        roles = [
+    def _with_counted(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add the column that tells which rows count."""
+        roles = [role for role in LABELS if role in self.labels]  # not predictions from scores
+        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self._question.ignore)))
+        return rows.with_columns(~is_ignored.alias(COUNTED))
+
+    def _refuse(self, row: object, role: str, value: str, message: str) -> NoReturn:
+        name = self.labels[role].name
+        raise InputError(f"row {row}: {name!r} is {shortened(value)!r}, {message}")
+
+    def _check_labels(self, rows: pl.DataFrame) -> None:
+        """Add new classes in the order of their rows; raise for invalid classes and clusters."""
+        known = [*self._classes, *self._question.ignore]
+        labels = [
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
             for role in LABELS
-            if role in self.labels  # not predictions from probabilities and scores
+            if role in self.labels
         ]
-        new = pl.concat(roles).filter(~pl.col("label").is_in(known))
+        new = pl.concat(labels).filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
             message = refusal_of(label)
             if message is None and self.prob_classes and label not in self.prob_classes:
                 message = "a class for which there is no column of probabilities"
-            elif message is None and len(labels) == _tables.MAX_CLASSES:
+            elif message is None and len(self._classes) == _tables.MAX_CLASSES:
                 message = f"after {_tables.MAX_CLASSES} other values: is it a column of classes?"
             if message is not None:
-                self.refuse(row, role, label, message)
-            labels[label] = None
-
-    def _text(self, role: str, values: pl.Expr) -> pl.Expr:
-        text = self.table.written(self.labels[role].name, values)
-        return (text.replace("", _NO_GROUP) if role == "group" else text).alias(role)
+                self._refuse(row, role, label, message)
+            self._classes[label] = None
+        if "cluster" in self.labels:
+            missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
+            if len(missing):
+                self._refuse(missing[ROW].min(), "cluster", "", "which is no cluster")
 
     def cells(self) -> Iterator[pl.DataFrame]:
         """Count the combinations of labels, piece by piece, in polars."""
         roles = list(self.labels)
-        for cells in self.table.batches(self.labels, lambda rows: cells_of(rows, roles)):
-            yield cells.with_columns(self._text(role, pl.col(role)) for role in roles)
+        for cells in self._table.batches(self.labels, lambda rows: cells_of(rows, roles)):
+            texts = (self._text(role, pl.col(role)) for role in roles)
+            cells = self._with_counted(cells.with_columns(texts))
+            self._check_labels(cells)
+            yield cells
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Read batches of rows, with checked numbers.
 
         Probabilities are arrays `prob`; with a positive class they have the columns rest and
-        positive. In ignored rows, probabilities and scores are not checked, and are 0. Missing
-        predictions are made from probabilities or scores. Weights are unchanged.
+        positive. In ignored rows, numbers are not checked, and are 0. Missing predictions are made
+        from probabilities or scores.
         """
         asked = self.labels | self.numbers | self.shown
         for role, (name, column) in self.labels.items():
             asked[role] = Value(name, self._text(role, column))
-        for batch in self.table.batches(asked):
-            rows = batch.with_columns(~self.is_ignored(batch.columns).alias(COUNTED))
-            counted = rows[COUNTED].to_numpy()
-            values: np.ndarray = np.empty(0)
-            if self.question.prob is not None:
-                prob = self._probabilities(rows, counted)
-                rows = rows.drop("^prob .*$").with_columns(pl.Series("prob", prob))
-                values = prob[:, -1]
-            if "score" in rows.columns:
-                values = self._scores(rows, counted)
-                rows = rows.with_columns(pl.Series("score", values))
-            if "pred" not in rows.columns:
-                threshold = 0.5 if self.question.threshold is None else self.question.threshold
-                is_multiclass = self.positive is None
-                ids = prob.argmax(1) if is_multiclass else (values >= threshold).astype(int)
-                names = np.array(self.judged_classes, object)[ids]
-                rows = rows.with_columns(pl.Series("pred", names, pl.String))
-            yield rows
+        for batch in self._table.batches(asked):
+            rows = self._with_counted(batch)
+            found: dict[str, Any] = {}
+            if self._question.prob is not None:
+                found["prob"] = self._probabilities(rows)
+            if "score" in self.numbers:
+                found["score"] = self._checked(
+                    rows, ["score"], _within(-np.inf, np.inf), "a number"
+                )[:, 0]
+            self._check_labels(rows)
+            if "weight" in self.numbers:
+                weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
+                found["weight"] = weights[:, 0]
+            if "pred" not in self.labels:
+                found["pred"] = self._predictions(found)
+            rows = rows.drop("^prob .*$", strict=False)
+            yield rows.with_columns(pl.Series(role, values) for role, values in found.items())
 
-    def is_ignored(self, columns: Collection[str]) -> pl.Expr:
-        """Tell which rows are ignored."""
-        roles = [role for role in LABELS if role in columns]
-        return pl.any_horizontal(pl.col(roles).is_in(list(self.question.ignore)))
-
-    def _probabilities(self, rows: pl.DataFrame, counted: np.ndarray) -> np.ndarray:
-        roles = [role for role in self.numbers if role.startswith("prob ")]
-        prob = as_numbers(rows, roles)
-        if len(roles) == 1:
-            valid, expected = (prob[:, 0] >= 0) & (prob[:, 0] <= 1), "a probability"
-            prob = np.concatenate([1 - prob, prob], 1)
-        else:
-            valid, expected = are_distributions(prob), "probabilities that sum to 1"
-        if not (valid | ~counted).all():
-            number, *given = rows.select(ROW, *roles).row(int((counted & ~valid).argmax()))
-            names = " + ".join(repr(self.numbers[x].name) for x in roles[:_LISTED])
+    def _checked(
+        self,
+        rows: pl.DataFrame,
+        roles: Sequence[str],
+        are_valid: Callable[[np.ndarray], np.ndarray],
+        expected: str,
+    ) -> np.ndarray:
+        """Return numbers `(n, len(roles))`; invalid ones in rows that count raise."""
+        numbers, counted = as_numbers(rows, roles), rows[COUNTED].to_numpy()
+        bad = counted & ~are_valid(numbers)
+        if bad.any():
+            row, *given = rows.select(ROW, *roles).row(int(bad.argmax()))
+            names = " + ".join(repr(self.numbers[role].name) for role in roles[:_LISTED])
             more = f" + {len(roles) - _LISTED} more" if len(roles) > _LISTED else ""
             found = given[0] if len(given) == 1 else given[:_LISTED]
-            raise InputError(f"row {number}: {names}{more} is {found!r}, expected {expected}")
-        prob[~counted] = 0
-        if self.positive is None or len(roles) == 1:
+            found = shortened(found) if isinstance(found, str) else found
+            raise InputError(f"row {row}: {names}{more} is {found!r}, expected {expected}")
+        numbers[~counted] = 0
+        return numbers
+
+    def _probabilities(self, rows: pl.DataFrame) -> np.ndarray:
+        roles = [role for role in self.numbers if role.startswith("prob ")]
+        if len(roles) == 1:
+            prob = self._checked(rows, roles, _within(0, 1), "a probability")
+            return np.concatenate([1 - prob, prob], 1)
+        prob = self._checked(rows, roles, are_distributions, "probabilities that sum to 1")
+        if self.positive is None:
             return prob
         if self.positive not in self.prob_classes:
             raise InputError(
@@ -261,25 +281,19 @@ class Predictions:
         place = self.prob_classes.index(self.positive)
         return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
 
-    def _scores(self, rows: pl.DataFrame, counted: np.ndarray) -> np.ndarray:
-        scores = as_numbers(rows, ["score"])[:, 0]
-        bad = counted & np.isnan(scores)
-        if bad.any():
-            i = int(bad.argmax())
-            self.refuse(rows[ROW][i], "score", rows["score"][i], "expected a number")
-        return np.where(counted, scores, 0)
+    def _predictions(self, found: Mapping[str, np.ndarray]) -> list[str]:
+        """Predict the most probable class, or by the threshold the positive class."""
+        if self.positive is None:
+            ids = found["prob"].argmax(1)
+        else:
+            values = found["score"] if "score" in found else found["prob"][:, 1]
+            threshold = 0.5 if self._question.threshold is None else self._question.threshold
+            ids = (values >= threshold).astype(int)
+        return np.array(self.judged_classes, object)[ids].tolist()
 
-    def check_clusters(self, rows: pl.DataFrame) -> None:
-        """Raise for missing cluster ids."""
-        if "cluster" in rows.columns:
-            missing = rows.filter(pl.col("cluster") == "").sort(ROW)
-            if len(missing):
-                self.refuse(missing[ROW][0], "cluster", "", "which is no cluster")
 
-    def class_ids(self, labels: pl.Series) -> np.ndarray:
-        """Return ids among `judged_classes`; other labels are the rest."""
-        ids = {name: i for i, name in enumerate(self.judged_classes)}
-        return labels.replace_strict(ids, default=0, return_dtype=pl.Int64).to_numpy()
+def _within(least: float, greatest: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda values: np.all((values >= least) & (values <= greatest), axis=1)
 
 
 def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
@@ -292,11 +306,5 @@ def cells_of(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Count the combinations of labels, and return the first row of each."""
     found = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
     if "weight" in rows.collect_schema():
-        weight = pl.col("weight").cast(pl.Float64, strict=False)
-        good = (weight.is_finite() & (weight >= 0)).fill_null(False)
-        found += [
-            weight.filter(good).sum().alias("mass"),
-            pl.col(ROW).filter(~good).first().alias("bad row"),
-            pl.col("weight").filter(~good).first().alias("bad weight"),
-        ]
+        found.append(pl.col("weight").sum().alias("mass"))
     return rows.group_by(keys).agg(found)
