@@ -25,7 +25,7 @@ from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
 from jaxmetrics.comparisons.leaderboards import leaderboard as rank
 from jaxmetrics.comparisons.scores import score_leaderboard
-from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
+from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports.contents import SampleSize, reported_comparison
@@ -267,16 +267,12 @@ def _plan_of_scores(given: Namespace) -> TabularReport:
 
 def _plan_of_width(given: Namespace) -> TabularReport:
     (file,), question = given.files, Question.of(given)
+    if given.counts and given.cluster is not None:
+        raise InputError("--cluster does not go with --counts, because a matrix has no rows")
     if given.counts:
-        if given.cluster is not None:
-            raise InputError("--cluster does not go with --counts, because a matrix has no rows")
         matrix = read_counts(file, question).counts
-    elif given.cluster is not None:
-        judged = read_judged([(file, question)])
-        matrix = confusion_matrix(judged.true, judged.preds[0], **_tables_of(judged))
     else:
-        counted = count_predictions(parts_of(file), question)
-        matrix = counted.table()
+        matrix = count_predictions(parts_of(file), question).table()
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return width_plan(function, given.metric, matrix, given.half_width, given.level)
@@ -285,17 +281,15 @@ def _plan_of_width(given: Namespace) -> TabularReport:
 def _plan_of_difference(given: Namespace) -> TabularReport:
     question = Question.of(given)
     judged = read_judged([(file, question) for file in given.files])
-    paired = paired_confusion_matrix(judged.true, *judged.preds, **_tables_of(judged))
+    numbers = number = None
+    if judged.clusters is not None:
+        numbers, number = numbered_clusters(judged.clusters, judged.true.shape)
+    k = len(judged.class_names)
+    paired = paired_confusion_matrix(
+        judged.true, *judged.preds, num_classes=k, groups=numbers, num_groups=number
+    )
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return difference_plan(
             function, given.metric, paired, given.difference, given.power, given.level
         )
-
-
-def _tables_of(judged: Judged) -> dict[str, Any]:
-    """Count examples into one table, or one table per cluster."""
-    if judged.clusters is None:
-        return {"num_classes": len(judged.class_names)}
-    clusters, number = numbered_clusters(judged.clusters, judged.true.shape)
-    return {"num_classes": len(judged.class_names), "groups": clusters, "num_groups": number}
