@@ -14,7 +14,7 @@ from jaxmetrics.cli._classes import check_kinds, class_ids
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
-from jaxmetrics.cli._rows import COUNTED, LABELS, Question
+from jaxmetrics.cli._rows import COUNTED, LABELS, Selection
 from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
@@ -67,7 +67,7 @@ class Judged(NamedTuple):
         return listed_rows(pl.concat(sides).head(number), ["true", "A", "B"], self.names_of_rows)
 
 
-def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
+def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
     """Read predictions, joined row by row or by `id`; true classes must agree."""
     files = [hold_predictions(path, question) for path, question in inputs]
     paths = [shown(path) for path, _ in inputs]

@@ -16,7 +16,7 @@ from jaxmetrics.cli._arrays import Arrays
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.cli._tables import ROW, FileTable, Value
 from jaxmetrics.cli._text import SeparatedValues
@@ -33,7 +33,7 @@ class Matrix(NamedTuple):
     is_of_cells: bool = False
 
 
-def read_counts(path: Path, question: Question) -> Matrix:
+def read_counts(path: Path, question: Selection) -> Matrix:
     """Read a confusion matrix, or a table `y_true, y_pred, count`."""
     with opened(path, question.separator) as table, reading():
         cells = None if is_pipe(path) else _cells(table, question)  # which is read twice
@@ -43,7 +43,7 @@ def read_counts(path: Path, question: Question) -> Matrix:
     return Matrix(counted.table(), counted.classes, counted.ignored(), is_of_cells=True)
 
 
-def _cells(table: FileTable, question: Question) -> Question | None:
+def _cells(table: FileTable, question: Selection) -> Selection | None:
     """Return the selection for a table of cells, or None for a matrix."""
     roles = {question.true, question.pred or "y_pred"}
     if not roles <= set(table.names):
@@ -59,11 +59,11 @@ def _cells(table: FileTable, question: Question) -> Question | None:
     return replace(question, weight=question.weight or others[0])
 
 
-def _matrix(table: FileTable, question: Question) -> Matrix:
+def _matrix(table: FileTable, question: Selection) -> Matrix:
     """Convert text to numbers; if the header has one column more than there are rows, the first
     column has the class names.
     """
-    if replace(question, separator=None, ignore=(), pos_label=None) != Question():
+    if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
         raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
     names: list[str] | None = None
     if isinstance(table, Arrays):
