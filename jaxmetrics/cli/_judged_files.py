@@ -15,11 +15,9 @@ from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
 from jaxmetrics.cli._rows import COUNTED, LABELS, Selection
-from jaxmetrics.cli._tables import ROW
+from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
 
 __all__: list[str] = []
-
-JOIN_HINT = "give --id with a column to join them by"
 
 
 class Judged(NamedTuple):
@@ -123,14 +121,6 @@ def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[s
             f" classes are {listed(classes)}"
         )
     return rows["prob"].to_numpy()
-
-
-def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
-    """Raise if files that are joined row by row have different numbers of rows."""
-    number = len(frames[0])
-    for path, rows in zip(paths, frames, strict=True):
-        if len(rows) != number:
-            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
 
 
 def _check_same_truth(

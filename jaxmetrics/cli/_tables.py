@@ -17,6 +17,7 @@ BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # rows per piece, and at most as many cells
 MAX_CLASSES = 4096  # groups of a report
 _MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
+JOIN_HINT = "give --id with a column to join them by"
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # options that select other columns
 _LONGEST_TEXT = 1000  # characters of a shown value
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
@@ -172,6 +173,14 @@ def check_held(rows: Iterable[pl.DataFrame]) -> None:
             "too many rows: scores, probabilities of clusters, and paired predictions are held in"
             f" memory, at most {_MOST_HELD // 2**20} MB"
         )
+
+
+def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise if files that are joined row by row have different numbers of rows."""
+    number = len(frames[0])
+    for path, rows in zip(paths, frames, strict=True):
+        if len(rows) != number:
+            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
 
 
 def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
