@@ -69,7 +69,10 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     if isinstance(table, Arrays):
         if "counts" not in table.names and len(table.names) != 1:
             raise InputError(table.missing("no array 'counts'"))
-        columns = table.family("counts" if "counts" in table.names else table.names[0])
+        name = "counts" if "counts" in table.names else table.names[0]
+        if table.width(name) is None:
+            raise InputError(f"array {name!r} is no matrix (K, K) of real numbers")
+        columns = table.family(name)
     else:
         columns = {name: Value(name, pl.col(name)) for name in table.names}
         names = list(columns)
