@@ -29,7 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.score_means import means, report_of_means
+from jaxmetrics.reports.score_means import report_of_scores, score_values
 from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]
@@ -123,14 +123,14 @@ def _report_of_labels(given: Namespace) -> TabularReport:
 def _report_of_scores(given: Namespace) -> TabularReport:
     check_alone("report", given, "value", "bounds", "id-of-examples", "cluster", "group", "gate")
     scores = read_scores(given, [(given.file, given.value)])
-    found_at = cache(partial(means, scores))
+    found_at = cache(partial(score_values, scores))
 
     def values(level: float) -> dict[str, Any]:
         return {given.value: found_at(level)["mean"], **found_at(level)}
 
     with progress("computing intervals"), refusals(given.file):
         gates = verdicts(given, values, scores.sample.number)
-        return report_of_means(scores, found_at(given.level), given.level, gates)
+        return report_of_scores(scores, found_at(given.level), given.level, gates)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

@@ -40,7 +40,7 @@ from jaxmetrics.reports.pairs import (
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.score_means import differences, report_of_differences
+from jaxmetrics.reports.score_means import report_of_scores, score_values
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -98,7 +98,7 @@ def _refuse_groups(command: str, given: Namespace) -> None:
 def _comparison_of_scores(given: Namespace) -> AnyReport:
     check_alone("compare", given, "value", "bounds", "id", "cluster", "group", "gate")
     scores = read_scores(given, [(file, given.value) for file in (given.a, given.b)])
-    found_at = cache(partial(differences, scores))
+    found_at = cache(partial(score_values, scores))
 
     def values(level: float) -> dict[str, Any]:
         found = found_at(level)
@@ -109,7 +109,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
     with progress("computing intervals"), refusals(given.a):
         gates = verdicts(given, values, scores.sample.number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
-        return report_of_differences(scores, found_at(given.level), given.level, gates, names)
+        return report_of_scores(scores, found_at(given.level), given.level, gates, names)
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:

@@ -55,8 +55,7 @@ def roc(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
     """
-    curve, curves = _as_curves(RocCurve, roc_curve, y_true, y_score, replicates, level)
-    fpr, tpr = _one_curve(curve.fpr, curve.tpr)
+    (fpr, tpr, _), curves = _read(RocCurve, roc_curve, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
@@ -94,8 +93,7 @@ def precision_recall(
     ['average precision 0.833, chance 0.500']
     """
     kind, curve_of = PrecisionRecallCurve, precision_recall_curve
-    curve, curves = _as_curves(kind, curve_of, y_true, y_score, replicates, level)
-    recall, precision = _one_curve(curve.recall, curve.precision)
+    (precision, recall, _), curves = _read(kind, curve_of, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
@@ -138,61 +136,65 @@ def reliability(
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
     ['observed', 'band', 'calibrated']
     """
-    if isinstance(y_true, CalibrationCurve) and y_true.weight is None:
-        return _isotonic(y_true, replicates, name, ax)
-    curve_of = partial(calibration_curve, level=level)
-    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
-    x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
-    axes = axes_or_new(ax)
-    found = np.isfinite(y)
-    share, width = (weight / weight.sum())[found], 0.5 / len(x)
-    x, y, low, high = (column[found] for column in (x, y, low, high))
-    if not axes.has_data():
-        _diagonal(axes, "calibrated")
-        columns = {"width": width, "color": ink(), "alpha": 0.15, "zorder": 0}
-        axes.bar(x, share, label="share of examples", **columns)
-    (line,) = axes.plot(x, y, "o-", markersize=4, label=legend_label(name) or "observed")
-    if replicates is None:
-        axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
-    return set_unit_square(axes, *_RELIABILITY)
-
-
-def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
-    if replicates is not None:
+    is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
+    if is_isotonic and replicates is not None:
         raise ValueError(
             "a curve without bins already has a confidence band: leave out replicates."
         )
-    columns = np.stack(_one_curve(*curve[:4]))
-    # Of consecutive equal points, only the first and the last are drawn.
-    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
-    columns = columns[:, np.append(differs, True) | np.append(True, differs)]
-    x, y, low, high = columns
-    axes = axes_or_new(ax)
-    if not axes.has_data():
+    curve_of = partial(calibration_curve, level=level)
+    options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
+    curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
+    axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
+    is_first, columns = not axes.has_data(), np.stack(curve)[:, found]
+    if is_first:
         _diagonal(axes, "calibrated")
-    (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
-    return set_unit_square(axes, *_RELIABILITY)
+    if is_isotonic:
+        x, y, low, high = _corners(columns)
+        (line,) = axes.plot(x, y, label=label)
+        axes.fill_between(x, low, high, label="band", **_shade(line))
+    else:
+        x, y, low, high, weight = columns
+        if is_first:
+            _columns(axes, x, weight, 0.5 / len(found))
+        (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
+        if replicates is None:
+            axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
+    _band(axes, x, [replicate[1][found] for replicate in curves], level, line)
+    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+
+
+def _columns(axes: Axes, x: np.ndarray, weight: np.ndarray, width: float) -> None:
+    """Draw the share of the examples in each bin."""
+    style = {"color": ink(), "alpha": 0.15, "zorder": 0}
+    axes.bar(x, weight / weight.sum(), width=width, label="share of examples", **style)
+
+
+def _corners(columns: np.ndarray) -> np.ndarray:
+    """Leave out points between equal neighbours, `(4, n)`."""
+    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
+    return columns[:, np.append(differs, True) | np.append(True, differs)]
+
+
+def _shade(line: Any) -> dict[str, Any]:
+    return {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
 
 
 def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
 
 
-_RELIABILITY = "predicted probability", "observed frequency", "Reliability"
-
-
-def _as_curves(
+def _read(
     kind: type,
     curve_of: Callable[..., Any],
     y_true: Any,
     values: Any,
     replicates: Any,
     level: float,
-) -> tuple[Any, list[Sequence[np.ndarray]]]:
-    """Compute the curve of labels and scores on the host, or check a given curve; return it with
-    the replicates, if any.
+    *,
+    may_have_gaps: bool = False,
+) -> tuple[list[np.ndarray], list[Sequence[np.ndarray]]]:
+    """Return the arrays of a given curve, or of the curve of labels and scores, and the arrays of
+    each replicate, if any.
     """
     check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
@@ -201,24 +203,20 @@ def _as_curves(
     for name, x in given.items():
         if not isinstance(x, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
-    arrays = [np.asarray(x, float) for x in replicates or ()]
-    if any(x.ndim != 2 for x in arrays):
-        shapes = [x.shape for x in arrays]
+    of_replicates = [np.asarray(x, float) for x in replicates or ()]
+    if any(x.ndim != 2 for x in of_replicates):
+        shapes = [x.shape for x in of_replicates]
         raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
-    return curve, list(zip(*arrays, strict=True))
-
-
-def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
-    arrays = [np.asarray(x, float) for x in coordinates]
+    arrays = [np.asarray(x, float) for x in curve if x is not None]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
             f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
             " call once for each."
         )
-    are_finite = [np.isfinite(x) for x in arrays]
-    if not (are_finite[1].any() if may_have_gaps else np.all(are_finite)):
+    are_finite = np.isfinite(arrays[:2])
+    if not (are_finite[1].any() if may_have_gaps else are_finite.all()):
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
-    return arrays
+    return arrays, list(zip(*of_replicates, strict=True))
 
 
 def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: Any) -> None:
@@ -226,5 +224,4 @@ def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: An
         return
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
-    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **band)
+    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **_shade(line))

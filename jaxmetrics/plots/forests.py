@@ -107,23 +107,15 @@ def difference(
     named = {"": comparisons} if isinstance(comparisons, Comparison) else comparisons
     _check_named(named, "comparisons", ("difference", "probability_better"), "Comparison")
     check_rope(rope)
-    axes = differences_of({name: x.difference for name, x in named.items()}, rope=rope, ax=ax)
-    right_of_axes = axes.get_yaxis_transform()
-    for i, x in enumerate(named.values()):
-        text = f"P(A > B) = {fraction(float(x.probability_better))}"
-        axes.text(1.01, i, text, transform=right_of_axes, va="center")
-    return axes
-
-
-def differences_of(differences: Mapping[str, Any], *, rope: float, ax: Axes | None) -> Axes:
-    """Draw intervals of differences with a line at zero, and shade the region of practical
-    equivalence.
-    """
-    axes = intervals(differences, xlabel="A - B", ax=ax)
+    axes = intervals({name: x.difference for name, x in named.items()}, xlabel="A - B", ax=ax)
     axes.axvline(0, **REFERENCE)
     if rope > 0:
         axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
         add_legend(axes)
+    right_of_axes = axes.get_yaxis_transform()
+    for i, x in enumerate(named.values()):
+        text = f"P(A > B) = {fraction(float(x.probability_better))}"
+        axes.text(1.01, i, text, transform=right_of_axes, va="center")
     return axes
 
 

@@ -28,11 +28,10 @@ _SETTINGS = {
 }
 
 
-def svg(
-    draw: Callable[..., object], size: tuple[float, float], text: str, *args: Any, **options: Any
-) -> Any:
-    """Return the SVG of `draw(*args, ax=..., **options)`, with this size in inches. It scales with
-    the page, has the page's text colour, and its legend is below the axes.
+def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
+    """Return an SVG on whose axes each of the functions draws, as `draw(ax=axes)`, with this size
+    in inches. It scales with the page, has the page's text colour, and its legend is below the
+    axes.
     """
     try:
         import matplotlib
@@ -48,7 +47,8 @@ def svg(
         )  # so that the browser's fonts are used
         canvas = Figure(size, layout="constrained")
         axes = canvas.add_subplot()
-        draw(*args, ax=axes, **options)
+        for draw in draws:
+            draw(ax=axes)
         _move_legend_below(axes)
         # No metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
