@@ -305,7 +305,10 @@ def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
     more = a.shape[-1] - b.shape[-1]
     a = xp.pad(a[..., None, :], [(0, 0)] * (a.ndim - 1) + [(0, 1), (0, 0)])
     b = xp.pad(b[..., None, :], [(0, 0)] * (b.ndim - 1) + [(1, 0), (0, more)])
-    return xp.concatenate([a, b], -3) if is_clustered else a + b
+    if not is_clustered:
+        return a + b
+    batch = np.broadcast_shapes(a.shape[:-3], b.shape[:-3])
+    return xp.concatenate([xp.broadcast_to(x, (*batch, *x.shape[-3:])) for x in (a, b)], -3)
 
 
 def _is_empty(tables: Array, axis: int) -> Array:
