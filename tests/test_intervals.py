@@ -1170,7 +1170,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[0.5, 0.5]),
-            r"array \(K,\) = \(3,\)",
+            r"array of shape \(K,\) = \(3,\)",
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence="given"),

@@ -149,7 +149,7 @@ def test_what_cannot_be_looked_at_prints_plainly() -> None:
     assert repr(board).startswith("Leaderboard(estimates=Estimate(value=ShapeDtypeStruct")
     with pytest.raises(ValueError, match="a single leaderboard with known values"):
         board.to_text()
-    with pytest.raises(ValueError, match="known numbers: call it outside of jit"):
+    with pytest.raises(ValueError, match="known numbers: call this method outside of jit"):
         jm.Estimate(jax.ShapeDtypeStruct((), float), 0, 0, 0, 0).to_frame()
 
 

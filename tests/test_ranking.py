@@ -1048,11 +1048,11 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), a column"),
     (
         lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]),
-        r"y_score must have shape \(..., n\).* Use y_score\[..., 0\] if .* length 1",
+        r"y_score must have shape \(..., n\).* If .* length 1, use y_score\[..., 0\]",
     ),
     (
         lambda: jm.roc_auc([0, 1], [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]),
-        r"y_score\[..., 1\] if .* length 2, per_class",
+        r"If .* length 2, use y_score\[..., 1\]\. .* per_class",
     ),
     (
         lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]),

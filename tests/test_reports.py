@@ -750,7 +750,7 @@ def test_more_classes_than_a_report_takes() -> None:
 def test_what_counts_must_be() -> None:
     with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex128"):
         jm.Report.from_counts(np.eye(2) * 1j)
-    with pytest.raises(ValueError, match=r"soft_counts must have shape \(K, K\) = \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"soft_counts must have the shape \(K, K\) = \(2, 2\)"):
         jm.Report.from_counts(np.eye(2), soft_counts=np.eye(5))
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype object"):
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])

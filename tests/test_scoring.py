@@ -791,7 +791,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(Y, P),
             ValueError,
-            r"probability of class 1, got \(40, 4\) .* top_label",
+            r"probability of class 1\), got \(40, 4\) .* top_label",
         ),
         (
             lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
@@ -869,7 +869,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
             ValueError,
-            r"y_prob must have .* y_prob\[..., 0\] if .* length 1",
+            r"y_prob must have .* If .* length 1, use y_prob\[..., 0\]",
         ),
         (
             lambda: sc.log_loss(Y, Z),

@@ -388,14 +388,14 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such column": (
         frame(),
         {"y_pred": "pred"},
-        r"y_pred names .* 'pred', .* columns are 'y_true', 'y_pred'\.",
+        r"y_pred names .* 'pred', .* columns of the table are 'y_true', 'y_pred'\.",
     ),
     "no such weight": (
         frame(),
         {"sample_weight": "n"},
         r"sample_weight names the column 'n', which",
     ),
-    "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64; .* score_histogram_of counts"),
+    "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
     "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names the column 'y_true' of Float64"),
     "lists": (
         frame(y_true=[[0], [1]]),
