@@ -193,6 +193,8 @@ def test_classes_of_averages() -> None:
     for wrong, error in (("ab", TypeError), ([0.5], TypeError), ([1, 1], ValueError)):
         with pytest.raises(error, match="classes must be"):
             jm.macro(jm.recall, classes=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="classes must name one class or more, got none"):
+        jm.macro(jm.recall, classes=[])
     with pytest.raises(ValueError, match="classes must contain ids below 4"):
         jm.macro(jm.recall, classes=[4])(counts)
 

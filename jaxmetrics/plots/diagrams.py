@@ -200,7 +200,7 @@ def _read(
     """Return the arrays of a curve and of its replicates, if any. The curve is computed from labels
     and scores, unless it is given.
     """
-    check_level(level)
+    level = check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
     curve = y_true if values is None else curve_of(*on_host)
     given = {"curve": curve} if replicates is None else {"curve": curve, "replicates": replicates}
