@@ -346,7 +346,7 @@ def sum_of(result: Any) -> Any:
 
 def mapped(row: Row, x64: bool, *arrays: jax.Array) -> dict[str, Any]:
     """What vmap gives for a batch, with the gradient, in one program; in float64 also with weights
-    and a mask, which in float32 are those of `test_masked_examples_on_the_device`.
+    and a mask, which in float32 `test_masked_examples_on_the_device` has in its program.
     """
     results = {"value": jax.vmap(row.call)(*arrays)}
     if x64 and options_of(row):
@@ -373,14 +373,30 @@ def assert_of_jax(result: Any, x64: bool) -> None:
 
 
 ON_DEVICE = those(lambda row: row.device and row.jit)
+MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 # What compiles is what costs. In float32 the eager call, below, says what a program under jit
-# would.
+# would, and the program of `test_masked_examples_on_the_device` has the gradient.
 COMPILED = [
     (name, x64)
     for name in ON_DEVICE
     for x64 in (False, True)
-    if x64 or ROWS[name].smooth or not ROWS[name].host
+    if x64 or (name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
 ]
+
+
+def results_of_cases(row: Row) -> Any:
+    if row.host:
+        return loop(row)
+    return piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
+
+
+def assert_gradient_is_finite(row: Row, gradient: jax.Array, x64: bool) -> None:
+    assert gradient.dtype == (np.float64 if x64 else np.float32)
+    bad = [kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()]
+    assert not bad, (
+        f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
+        " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
+    )
 
 
 @pytest.mark.parametrize(
@@ -398,21 +414,9 @@ def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> Non
         compare(row, results["weighted"], loop(row, **options_of(row)), x64)
     if not x64:
         assert_other_devices_have(program, *arrays)
-    expected = (
-        loop(row)
-        if row.host
-        else piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
-    )
-    compare(row, results["value"], expected, x64)
+    compare(row, results["value"], results_of_cases(row), x64)
     for gradient in results.get("gradient", ()):
-        assert gradient.dtype == (np.float64 if x64 else np.float32)
-        bad = [
-            kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()
-        ]
-        assert not bad, (
-            f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
-            " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
-        )
+        assert_gradient_is_finite(row, gradient, x64)
     if row.smooth and x64:
         assert_finite_differences(row, program, arrays)
 
@@ -431,7 +435,7 @@ def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) ->
     assert len(programs) == before
     close(again, result, 0)
     assert_of_jax(result, False)
-    if row.jit and (name, False) not in COMPILED:
+    if row.jit and name not in MASKED and (name, False) not in COMPILED:
         assert_other_devices_have(jax.jit(row.call), *arrays)
     if row.batch:
         compare(row, result, loop(row), False)
@@ -541,13 +545,11 @@ def host_refuses(row: Row, case: Case) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
-)
+@pytest.mark.parametrize("name", MASKED)
 def test_masked_examples_on_the_device(name: str) -> None:
     """Under jit and vmap: what is masked or weightless is absent, whatever it holds, also from the
     gradient; weight 2 is the row twice, labels of no class are ignored, and all else that the host
-    refuses makes NaN.
+    refuses makes NaN. Where all count, all cases give what the host gives, with finite gradients.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
@@ -569,6 +571,8 @@ def test_masked_examples_on_the_device(name: str) -> None:
         variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, np.nan))]
         variants += [(case, all_of_them, all_of_them) for case in refused(row)]
     variants += [(row.ordinary, KEEP, all_of_them)]
+    number = len(variants)
+    variants += [(case, all_of_them, all_of_them) for case in row.cases.values()]
     arrays = [jnp.stack([np.asarray(x, np.float32) if x.dtype.kind == "f" else x for x in column])
               for column in zip(*(case for case, _, _ in variants), strict=True)]  # fmt: skip
     where = jnp.stack([mask for _, mask, _ in variants])
@@ -581,13 +585,18 @@ def test_masked_examples_on_the_device(name: str) -> None:
         total = jax.grad(lambda *x: sum_of(call(where, weights, *x)), argnums=row.smooth or (0,))
         return call(where, weights, *arrays), total(*arrays) if row.smooth else ()
 
-    results, gradients = jax.jit(jax.vmap(with_gradient))(where, weights, *arrays)
+    program = jax.jit(jax.vmap(with_gradient))
+    results, gradients = program(where, weights, *arrays)
+    assert_of_jax(results, False)
+    assert_other_devices_have(program, where, weights, *arrays)
+    compare(row, jax.tree.map(lambda x: x[number:], results), results_of_cases(row), False)
     for gradient, axis in zip(gradients, (row.examples[i] for i in row.smooth), strict=True):
-        of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, -1))
+        assert_gradient_is_finite(row, gradient[number:], False)
+        of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, number - 1))
         np.testing.assert_array_equal(of_masked, of_ordinary)
         assert np.isfinite(of_masked).all()
         assert not of_masked[~KEEP].any()
-    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(len(variants) - 1)]
+    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(number - 1)]
     which = take(row, np.flatnonzero(KEEP))
     absent = total(row, row.call(*(which if row.host else map(jnp.asarray, which))))
     if name in STREAMS:  # they count what a mask or a weight leaves out as never there
