@@ -81,21 +81,19 @@ _CONTENTS = {
     "ranking": (
         "Scores → curves and areas",
         """
-        AreaBounds DetCurve OperatingPoint PrecisionRecallCurve RocCurve auc average_precision
-        average_precision_interval best_threshold coverage_error dcg delong_interval det_curve
-        equal_error_rate exact_match hamming_loss ks_statistic label_ranking_average_precision
-        label_ranking_loss metric_at_thresholds ndcg per_class per_label precision_recall_curve
-        roc_auc roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
-        top_k_precision top_k_recall
+        auc average_precision average_precision_interval best_threshold coverage_error dcg
+        delong_interval det_curve equal_error_rate exact_match hamming_loss ks_statistic
+        label_ranking_average_precision label_ranking_loss metric_at_thresholds ndcg per_class
+        per_label precision_recall_curve roc_auc roc_auc_one_vs_one roc_curve score_histogram
+        top_k_accuracy top_k_precision top_k_recall
         """,
     ),
     "scoring": (
         "Probabilities → proper scores and calibration",
         """
-        CalibrationCurve ScoreDecomposition brier_score calibration_bins calibration_curve
-        calibration_error calibration_interval d2_brier_score d2_log_loss_score fit_temperature
-        log_loss normalized_entropy ranked_probability_score score_decomposition spherical_score
-        top_label two_class
+        brier_score calibration_bins calibration_curve calibration_error calibration_interval
+        d2_brier_score d2_log_loss_score fit_temperature log_loss normalized_entropy
+        ranked_probability_score score_decomposition spherical_score top_label two_class
         """,
     ),
     "losses": (
@@ -149,7 +147,7 @@ _CONTENTS = {
 }
 _HOMES = {name: home for home, (_, names) in _CONTENTS.items() for name in names.split()}
 
-_NAMESPACES = ("betas", "plots", "streaming")
+_NAMESPACES = ("betas", "plots", "ranking", "scoring", "streaming")
 
 __all__ = [*_HOMES, *_NAMESPACES]
 
@@ -178,9 +176,9 @@ _MOVED = {
     "average_precision_bounds": "average_precision(histogram)",
     "isotonic_calibration_curve": 'calibration_curve(..., strategy="isotonic")',
     "brier_decomposition": 'score_decomposition(..., strategy="uniform")',
-    "IsotonicCurve": "CalibrationCurve",
+    "IsotonicCurve": "scoring.CalibrationCurve",
     "Field": "streaming.Kind",
-    "BrierDecomposition": "ScoreDecomposition",
+    "BrierDecomposition": "scoring.ScoreDecomposition",
 }
 
 

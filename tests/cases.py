@@ -80,7 +80,7 @@ class Row:
         return tuple(np.stack(arrays) for arrays in zip(*self.cases.values(), strict=True))
 
 
-NAMESPACES = ("betas", "plots", "streaming")
+NAMESPACES = ("betas", "plots", "ranking", "scoring", "streaming")
 
 
 def public_names() -> dict[str, Any]:
@@ -1294,9 +1294,9 @@ ROWS: dict[str, Row] = (
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {
     "streaming.Accumulator": lambda: jm.mean_of("loss"),
-    "AreaBounds": lambda: jm.roc_auc(_HISTOGRAM),
-    "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
-    "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
+    "ranking.AreaBounds": lambda: jm.roc_auc(_HISTOGRAM),
+    "scoring.CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
+    "scoring.ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
     "streaming.Batch": lambda: jm.streaming.Batch(
         {"loss": _LOSS}, {"loss": jm.streaming.Kind.NUMBERS}
     ),
@@ -1307,7 +1307,7 @@ TYPES: dict[str, Callable[[], Any]] = {
     "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),
     "Bootstrap": lambda: jm.Bootstrap(0),
     "Delta": lambda: jm.Delta("logit"),
-    "DetCurve": lambda: jm.det_curve(*_binary["ordinary"]),
+    "ranking.DetCurve": lambda: jm.det_curve(*_binary["ordinary"]),
     "Estimate": lambda: jm.proportion_interval(18, 20),
     "streaming.Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
     "streaming.EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
@@ -1315,15 +1315,15 @@ TYPES: dict[str, Callable[[], Any]] = {
     "IntervalMethod": jm.Likelihood,
     "Leaderboard": lambda: ESTIMATES["leaderboard"].call(*ESTIMATES["leaderboard"].ordinary),
     "Likelihood": jm.Likelihood,
-    "OperatingPoint": lambda: jm.best_threshold(jm.accuracy, *_binary["ordinary"]),
+    "ranking.OperatingPoint": lambda: jm.best_threshold(jm.accuracy, *_binary["ordinary"]),
     "streaming.Kind": lambda: jm.streaming.Kind.LABELS,
     "streaming.PairedValues": lambda: STREAMS["paired_metrics"].call(*_pairs["ordinary"])[
         "accuracy"
     ],
     "Posterior": lambda: jm.Posterior(0),
-    "PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
+    "ranking.PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
     "Report": lambda: jm.report(_TRUE, _PRED),
-    "RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
+    "ranking.RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
     "streaming.Statistic": lambda: jm.mean_of("loss").statistics[0],
     "TableCounts": lambda: jm.confusion_matrix_of(_frame(y_true=_TRUE, y_pred=_PRED)),
 }

@@ -141,6 +141,8 @@ def test_what_cannot_be_looked_at_prints_plainly() -> None:
     assert all("racer" in text for text in (said[0], said[6]))
     for odd in (None, "a", object(), jax.ShapeDtypeStruct((), float), 1j, np.array("a")):
         assert repr(jm.Estimate(odd, 0, 0, 0, 0)).startswith("Estimate(value=")
+        average = jax.tree.map(lambda _, x=odd: x, jm.accuracy_posterior([[3, 1], [0, 4]]))
+        assert repr(average).startswith("BetaAverage(parameters=")
     unequal = jm.Estimate(np.zeros(2), np.zeros(3), 0, 0, 0)
     assert repr(unequal).startswith("Estimate(value=array")
     board = jax.eval_shape(lambda: board_of(jnp.asarray))

@@ -142,10 +142,12 @@ class BetaAverage(Printed, _BetaAverage):
         return super().__new__(cls, masked, origin, spline)
 
     def _plain(self) -> str:
+        if getattr(self.parameters, "ndim", 0) < 2:  # a pytree of something else
+            return super()._plain()
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
 
     def _members(self) -> Members | None:
-        if not all(map(is_known_number, trees.leaves(self))):
+        if not all(map(is_known_number, trees.leaves(self))) or np.ndim(self.parameters) < 2:
             return None
         # On the host, so that printing does not compile.
         return members_of(trees.map(np.asarray, self)._summary())

@@ -23,9 +23,15 @@ without a 0, a NaN score, and a weight that is NaN, infinite or negative. In JAX
 that counts makes results NaN.
 """
 
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.ranking.areas import *
 from jaxmetrics.ranking.columns import *
 from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
 from jaxmetrics.ranking.precision_intervals import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())

@@ -25,6 +25,7 @@ separate argument: a softmax is never applied unasked, and rows are not normalis
 """
 
 # scores that are best for the true probabilities
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.scoring.proper import *
 
 # bins, curves, errors and their intervals
@@ -34,3 +35,8 @@ from jaxmetrics.scoring.calibration_intervals import *
 
 # temperature scaling
 from jaxmetrics.scoring.temperature import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())
