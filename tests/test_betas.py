@@ -95,9 +95,7 @@ def test_two_classes_at_every_scale() -> None:
 
 @pytest.mark.parametrize("k", [4, 6, 13])
 def test_classes_without_examples_have_the_law_of_irwin_and_hall(k: int) -> None:
-    """The sum of k uniforms: `sum_j (-1)^j C(k, j) (x - j)^k / k!`; thirteen take the way of more
-    than twelve classes.
-    """
+    """The sum of k uniforms: `sum_j (-1)^j C(k, j) (x - j)^k / k!`."""
     x = np.linspace(0.5, k - 0.5, 7)
     j = np.arange(k + 1)
     terms = (
@@ -249,9 +247,7 @@ def test_the_device_answers_as_the_host() -> None:
 
 @pytest.mark.parametrize("k", [14, 1000])
 def test_many_classes_on_the_device(k: int) -> None:
-    """Fourteen of which some are hard: more than twelve; a thousand are resolved by the
-    frequencies.
-    """
+    """Fourteen, of which some are hard; a thousand are resolved by the frequencies."""
     rng = np.random.default_rng(0)
     a = 10 ** rng.uniform(0.5, 3, (2, k))
     parameters = np.stack([a, np.where(np.arange(k) < 5, 1.0, 1 + rng.poisson(3, (2, k)))], -1)
