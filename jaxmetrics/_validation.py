@@ -53,7 +53,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
         raise TypeError(f"{name} must be an array, got {shown(x)}: pass its values as a list.")
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` would drop the mask
+    # `np.asarray` would drop a mask. `np.ma` is slow to import, and lists have no mask.
+    if isinstance(x, np.ndarray) and np.ma.is_masked(x):
         raise TypeError(
             f"{name} is a masked array: pass {name}.data and where=~{name}.mask, or drop the"
             " masked entries if there is no argument where."

@@ -22,7 +22,7 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics.reports import _pictures
 from jaxmetrics.reports.contents import Findings, Outline, ReportedValue
-from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.formats import TabularReport, as_every_eval_ever
 from jaxmetrics.reports.overall_values import Evidence, overall_values
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
@@ -562,7 +562,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     report = jm.Report.from_counts(counts)
     assert report.counts.dtype == np.int64
     confusions = _pictures._worst_confusions(report.counts, report.class_names, 0.95)
-    assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
+    assert [x[:3] for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
 def test_rounded_probabilities_and_those_of_ignored_rows_are_taken() -> None:
@@ -614,9 +614,9 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
 
     def counted() -> jm.Report:
-        question = _rows.Selection(_rows.Columns(prob="p_"))
+        question = _rows.Selection(prob="p_")
         found = _counted_files.count_predictions([path], question)
-        return _commands.report_of(found, found.classes(), None, None, 0.95)
+        return _commands.report_of(found, None, 0.95)
 
     whole = counted()
     monkeypatch.setattr(_tables, "BATCH_BYTES", 256)
@@ -938,6 +938,22 @@ def test_what_a_multilabel_report_takes() -> None:
         jm.multilabel_report([1, 0], [1, 0])
     with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_a_multilabel_report_of_any_number_of_labels(number: int) -> None:
+    """The error of the Hamming loss is the error of the mean share of wrong labels."""
+    rng = np.random.default_rng(number)
+    true = rng.integers(0, 2, (150, number))
+    pred = np.where(rng.random((150, number)) < 0.8, true, 1 - true)
+    report = jm.multilabel_report(true, pred)
+    shares = (true != pred).mean(1)
+    loss = report["hamming_loss"]
+    assert loss.value == pytest.approx(shares.mean())
+    assert loss.standard_error == pytest.approx(shares.std(ddof=1) / math.sqrt(150), rel=1e-6)
+    names = [x["evaluation_name"] for x in json.loads(as_every_eval_ever(report)).popitem()[1]]
+    assert len(set(names)) == len(names) == 4 + 4 * number
+    assert f"recall [{number - 1}]" in names
 
 
 def test_a_report_says_what_is_registered_for_a_statistic() -> None:

@@ -771,9 +771,9 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: sc.calibration_curve(np.ones((3, 2))),
-        r"y_true without y_prob must hold bins of shape \(..., B, 3\).*, got \(3, 2\)",
+        r"y_true must contain bins of shape \(..., B, 3\).*, got shape \(3, 2\)",
     ),
-    (lambda: sc.calibration_error([0, 1, 1]), r"hold bins .*, got \(3,\)"),
+    (lambda: sc.calibration_error([0, 1, 1]), r"contain bins .*, got shape \(3,\)"),
     (
         lambda: sc.log_loss([0, 4], P[:2]),
         r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",

@@ -1,4 +1,4 @@
-"""Curves of scores and of probabilities."""
+"""Plots of ROC curves, precision-recall curves and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["precision_recall", "reliability", "roc"]
 
-_GRID = np.linspace(0, 1, 301)  # points at which replicates are compared
+_GRID = np.linspace(0, 1, 301)  # number of points at which the band is computed
 
 
 def roc(
@@ -31,23 +31,24 @@ def roc(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a ROC curve with its area in the legend, and with replicates a band around it.
+    """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
-    The band is pointwise: at each false positive rate it contains the share `level` of the
-    replicates.
+    The band is computed from bootstrap replicates of the curve. At each false positive rate, the
+    band contains the fraction `level` of the replicates (it is pointwise).
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
-            classifier from `roc_curve`.
-        replicates: curves of resampled examples, `(S, ...)`:
-            `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)` how often each example was
-            drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
+            classifier from `roc_curve` as the only argument.
+        replicates: S bootstrap replicates of the curve, from
+            `roc_curve(y_true, y_score, sample_weight=w)`, where w of shape `(S, n)` is how often
+            each example was drawn, such as
+            `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: name in the legend.
-        level: level of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     Raises:
-        ValueError: curves with batch axes, or undefined (NaN).
+        ValueError: if the curve has batch axes or is undefined (NaN).
 
     >>> import jaxmetrics as jm
     >>> axes = roc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], name="first")
@@ -55,8 +56,7 @@ def roc(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
     """
-    curve, curves = _as_curves(RocCurve, roc_curve, y_true, y_score, replicates, level)
-    fpr, tpr = _one_curve(curve.fpr, curve.tpr)
+    (fpr, tpr, _), curves = _read(RocCurve, roc_curve, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
@@ -76,26 +76,26 @@ def precision_recall(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a precision-recall curve in steps, with the average precision in the legend.
+    """Plot a precision-recall curve with its average precision in the legend.
 
-    At each recall the curve shows the precision of the highest threshold that reaches it. The
-    dotted line, in the colour of the curve, is chance: the share of the positives.
+    The curve is a step function: at each recall it shows the precision of the highest threshold
+    with at least this recall. The dotted line in the same colour is the precision of random scores,
+    the fraction of positives.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
-            classifier from `precision_recall_curve`.
-        replicates: curves of resampled examples, `(S, ...)`, for a pointwise band; see `roc`.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
+            classifier from `precision_recall_curve` as the only argument.
+        replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
         name: name in the legend.
-        level: level of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['average precision 0.833, chance 0.500']
     """
     kind, curve_of = PrecisionRecallCurve, precision_recall_curve
-    curve, curves = _as_curves(kind, curve_of, y_true, y_score, replicates, level)
-    recall, precision = _one_curve(curve.recall, curve.precision)
+    (precision, recall, _), curves = _read(kind, curve_of, y_true, y_score, replicates, level)
     axes = axes_or_new(ax)
     average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
@@ -115,20 +115,22 @@ def reliability(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a reliability diagram: the observed frequency of class 1 against its probability.
+    """Plot a reliability diagram: the observed frequency of class 1 against its predicted
+    probability.
 
-    A calibrated classifier is on the diagonal. Error bars are Wilson's intervals, as in the curve;
-    with replicates there is a band instead, which contains the share `level` of them in each bin.
-    The grey columns are the share of the examples in each bin, for the first curve on the axes.
+    The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals. If
+    there are replicates, a band replaces the error bars, which contains the fraction `level` of the
+    replicates in each bin. Grey columns show the fraction of the examples in each bin, for the
+    first curve on the axes.
 
     Args:
-        y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
-            or, as the only argument, a curve from `calibration_curve`, which may have other bins,
-            or with `strategy="isotonic"` no bins and a simultaneous confidence band.
-        replicates: curves of resampled examples, `(S, ...)`; see `roc`.
+        y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, for ten
+            bins of equal width; or a curve from `calibration_curve` as the only argument, for other
+            bins, or for isotonic regression with a simultaneous confidence band.
+        replicates: S bootstrap replicates of the curve, made as in `roc`.
         name: name in the legend.
-        level: level of the error bars, or of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the error bars or of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -138,61 +140,65 @@ def reliability(
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
     ['observed', 'band', 'calibrated']
     """
-    if isinstance(y_true, CalibrationCurve) and y_true.weight is None:
-        return _isotonic(y_true, replicates, name, ax)
-    curve_of = partial(calibration_curve, level=level)
-    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
-    x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
-    axes = axes_or_new(ax)
-    found = np.isfinite(y)
-    share, width = (weight / weight.sum())[found], 0.5 / len(x)
-    x, y, low, high = (column[found] for column in (x, y, low, high))
-    if not axes.has_data():
-        _diagonal(axes, "calibrated")
-        columns = {"width": width, "color": ink(), "alpha": 0.15, "zorder": 0}
-        axes.bar(x, share, label="share of examples", **columns)
-    (line,) = axes.plot(x, y, "o-", markersize=4, label=legend_label(name) or "observed")
-    if replicates is None:
-        axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
-    return set_unit_square(axes, *_RELIABILITY)
-
-
-def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
-    if replicates is not None:
+    is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
+    if is_isotonic and replicates is not None:
         raise ValueError(
-            "a curve without bins already has a confidence band: leave out replicates."
+            "replicates cannot be used with an isotonic curve, which already has a confidence band."
         )
-    columns = np.stack(_one_curve(*curve[:4]))
-    # Of consecutive equal points, only the first and the last are drawn.
-    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
-    columns = columns[:, np.append(differs, True) | np.append(True, differs)]
-    x, y, low, high = columns
-    axes = axes_or_new(ax)
-    if not axes.has_data():
+    curve_of = partial(calibration_curve, level=level)
+    options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
+    curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
+    axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
+    is_first, columns = not axes.has_data(), np.stack(curve)[:, found]
+    if is_first:
         _diagonal(axes, "calibrated")
-    (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
-    return set_unit_square(axes, *_RELIABILITY)
+    if is_isotonic:
+        x, y, low, high = _corners(columns)
+        (line,) = axes.plot(x, y, label=label)
+        axes.fill_between(x, low, high, label="band", **_shade(line))
+    else:
+        x, y, low, high, weight = columns
+        if is_first:
+            _columns(axes, x, weight, 0.5 / len(found))
+        (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
+        if replicates is None:
+            axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
+    _band(axes, x, [replicate[1][found] for replicate in curves], level, line)
+    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+
+
+def _columns(axes: Axes, x: np.ndarray, weight: np.ndarray, width: float) -> None:
+    """Draw the fraction of the examples in each bin."""
+    style = {"color": ink(), "alpha": 0.15, "zorder": 0}
+    axes.bar(x, weight / weight.sum(), width=width, label="share of examples", **style)
+
+
+def _corners(columns: np.ndarray) -> np.ndarray:
+    """Leave out points between equal neighbours from columns of shape `(4, n)`."""
+    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
+    return columns[:, np.append(differs, True) | np.append(True, differs)]
+
+
+def _shade(line: Any) -> dict[str, Any]:
+    return {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
 
 
 def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
 
 
-_RELIABILITY = "predicted probability", "observed frequency", "Reliability"
-
-
-def _as_curves(
+def _read(
     kind: type,
     curve_of: Callable[..., Any],
     y_true: Any,
     values: Any,
     replicates: Any,
     level: float,
-) -> tuple[Any, list[Sequence[np.ndarray]]]:
-    """Compute the curve of labels and scores on the host, or check a given curve; return it with
-    the replicates, if any.
+    *,
+    may_have_gaps: bool = False,
+) -> tuple[list[np.ndarray], list[Sequence[np.ndarray]]]:
+    """Return the arrays of a curve and of its replicates, if any. The curve is computed from labels
+    and scores, unless it is given.
     """
     check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
@@ -201,24 +207,20 @@ def _as_curves(
     for name, x in given.items():
         if not isinstance(x, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
-    arrays = [np.asarray(x, float) for x in replicates or ()]
-    if any(x.ndim != 2 for x in arrays):
-        shapes = [x.shape for x in arrays]
+    of_replicates = [np.asarray(x, float) for x in replicates or ()]
+    if any(x.ndim != 2 for x in of_replicates):
+        shapes = [x.shape for x in of_replicates]
         raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
-    return curve, list(zip(*arrays, strict=True))
-
-
-def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
-    arrays = [np.asarray(x, float) for x in coordinates]
+    arrays = [np.asarray(x, float) for x in curve if x is not None]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
-            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
-            " call once for each."
+            f"curve must have no batch axes, got shapes {[x.shape for x in arrays]}: call the"
+            " function once for each classifier."
         )
-    are_finite = [np.isfinite(x) for x in arrays]
-    if not (are_finite[1].any() if may_have_gaps else np.all(are_finite)):
-        raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
-    return arrays
+    are_finite = np.isfinite(arrays[:2])
+    if not (are_finite[1].any() if may_have_gaps else are_finite.all()):
+        raise ValueError("curve is undefined (NaN), because a class is missing or a score is NaN.")
+    return arrays, list(zip(*of_replicates, strict=True))
 
 
 def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: Any) -> None:
@@ -226,5 +228,4 @@ def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: An
         return
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
-    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **band)
+    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **_shade(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,13 +12,19 @@ import numpy as np
 from jaxmetrics import plots
 from jaxmetrics._wording import labels_of, title_of
 from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.plots.forests import differences_of, forest
+from jaxmetrics.plots.forests import forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
-from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, roc_auc
+from jaxmetrics.ranking import (
+    PrecisionRecallCurve,
+    RocCurve,
+    precision_recall_curve,
+    roc_auc,
+    roc_curve,
+)
 from jaxmetrics.reports.contents import ReportedValue, values_of
 from jaxmetrics.reports.formats import MOST_ROWS_OF_PAGE
-from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes
+from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
 from jaxmetrics.scoring import calibration_curve
 
 if TYPE_CHECKING:
@@ -31,18 +38,13 @@ _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
 _OUTSIDE = 0.05  # share of the intervals that may exceed an axis at either end
 _CURVE = (4.0, 4.0)  # inches
-# Functions that draw the curves of `_curves_of`.
-_DRAWN: Sequence[tuple[str, Any]] = (
-    ("ROC curves", plots.roc),
-    ("Precision against recall", plots.precision_recall),
-)
 
 
 def pictures_of_one(report: Report) -> dict[str, Any]:
     """Draw the pictures for one classifier, and sort its mistakes by frequency."""
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
-    right = counts.diagonal()
-    fn, fp = counts.sum(1) - right, counts.sum(0) - right
+    wrong = mistakes_in(counts)
+    fn, fp = wrong.sum(1), wrong.sum(0)
     order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
     # Without numbers in the cells, both pictures would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
@@ -57,52 +59,47 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
             if name != "specificity"
         },
         "confusions": _worst_confusions(counts, names, report.level),
-        "num_confusions": np.count_nonzero(counts) - np.count_nonzero(right),
+        "num_confusions": np.count_nonzero(wrong),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
         "largest_mistake": _largest_mistake(counts),
-        "posteriors": _posterior_pictures(report),
-        "curves": _curve_pictures(report),
+        "posteriors": [
+            _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts),
+            _recalls(report),
+        ],
+        "curves": _curves_of_one(report),
     }
 
 
 def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
     """Draw the pictures for two classifiers, and sort the classes by how much A and B differ."""
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
-    differences = {
-        title_of(name): x.difference for name, x in report.figures.items() if name != "log_loss"
-    }
-    matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
-    options: Any = {"prior": PRIOR, "level": report.level}
+    compared = {title_of(name): x for name, x in report.figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
+    of_class, curves = _curves_of_two(report)
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
         "support": report.counts[0].sum(1),
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS_OF_PAGE],
         "differences": svg(
-            differences_of,
-            (5.2, max(3, 0.8 + 0.2 * len(differences))),
+            (5.2, max(3, 0.8 + 0.2 * len(compared))),
             "Differences A - B of each metric with their intervals",
-            differences,
-            rope=report.rope,
+            partial(plots.difference, compared, rope=report.rope),
         ),
-        "violins": svg(
-            plots.balanced_accuracy_violin,
+        "violins": _violin(
             (3.8, 3),
             "Posterior densities of the balanced accuracy of A and B",
-            matrices,
-            ["A", "B"],
-            **options,
+            report.level,
+            *report.counts,
         ),
         "matrices": [
-            _matrix_picture(
-                matrix, report.class_names, "shares", f" of {name}", name, scale=largest or None
-            )
+            _matrix_picture(matrix, report.class_names, "shares", name, largest or None)
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,
-        **_curves_of_two(report),
+        "of_class": of_class,
+        "curves": curves,
     }
 
 
@@ -138,158 +135,128 @@ def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
     return _Axis(first * unit, max(last, first + 1) * unit, digits)
 
 
-class _Confusion(NamedTuple):
-    true: str
-    pred: str
-    times: float
-    support: float
-    share: ReportedValue
-
-
-def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) -> list[_Confusion]:
-    """List the largest off-diagonal cells, with their share of the true class."""
-    mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) -> list[Any]:
+    """List the largest off-diagonal cells: true and predicted class, number, number of examples of
+    the true class, and share of them.
+    """
+    mistakes = mistakes_in(counts)
     # Ties: the rarer class first.
     rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
-    i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
-    shares = values_of(proportion_interval(counts[i, j], rarity[i, j], level=level), "wilson")
-    return [
-        _Confusion(names[true], names[pred], *numbers)
-        for true, pred, *numbers in zip(i, j, counts[i, j], rarity[i, j], shares, strict=True)
-    ]
+    true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
+    times, support = counts[true, pred], rarity[true, pred]
+    shares = values_of(proportion_interval(times, support, level=level), "wilson")
+    named = ([names[i] for i in ids] for ids in (true, pred))
+    return [*zip(*named, times, support, shares, strict=True)]
 
 
 def _largest_mistake(counts: np.ndarray) -> float:
     """Return the largest share of a true class that is classified as another class."""
-    mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     support = counts.sum(1)
-    return float(np.max(mistakes.max(1) / np.where(support > 0, support, 1)))
+    return float(np.max(mistakes_in(counts).max(1) / np.where(support > 0, support, 1)))
 
 
 def _matrix_picture(
     counts: np.ndarray,
-    names: tuple[str, ...],
+    names: Sequence[str],
     numbers: Any,
-    of_whom: str = "",
     title: str = "",
     scale: float | None = None,
 ) -> str:
     what = "percent of each true class" if numbers == "shares" else "counts"
-
-    def draw(ax: Any) -> None:
-        options: Any = {"class_names": _shortened(names), "numbers": numbers, "scale": scale}
-        plots.confusion_matrix(counts, **options, colorbar=False, ax=ax)
-        if title:
-            ax.set_title(title)
-
+    of_whom = f" of {title}" if title else ""
+    options: dict[str, Any] = {"numbers": numbers, "scale": scale, "colorbar": False}
+    options["class_names"] = labels_of(names, _LONGEST_IN_PICTURES)
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
-    return svg(draw, (size, size), f"Confusion matrix{of_whom}, {what}; rows are truth")
+    return svg(
+        (size, size),
+        f"Confusion matrix{of_whom}, {what}; rows are truth",
+        partial(plots.confusion_matrix, counts, **options),
+        lambda ax: ax.set_title(title or ax.get_title()),
+    )
 
 
-def _shortened(names: Sequence[str]) -> list[str]:
-    return labels_of(names, _LONGEST_IN_PICTURES)
+def _violin(size: tuple[float, float], text: str, level: float, *counts: np.ndarray) -> str:
+    matrices = np.stack([matrix_of_true_classes(x) for x in counts])
+    names = ["A", "B"] if len(counts) > 1 else [""]
+    draw = partial(plots.balanced_accuracy_violin, matrices, names, prior=PRIOR, level=level)
+    return svg(size, text, draw)
 
 
-def _posterior_pictures(report: Report) -> list[str]:
-    """Draw the violin of balanced accuracy, and the recalls of the classes."""
-    values = report.per_class["recall"]
+def _recalls(report: Report) -> str:
+    values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
-    names = _shortened(report.class_names)
-    recalls = np.array([values[i][:3] for i in worst])
-    matrix, height = matrix_of_true_classes(report.counts), max(2.4, 0.8 + 0.24 * len(recalls))
-    options: Any = {"prior": PRIOR, "level": report.level}
-    return [
-        svg(
-            plots.balanced_accuracy_violin,
-            (3.6, 3.6),
-            "Posterior density of balanced accuracy",
-            matrix,
-            [""],
-            **options,
-        ),
-        svg(
-            forest,
-            (4.8, height),
-            "Recall of each class with its interval, the least on top",
-            [names[i] for i in worst],
-            recalls,
-            xlabel="recall",
-        ),
-    ]
+    numbers = np.array([values[i][:3] for i in worst])
+    return svg(
+        (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
+        "Recall of each class with its interval, the least on top",
+        partial(forest, [names[i] for i in worst], numbers, xlabel="recall"),
+    )
 
 
-def _curve_pictures(report: Report) -> list[str]:
-    """Draw ROC, precision-recall and reliability curves."""
-    events = [(name, _curves_of(histogram)) for name, histogram in _events(report)]
-    pictures = []
-    if events:
-        for kind, (title, draw) in enumerate(_DRAWN):
-            pictures.append(svg(_draw_events, _CURVE, title, draw, events, kind))
-    if report.calibration_bins is not None:
-        curve = calibration_curve(report.calibration_bins, level=report.level)
-        (name,) = _shortened((report.calibrated_event or "",))
-        text = f"How often {name} is right where it has probability p"
-        pictures.append(svg(plots.reliability, _CURVE, text, curve, name=name))
-    return pictures
+def _curves_of_one(report: Report) -> list[str]:
+    """Draw the curves for the second of two classes, or for the classes with the smallest areas."""
+    histograms = [] if report.score_histogram is None else [report.score_histogram]
+    bins = [] if report.calibration_bins is None else [report.calibration_bins]
+    *names, event = labels_of(
+        [*report.class_names, report.calibrated_event or ""], _LONGEST_IN_PICTURES
+    )
+    chosen = _classes_by_area(histograms)[:_MOST_CURVES]
+    events = [(names[i], x[i]) for x in histograms for i in chosen]
+    text = f"How often {event} is right where it has probability p"
+    return _curves(events, [(event, x) for x in bins], report.level, "", text)
 
 
-def _curves_of_two(report: ComparisonReport) -> dict[str, Any]:
-    """Draw the curves of A and B on the same axes: for the second of two classes, or for the class
+def _curves_of_two(report: ComparisonReport) -> tuple[str, list[str]]:
+    """Draw the curves of A and B on the same axes, for the second of two classes or for the class
     with the largest difference in area, and reliability diagrams.
     """
-    of_class, pictures = "", []
-    if report.score_histograms is not None:
-        k = len(report.class_names)
-        areas = [x.value for x in map(roc_auc, report.score_histograms)]
-        gaps = np.nan_to_num(np.abs(areas[0] - areas[1]), nan=-1.0)
-        i = 1 if k == 2 else int(gaps.argmax())
-        if gaps[i] >= 0:
-            (of_class,) = labels_of([report.class_names[i]], _LONGEST_NAME)
-            events = [
-                (name, _curves_of(histogram[i]))
-                for name, histogram in zip("AB", report.score_histograms, strict=True)
-            ]
-            for kind, (title, draw) in enumerate(_DRAWN):
-                text = f"{title} of A and B"
-                pictures.append(svg(_draw_events, _CURVE, text, draw, events, kind))
-    if report.calibration_bins is not None:
-        text = "Reliability of A and B"
-        bins = report.calibration_bins
-        pictures.append(svg(_draw_reliability, _CURVE, text, bins, report.level))
-    return {"curves": pictures, "of_class": of_class}
+    histograms = [] if report.score_histograms is None else [*report.score_histograms]
+    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
+    chosen = _classes_by_area(histograms)[:1]
+    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
+    named = [*zip("AB", bins, strict=False)]
+    curves = _curves(events, named, report.level, " of A and B", "Reliability of A and B")
+    return "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)), curves
 
 
-def _draw_reliability(bins: Sequence[np.ndarray], level: float, ax: Any) -> None:
-    for name, of_one in zip("AB", bins, strict=True):
-        plots.reliability(calibration_curve(of_one, level=level), name=name, ax=ax)
-
-
-def _draw_events(draw: Any, events: Sequence[Any], kind: int, ax: Any) -> None:
-    for name, curves in events:
-        draw(curves[kind], name=name, ax=ax)
-
-
-def _events(report: Report) -> list[tuple[str, np.ndarray]]:
-    """Choose the histograms of the second of two classes, or of the classes with the smallest
-    areas.
+def _curves(
+    events: Sequence[tuple[str, np.ndarray]],
+    bins: Sequence[tuple[str, np.ndarray]],
+    level: float,
+    of_whom: str,
+    reliability: str,
+) -> list[str]:
+    """Draw ROC and precision-recall curves of named histograms `(2, B)`, and the reliability
+    diagrams of named calibration bins.
     """
-    if report.score_histogram is None:
+    curves = [(name, *_curves_of(histogram)) for name, histogram in events]
+    calibrations = [(name, calibration_curve(x, level=level)) for name, x in bins]
+    drawn = {
+        f"ROC curves{of_whom}": [partial(plots.roc, x, name=name) for name, x, _ in curves],
+        f"Precision against recall{of_whom}": [
+            partial(plots.precision_recall, x, name=name) for name, _, x in curves
+        ],
+        reliability: [partial(plots.reliability, x, name=name) for name, x in calibrations],
+    }
+    return [svg(_CURVE, text, *draws) for text, draws in drawn.items() if draws]
+
+
+def _classes_by_area(histograms: Sequence[np.ndarray]) -> list[int]:
+    """List the classes of one classifier with the smallest area first, or of two with the largest
+    difference first; of two classes, the second. Classes without an area are left out.
+    """
+    if not histograms:
         return []
-    areas = [x.value for x in report.per_class["roc_auc"]]
-    # NaN comes last.
-    order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()
-    names = _shortened(report.class_names)
-    return [(names[i], report.score_histogram[i]) for i in order if not math.isnan(areas[i])]
+    areas = np.array([roc_auc(x).value for x in histograms])
+    rank = areas[0] if len(areas) == 1 else -np.abs(areas[0] - areas[1])
+    order = [1] if len(rank) == 2 else np.argsort(rank, kind="stable").tolist()
+    return [i for i in order if not math.isnan(rank[i])]
 
 
 def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:
-    """Compute the curves of a histogram `(2, B)`, with one point per nonempty bin."""
-    (bins,) = histogram.sum(0).nonzero()
-    bins = bins[::-1]
-    fp, tp = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))
-    thresholds, recall = np.append(histogram.shape[1], bins), tp / tp[-1]
-    precision = np.divide(tp, tp + fp, out=np.ones(len(tp)), where=tp + fp > 0)
-    roc = RocCurve(fp / fp[-1], recall, thresholds)
-    return roc, PrecisionRecallCurve(precision, recall, thresholds)
+    """Compute the curves of a histogram `(2, B)`, with the bins as scores."""
+    y_true, bins = histogram.nonzero()
+    options: Any = {"sample_weight": histogram[y_true, bins]}
+    return roc_curve(y_true, bins, **options), precision_recall_curve(y_true, bins, **options)

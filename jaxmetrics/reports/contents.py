@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._wording import interval, labels_of, printable, title_of, written
-from jaxmetrics.estimates import Estimate
+from jaxmetrics.estimates import Estimate, normal_quantile
 
 if TYPE_CHECKING:
     from jaxmetrics.comparisons.classifiers import Comparison
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 LONGEST_NAME = 40
+_LONGEST_NAME_OF_SYSTEM = 200
+_QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _LONGEST_TEXT = 80  # characters of a value of a listed example
 
 
@@ -102,13 +104,34 @@ def reported_comparison(x: Comparison, method: str, method_of_difference: str) -
     return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
 
 
-def verdict_of(d: Estimate, what: str) -> str:
-    """State which of A and B is significantly better, or return ""."""
+def names_of_both(names: Sequence[str]) -> dict[str, str]:
+    """Return the names of A and B, or nothing to explain if these are their names."""
+    labels = labels_of(names, _LONGEST_NAME_OF_SYSTEM)
+    return {short: name for short, name in zip("AB", labels, strict=True) if short != name}
+
+
+def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
+    """State which of A and B is better, that they are equivalent, or which differences such samples
+    can show; "" without an interval.
+    """
+    if math.isnan(d.low):
+        return ""
     if d.low > 0:
         return f"A is better: its {what} is higher by {interval(*d[:3])}."
     if d.high < 0:
         return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
-    return ""
+    found = f"{what} of A minus {what} of B is {interval(*d[:3])}"
+    if max(-d.low, d.high) <= rope:
+        return f"A and B are equivalent: {found}, within {rope:g} of 0."
+    told = f"A and B cannot be told apart: {found}."
+    shown = (normal_quantile(level) + _QUANTILE_OF_POWER) * d.standard_error
+    if not shown > 0:
+        return told
+    number, units = sample.units_drawn
+    return (
+        f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
+        f" {4 * number} a difference of {shown / 2:.2g}."
+    )
 
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:
@@ -142,6 +165,13 @@ class SampleSize(NamedTuple):
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         return f"{_counted(self.number, self.units)}{clusters}{ignored}"
 
+    @property
+    def units_drawn(self) -> tuple[float, str]:
+        """The number and the name of the independent units: examples, items or clusters."""
+        if self.num_clusters is None:
+            return self.number, self.units
+        return self.num_clusters, "clusters"
+
     def content(self) -> dict[str, Any]:
         """Write it for programs."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
@@ -174,12 +204,16 @@ class ValueTable(NamedTuple):
     details: tuple[int, ...] = ()
 
 
-def listing(records: Sequence[Mapping[str, Any]]) -> ValueTable:
-    """Return a table of listed examples; values under "columns" become columns, too."""
+def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
+    """Return a table of listed examples by its title, if there are any; values under "columns"
+    become columns, too.
+    """
+    if not records:
+        return {}
     flat = [[*x.items(), *x["columns"].items()] for x in records]
     rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
     titles = [printable(name) for name, _ in rows[0]]
-    return ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])
+    return {title: ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])}
 
 
 def _text_of(x: Any) -> str:
@@ -240,9 +274,9 @@ class ClassValues(NamedTuple):
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
-    def by_class(self, nobody: str | None = "") -> dict[tuple[str, str | None], ReportedValue]:
-        """Return all values by name and class, overall values first."""
-        found = {(name, nobody): x for name, x in self.overall.items()}
+    def by_class(self) -> dict[tuple[str, str], ReportedValue]:
+        """Return all values by name and class, overall values, with the class "", first."""
+        found = {(name, ""): x for name, x in self.overall.items()}
         for name, column in self.columns.items():
             found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
         return found
@@ -266,9 +300,12 @@ class ClassValues(NamedTuple):
         ]
         return {"overall": {name: x.to_dict() for name, x in self.overall.items()}, kind: of_kind}
 
-    def records(self, kind: str, level: float, nobody: str | None = "") -> list[dict[str, Any]]:
-        """Return all values as rows of the CSV."""
-        return [
-            {"name": name, kind: of_class, **x.record(level)}
-            for (name, of_class), x in self.by_class(nobody).items()
-        ]
+
+def records_of(
+    values: Mapping[tuple[str, str], ReportedValue], kind: str, level: float, **more: str
+) -> list[dict[str, Any]]:
+    """Return values by name and class as rows of the CSV, with further columns."""
+    return [
+        {"name": name, kind: of_class or None, **more, **x.record(level)}
+        for (name, of_class), x in values.items()
+    ]

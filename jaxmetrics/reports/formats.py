@@ -31,13 +31,7 @@ _WIDTH = 80  # columns of a terminal
 _MOST_VALUES = 4  # values side by side
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LEADING_ZERO = re.compile(r"\b0\.")
-_FORMULA = (
-    *"=+-@\t\r\n'",
-    "\uff1d",
-    "\uff0b",
-    "\uff0d",
-    "\uff20",
-)  # some characters are full-width
+_FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # some characters are full-width
 
 
 def as_text(outline: Outline, most_rows: int | None = None) -> str:
@@ -72,10 +66,10 @@ def as_markdown(outline: Outline) -> str:
     """Write Markdown tables, for example for a pull request, with the summary first."""
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
-    gates = [
-        f"- **{x.verdict_in_words}**: {escaped(x.gate.text)}; {x.subject} {value_cell(x.value)}"
-        for x in outline.gates
-    ]
+    gates = []
+    for x in outline.gates:
+        text = f"{x.gate.text}; {x.what or x.name} {value_cell(x.value)}"
+        gates.append(f"- **{x.verdict_in_words}**: {escaped(text)}")
     parts = [
         "\n".join(gates),
         escaped(outline.heading) + reading,
@@ -118,16 +112,15 @@ def as_every_eval_ever(report: AnyReport) -> str:
     for record in report.records():
         if record.get("value") is None:
             continue
-        name = record.get("name", record.get("classifier"))
-        parts = [record[key] for key in ("class", "group") if record.get(key) is not None]
-        systems = [record[key] for key in ("system", "classifier") if {"name", key} <= {*record}]
+        parts = [record[key] for key in ("class", "label", "group") if record.get(key)]
+        systems = [record[key] for key in ("system", "classifier") if key in record]
         details: dict[str, Any] = {"score": record["value"]}
         if record["low"] is not None:
             interval = {"lower": record["low"], "upper": record["high"], "confidence_level": level}
             method = {"method": record["method"]} if record.get("method") else {}
             size = {} if parts or number is None else {"num_samples": int(number)}
             details["uncertainty"] = {"confidence_interval": {**interval, **method}, **size}
-        name = " ".join([str(name), *(f"[{x}]" for x in (*parts, *systems))])
+        name = " ".join([str(record["name"]), *(f"[{x}]" for x in (*parts, *systems))])
         results.append({"evaluation_name": name, "score_details": details})
     if not results:
         raise ValueError("this report has no values for --format every-eval-ever")
@@ -275,7 +268,6 @@ def _environment() -> Any:
         "number": lambda x: f"{x:,.10g}",
         "capital": capital,
         "printable": printable,
-        "cell": lambda x: x if isinstance(x, str) else value_cell(x),
     }
     return environment
 
@@ -378,9 +370,7 @@ class AnyReport(ABC):
             ValueError: another backend.
         """
         records = self.records()
-        titles = list(records[0]) if records else []
-        columns = {title: [record[title] for record in records] for title in titles}
-        return frame_of(columns, backend)
+        return frame_of({key: [x[key] for x in records] for key in records[0]}, backend)
 
     def to_html(self, *, title: str | None = None) -> str:
         """Write one self-contained HTML page, for a screen, a phone or paper, with pictures (if

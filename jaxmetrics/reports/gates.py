@@ -93,20 +93,16 @@ class JudgedGate(NamedTuple):
         return f"undecided: about {_rounded(self.more):,} more examples would decide"
 
     @property
-    def subject(self) -> str:
-        """Names the value; in a comparison, the difference."""
-        return self.what or self._name
-
-    @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """Names the value, such as "recall, cat"."""
         of_class = [printable(self.gate.of_class)] if self.gate.of_class else []
-        return ", ".join([title_of(self.gate.name), *of_class])
+        name = ", ".join([title_of(self.gate.name), *of_class])
+        return f"{name} {self.what}".rstrip()
 
     def sentence(self) -> str:
         """Write the gate and its verdict as one sentence."""
-        name = f"{self._name} {self.what}" if self.what else self.subject
         text = printable(self.gate.text)
-        return f"Gate {text}: {self.verdict_in_words}; {name} {value_cell(self.value)}."
+        return f"Gate {text}: {self.verdict_in_words}; {self.name} {value_cell(self.value)}."
 
     def content(self) -> dict[str, Any]:
         """Write the gate and its verdict for JSON."""
@@ -137,19 +133,17 @@ def judged(
     """
     found = [value(gate, level) for gate in gates]
     verdicts = [gate.judge(x) for gate, x in zip(gates, found, strict=True)]
-    suspected = {i for i, x in enumerate(verdicts) if x is Verdict.FAILED}
-    failed: set[int] = set()
-    while suspected - failed:
-        joint = 1 - (1 - level) / (len(gates) - len(failed))
-        more = {
-            i
-            for i in suspected - failed
-            if gates[i].judge(value(gates[i], joint)) is Verdict.FAILED
-        }
-        if not more:
+    suspected = [i for i, x in enumerate(verdicts) if x is Verdict.FAILED]
+    number_failed = 0
+    while suspected:
+        joint = 1 - (1 - level) / (len(gates) - number_failed)
+        at_joint = {i: gates[i].judge(value(gates[i], joint)) for i in suspected}
+        unclear = [i for i, x in at_joint.items() if x is not Verdict.FAILED]
+        if len(unclear) == len(suspected):
             break
-        failed |= more
-    for i in suspected - failed:
+        number_failed += len(suspected) - len(unclear)
+        suspected = unclear
+    for i in suspected:
         verdicts[i] = Verdict.UNKNOWN
     return [
         JudgedGate(gate, what, x, verdict, gate.more(x, number))
@@ -165,8 +159,8 @@ def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
 def exit_code(found: Sequence[JudgedGate]) -> int:
     """Return 1 if a gate failed, else 3 if one is undecided, else 0."""
     verdicts = {x.verdict for x in found}
-    order = Verdict.FAILED, Verdict.UNKNOWN
-    return next((int(x) for x in order if x in verdicts), int(Verdict.PASSED))
+    worst = (x for x in (Verdict.FAILED, Verdict.UNKNOWN) if x in verdicts)
+    return int(next(worst, Verdict.PASSED))
 
 
 def _rounded(number: float) -> int:

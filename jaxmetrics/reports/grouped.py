@@ -22,6 +22,7 @@ from jaxmetrics.reports.contents import (
     ReportedValue,
     SampleSize,
     ValueTable,
+    records_of,
     value_of,
     values_of,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str | None]  # name, and class or None
+Key: TypeAlias = tuple[str, str]  # name, and class or ""
 Values: TypeAlias = Mapping[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with other values
@@ -98,14 +99,14 @@ def content_of(report: Report) -> dict[str, Any]:
     }
 
 
-def records_of(report: Report) -> list[dict[str, Any]]:
+def records_of_groups(report: Report) -> list[dict[str, Any]]:
     """List the values of each group, of all examples, and the disparities."""
     groups = {name: _values(x) for name, x in report.groups.items()}
     of_all = {"": _values(report), "greatest difference": report.disparities}
     return [
-        {"name": name, "class": c, "group": group, **x.record(report.level)}
-        for group, found in (groups | of_all).items()
-        for (name, c), x in found.items()
+        record
+        for group, values in (groups | of_all).items()
+        for record in records_of(values, "class", report.level, group=group)
     ]
 
 

@@ -16,7 +16,14 @@ from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.metrics import binary, error_rate, f1, label_macro
-from jaxmetrics.reports.contents import ClassValues, Outline, ReportedValue, SampleSize, value_of
+from jaxmetrics.reports.contents import (
+    ClassValues,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    records_of,
+    value_of,
+)
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import Evidence, check_each, per_class_values
 
@@ -142,7 +149,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             **found.content("labels"),
             "confusion_matrices": counts.tolist(),
         },
-        found.records("label", level),
+        records_of(found.by_class(), "label", level),
         found.by_name(),
     )
 
@@ -152,9 +159,14 @@ def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
     examples.
     """
     total, n = sums.products.diagonal(), sums.number
-    table = total.reshape((-1, 2, 2))
-    value = np.float64(metric(table))
-    slopes = jacobian(Row(metric, table), table).reshape(-1)
+    table = total.reshape((-1, 2))
+
+    def of_rows(rows: np.ndarray) -> np.ndarray:
+        """Compute the metric from the rows of the tables, `(..., 2 L, 2)`."""
+        return metric(rows.reshape((*rows.shape[:-2], -1, 2, 2)))
+
+    value = np.float64(of_rows(table))
+    slopes = jacobian(Row(of_rows, table), table).reshape(-1)
     centred = sums.products - np.outer(total, total) / n
     variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
     if n < 2 or variance <= 1e-20:

@@ -88,9 +88,12 @@ class Evidence(NamedTuple):
         return proportion_interval(successes, trials, **options)
 
     def value(self, name: str) -> ReportedValue:
-        """Report a metric by the method; the default is likelihood, or the delta method for sums of
-        weights.
+        """Report accuracy by Wilson's interval, another metric by the method; the default is
+        likelihood, or the delta method for sums of weights.
         """
+        if name == "accuracy":
+            right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
+            return value_of(self.proportion(right, all_of_them), "wilson")
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
@@ -124,26 +127,19 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
     """Compute the overall metrics of a report, with intervals."""
-    tables = evidence.tables
-    right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
-    accuracy = value_of(right, "wilson")
-    posterior = {}
-    if evidence.clusters is None:  # it assumes independent examples
-        average = posterior_balanced_accuracy(evidence.counts, evidence.level)
-        posterior["balanced_accuracy_posterior"] = average
-    return {
-        "accuracy": accuracy,
-        "balanced_accuracy": evidence.value("balanced_accuracy"),
-        **posterior,
-        "macro_f1": evidence.value("macro_f1"),
-        "micro_f1": accuracy,  # for one label per example
-        "weighted_f1": evidence.value("weighted_f1"),
-        "matthews_corrcoef": evidence.value("matthews_corrcoef"),
-        "cohen_kappa": evidence.value("cohen_kappa"),
-        # A maximum has no interval here: the interval for the share of the most frequent class is
-        # not valid for the largest share.
-        "no_information_rate": ReportedValue(float(no_information_rate(evidence.counts))),
-    }
+    found = {}
+    for name in COMPARED:
+        found[name] = evidence.value(name)
+        if name == "balanced_accuracy" and evidence.clusters is None:
+            # The posterior assumes independent examples.
+            average = posterior_balanced_accuracy(evidence.counts, evidence.level)
+            found["balanced_accuracy_posterior"] = average
+        if name == "macro_f1":
+            found["micro_f1"] = found["accuracy"]  # for one label per example
+    # A maximum has no interval here: the interval for the share of the most frequent class is not
+    # valid for the largest share.
+    found["no_information_rate"] = ReportedValue(float(no_information_rate(evidence.counts)))
+    return found
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
@@ -161,6 +157,11 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
         note += fraction(estimate)
     error = float(average.variance) ** 0.5
     return ReportedValue(float(average.mean), low, high, error, method="posterior", note=f"{note}.")
+
+
+def mistakes_in(counts: np.ndarray) -> np.ndarray:
+    """Return counts `(K, K)` with zeros on the diagonal."""
+    return np.where(np.eye(len(counts), dtype=bool), 0, counts)
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:

@@ -11,12 +11,11 @@ import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import interval, labels_of, percent, title_of
+from jaxmetrics._wording import percent, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
     Comparison,
     by_halves,
-    compare,
     compare_predictions,
     cubes_of_clusters,
 )
@@ -31,6 +30,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     listing,
+    names_of_both,
     number,
     reported_comparison,
     verdict_of,
@@ -43,14 +43,11 @@ from jaxmetrics.reports.overall_values import (
     Evidence,
     checked_labels,
     checked_probabilities,
-    overall_values,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
-_LONGEST_NAME = 200
-_Z_OF_POWER = 0.8416  # normal quantile of a power of .8
 _MOST_AREAS = 10  # number of classes whose ROC AUCs are compared
 _MOST_HISTOGRAMS = 100  # number of classes whose histograms are kept
 _WAYS = {
@@ -135,28 +132,24 @@ class ComparisonReport(AnyReport):
 
     def outline(self) -> Outline:
         """Return the outline: one line per figure, and McNemar's test."""
-        names = zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True)
-        within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
-        rows: list[list[Any]] = [
-            [
-                *(title_of(name), x.a, x.b, x.difference, x.difference.method or ""),
-                *map(_share, [x.probability_better, x.probability_equivalent][: 1 + len(within)]),
-            ]
+        columns = ["", "A", "B", "A - B", "method", "P(A > B)", f"P(within {self.rope:g})"]
+        titles = columns if self.rope > 0 else columns[:-1]
+        rows = [
+            [title_of(name), *x[:3], x.difference.method or "", *map(_share, x[3:])][: len(titles)]
             for name, x in self.figures.items()
         ]
-        titles = ["", "A", "B", "A - B", "method", "P(A > B)", *within]
         methods = dict.fromkeys(x.difference.method for x in self.figures.values())
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
+        difference = self.figures["macro_f1"].difference
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
-            verdict=self._verdict,
-            # Without other names there is nothing to explain.
-            names={} if self.names == ("A", "B") else dict(names),
+            verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
+            names=names_of_both(self.names),
             tables={
                 "": ValueTable(titles, rows, details=(titles.index("method"),)),
-                **({"Only one is correct": listing(self.listed)} if self.listed else {}),
+                **listing("Only one is correct", self.listed),
             },
             result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",
@@ -165,35 +158,10 @@ class ComparisonReport(AnyReport):
             gates=self.gates,
         )
 
-    @property
-    def _verdict(self) -> str:
-        """Says which classifier has the better macro F1, or which difference this test set can
-        show.
-        """
-        x = self.figures["macro_f1"].difference
-        if math.isnan(x.low):
-            return ""
-        if better := verdict_of(x, "macro F1"):
-            return better
-        found = f"macro F1 of A minus macro F1 of B is {interval(*x[:3])}"
-        if max(-x.low, x.high) <= self.rope:
-            return f"A and B are equivalent: {found}, within {self.rope:g} of 0."
-        told = f"A and B cannot be told apart: {found}."
-        shown = (normal_quantile(self.level) + _Z_OF_POWER) * x.standard_error
-        if not shown > 0:
-            return told
-        number, units = self.num_examples, "examples"
-        if self.num_clusters is not None:
-            number, units = self.num_clusters, "clusters"
-        return (
-            f"{told} With 80 % power, {number} {units} like these show a difference of "
-            f"{shown:.2g}, {4 * number} a difference of {shown / 2:.2g}."
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        only_right = [*zip(self.counts[0].sum(1), *self.only_right_per_class.T, strict=True)]
         only_a, only_b = self.only_right
-        support, only_right = self.counts[0].sum(1).tolist(), self.only_right_per_class.tolist()
         return {
             **self._sample.content(),
             "num_classes": self.num_classes,
@@ -203,8 +171,8 @@ class ComparisonReport(AnyReport):
             "figures": {name: x.to_dict() for name, x in self.figures.items()},
             "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
             "classes": [
-                {"name": name, "support": n, "only_a": of_a, "only_b": of_b}
-                for name, n, (of_a, of_b) in zip(self.class_names, support, only_right, strict=True)
+                {"name": name, "support": int(n), "only_a": int(of_a), "only_b": int(of_b)}
+                for name, (n, of_a, of_b) in zip(self.class_names, only_right, strict=True)
             ],
             **({"examples": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
@@ -217,16 +185,15 @@ class ComparisonReport(AnyReport):
         """
         return [
             {
-                **{"name": name, "classifier": classifier},
+                "name": name,
+                "classifier": classifier,
                 **value.record(self.level),
-                "probability_better": better,
-                "probability_equivalent": equivalent,
+                "probability_better": number(better),
+                "probability_equivalent": number(equivalent),
             }
             for name, x in self.figures.items()
-            for classifier, value, better, equivalent in (
-                ("A", x.a, None, None),
-                ("B", x.b, None, None),
-                ("A - B", x.difference, *map(number, x[3:])),
+            for classifier, value, better, equivalent in zip(
+                ("A", "B", "A - B"), x[:3], (None, None, x[3]), (None, None, x[4]), strict=True
             )
         ]
 
@@ -302,55 +269,79 @@ def comparison_report(
     if (y_prob_a is None) != (y_prob_b is None):
         raise ValueError("probabilities are compared: give both y_prob_a and y_prob_b, or neither.")
     ids, classes = checked_labels("comparison", class_names, probs, **labels)
-    counted, cubes, numbers = ids[0] >= 0, None, None
+    counted = ids[0] >= 0
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
+    numbers = None
     if clusters is not None:
-        true, pred_a, pred_b = ids
-        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, len(classes))
         numbers = numbered_clusters(clusters, counted.shape)[0][counted]
     checked = [
         checked_probabilities(x, ids[0], pred, classes, name, name.replace("prob", "pred"))[counted]
         for (name, x), pred in zip(probs.items(), ids[1:], strict=True)
         if x is not None
     ]
-    found = _report_of_pairs(ids, cubes, classes, names=(a, b), rope=rope, level=level)
-    return with_probabilities(found, ids[0][counted], checked, numbers) if checked else found
+    true, *preds = (x[counted] for x in ids)
+    found = _report_of_pairs(true, preds, numbers, classes, names=(a, b), rope=rope, level=level)
+    found = replace(found, num_ignored=int((~counted).sum()))
+    return with_probabilities(found, true, checked, numbers) if checked else found
 
 
 def _report_of_pairs(
-    ids: Sequence[np.ndarray],
-    cubes: np.ndarray | None,
+    true: np.ndarray,
+    preds: Sequence[np.ndarray],
+    clusters: np.ndarray | None,
     classes: Sequence[str],
     *,
     names: tuple[str, str],
     rope: float,
     level: float,
 ) -> ComparisonReport:
-    """Make the report from class ids of truth, A and B, `(n,)` each, with -1 for ignored examples,
-    and pairs per cluster `(C, K, K, K)`, if there are clusters.
-    """
-    k, counted = len(classes), ids[0] >= 0
-    true, *preds = labels = [x[counted] for x in ids]
-    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
-    only_right = _only_right(k, *labels)
-    only_a, only_b = only_right.sum(0).tolist()
-    if cubes is None:
-        number, test = None, mcnemar([[0, only_a], [only_b, 0]])
+    """Make the report from class ids `(n,)` of truth, A and B, and cluster numbers, if any."""
+    k, number, tables = len(classes), None, (None, None)
+    a, b = (pred == true for pred in preds)
+    only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
+    if clusters is None:
+        only_a, only_b = only_right.sum(0).tolist()
+        test = mcnemar([[0, only_a], [only_b, 0]])
     else:
-        number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
+        cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
+        test, tables = mcnemar(cubes, cluster_axis=0), (cubes.sum(3), cubes.sum(2))
+        number = int(number_of_clusters(cubes, table_ndim=3))
+    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
+    evidence = [
+        Evidence(matrix, level, clusters=table)
+        for matrix, table in zip(matrices, tables, strict=True)
+    ]
     return ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
-        num_ignored=int((~counted).sum()),
+        num_ignored=0,
         names=names,
         level=level,
         rope=rope,
-        figures=_compared_values(matrices, labels, cubes, rope, level),
+        figures=_compared_values(evidence, true, preds, clusters=clusters, rope=rope),
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
+
+
+def _compared_values(
+    evidence: Sequence[Evidence], true: np.ndarray, preds: Sequence[np.ndarray], **options: Any
+) -> dict[str, Comparison]:
+    """Report A and B like one classifier, and likelihood intervals of their differences."""
+    k, level = len(evidence[0].counts), evidence[0].level
+    found = {}
+    for name, metric in COMPARED.items():
+        of_a, of_b = (x.value(name) for x in evidence)
+        if k > MOST_WITH_INTERVALS:
+            difference = Difference(of_a.value - of_b.value)
+            found[name] = Comparison(of_a, of_b, difference, math.nan, math.nan)
+            continue
+        x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
+        reported = reported_comparison(x, "likelihood", "likelihood")
+        found[name] = reported._replace(a=of_a, b=of_b)
+    return found
 
 
 def with_probabilities(
@@ -359,88 +350,41 @@ def with_probabilities(
     probs: Sequence[np.ndarray],
     clusters: Any = None,
 ) -> ComparisonReport:
-    """Add the metrics of probabilities of A and B, `(n, K)` each, given class ids `(n,)`."""
-    options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
-    figures = compared_probabilities(y_true, probs, report.class_names, **options)
-    of_a, of_b = (probability_sums(y_true, prob, None) for prob in probs)
-    histograms = None
-    if len(report.class_names) <= _MOST_HISTOGRAMS:
-        histograms = np.stack([of_a.score_histogram, of_b.score_histogram])
-    return replace(
-        report,
-        figures={**report.figures, **figures},
-        score_histograms=histograms,
-        calibration_bins=np.stack([of_a.judged_bins, of_b.judged_bins]),
-    )
-
-
-def _only_right(k: int, true: np.ndarray, *preds: np.ndarray) -> np.ndarray:
-    """Count the examples of each class that only A, and only B, predicts correctly, `(K, 2)`."""
-    a, b = (pred == true for pred in preds)
-    return np.stack([np.bincount(true[only], minlength=k) for only in (a & ~b, b & ~a)], 1)
-
-
-def _compared_values(
-    matrices: np.ndarray,
-    labels: Sequence[np.ndarray],
-    cubes: np.ndarray | None,
-    rope: float,
-    level: float,
-) -> dict[str, Comparison]:
-    """Compute the values of A and B, and likelihood intervals of their differences, from labels, or
-    from pairs of predictions per cluster, `(C, K, K, K)`.
-    """
-    tables = (None, None) if cubes is None else (cubes.sum(3), cubes.sum(2))
-    a, b = (
-        overall_values(Evidence(matrix, level, clusters=clusters))
-        for matrix, clusters in zip(matrices, tables, strict=True)
-    )
-    k, found = len(matrices[0]), {}
-    options: Any = {"rope": rope, "level": level}
-    for name, metric in COMPARED.items():
-        if k > MOST_WITH_INTERVALS:
-            difference = Difference(a[name].value - b[name].value)
-            found[name] = Comparison(a[name], b[name], difference, math.nan, math.nan)
-            continue
-        if cubes is None:
-            comparison = compare_predictions(metric, *labels, num_classes=k, **options)
-        else:
-            comparison = compare(metric, cubes, cluster_axis=0, **options)
-        reported = reported_comparison(comparison, "likelihood", "likelihood")
-        found[name] = reported._replace(a=a[name], b=b[name])
-    return found
-
-
-def compared_probabilities(
-    y_true: np.ndarray,
-    probs: Sequence[np.ndarray],
-    class_names: Sequence[str],
-    *,
-    rope: float,
-    level: float,
-    clusters: Sequence[Any] | None = None,
-) -> dict[str, Comparison]:
-    """Compare two arrays of probabilities `(n, K)` for the same examples with class ids `(n,)`.
+    """Add the metrics of probabilities of A and B, `(n, K)` each, given class ids `(n,)`.
 
     Losses are compared by Student's interval of their mean difference; ROC AUCs (of the second of
     two classes, or of each of up to ten) by DeLong's variance.
     """
-    z, k = normal_quantile(level), len(class_names)
-    options: dict[str, Any] = {"level": level, "clusters": clusters}
+    names = report.class_names
+    options: dict[str, Any] = {
+        "rope": report.rope,
+        "level": report.level,
+        "clusters": clusters,
+    }
+    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
+    areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
+    for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
+        figures[name] = compared_areas(y_true == i, [prob[:, i] for prob in probs], **options)
+    sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
+    if len(names) <= _MOST_HISTOGRAMS:
+        histograms = np.stack([x.score_histogram for x in sums])
+    bins = np.stack([x.judged_bins for x in sums])
+    return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
+
+
+def _compared_losses(
+    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
+) -> dict[str, Comparison]:
     scales: dict[str, tuple[str, dict[str, Any]]] = {
         "log_loss": ("student", {"transform": "log"}),
         "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
     }
     losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    found = {}
+    found, z = {}, normal_quantile(options["level"])
     for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
         of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        comparison = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
-        found[name] = reported_comparison(comparison, method, "student")
-    events = {"roc_auc": 1} if k == 2 else {f"roc_auc_{x}": i for i, x in enumerate(class_names)}
-    for name, i in events.items() if k <= _MOST_AREAS else ():
-        scores = [prob[:, i] for prob in probs]
-        found[name] = compared_areas(y_true == i, scores, rope=rope, **options)
+        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
+        found[name] = reported_comparison(halves, method, "student")
     return found
 
 

@@ -42,15 +42,6 @@ class ProbabilitySums(NamedTuple):
         np.ndarray
     )  # (2, bins, 3) for two classes, or (1, ...) for the most probable class
 
-    def reordered(self, order: np.ndarray) -> ProbabilitySums:
-        """Put the classes in another order."""
-        bins = self.calibration_bins
-        return self._replace(
-            soft_counts=self.soft_counts[np.ix_(order, order)],
-            score_histogram=self.score_histogram[order],
-            calibration_bins=bins[order] if len(order) == 2 else bins,
-        )
-
     @property
     def judged_bins(self) -> np.ndarray:
         """The calibration bins of the second of two classes, or of the most probable class."""
@@ -69,51 +60,38 @@ def probability_sums(
     Sums of earlier batches are updated in place, because for thousands of classes they take
     hundreds of MB.
     """
-    k = y_prob.shape[1]
+    k, dtype = y_prob.shape[1], np.int64 if weights is None else float
     if sums is None:
-        sums = _no_sums(k, np.int64 if weights is None else float)
+        sums = ProbabilitySums(
+            soft_counts=np.zeros((k, k)),
+            log_loss=np.zeros(3),
+            brier_score=np.zeros((_SCORE_BINS, 2)),
+            score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
+            calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
+        )
+    counted = np.flatnonzero(y_true >= 0)
     rows = max(1, _AT_ONCE // k)
-    for begin in range(0, len(y_true), rows):
-        part = slice(begin, begin + rows)
-        _add(sums, y_true[part], y_prob[part], None if weights is None else weights[part])
+    for begin in range(0, len(counted), rows):
+        part = counted[begin : begin + rows]
+        mass = np.ones(len(part), dtype) if weights is None else weights[part].astype(dtype)
+        _add(sums, y_true[part], y_prob[part], mass)
     return sums
 
 
-def _no_sums(k: int, dtype: type) -> ProbabilitySums:
-    return ProbabilitySums(
-        soft_counts=np.zeros((k, k)),
-        log_loss=np.zeros(3),
-        brier_score=np.zeros((_SCORE_BINS, 2)),
-        score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-        calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
-    )
-
-
-def _add(
-    sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
-) -> None:
-    counted = y_true >= 0
-    y_true, y_prob = y_true[counted], y_prob[counted]
-    mass = np.ones(len(y_true), np.int64) if weights is None else weights[counted].astype(float)
+def _add(sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, mass: np.ndarray) -> None:
     prob, log_losses, brier_scores = losses_of(y_true, y_prob)
     np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
     sums.log_loss[:] += _moments(log_losses, mass)
     bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
     np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
-    _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
-    of_event = per_class if prob.shape[1] == 2 else top_label
-    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, sample_weight=mass)
-
-
-def _add_to_histograms(
-    histograms: np.ndarray, y_true: np.ndarray, log_odds: np.ndarray, mass: np.ndarray
-) -> None:
-    """Add the `score_histogram` of each class against the rest."""
-    k, _, size = histograms.shape
+    # The histogram of each class against the rest.
+    k, _, size = sums.score_histogram.shape
     classes = np.arange(k)
-    places = 2 * classes + (y_true[:, None] == classes)
-    places = size * places + score_bins(log_odds, scale="logit", size=size)
-    np.add.at(histograms.reshape(-1), places.ravel(), mass.repeat(k))
+    places = size * (2 * classes + (y_true[:, None] == classes))
+    places += score_bins(_log_odds(prob), scale="logit", size=size)
+    np.add.at(sums.score_histogram.reshape(-1), places.ravel(), mass.repeat(k))
+    of_event = per_class if k == 2 else top_label
+    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, sample_weight=mass)
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, as_float
-from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
+from jaxmetrics._wording import labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import Comparison, by_halves
+from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference, compare_scores
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.means import (
     Strata,
     check_bounds,
@@ -24,9 +24,9 @@ from jaxmetrics.intervals.means import (
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     Outline,
-    ReportedValue,
     SampleSize,
     ValueTable,
+    names_of_both,
     reported_comparison,
     value_of,
     verdict_of,
@@ -38,7 +38,7 @@ from jaxmetrics.reports.grouped import rows_of_groups
 __all__ = ["score_report"]
 
 _FALSE_DISCOVERIES = 0.05
-_MEAN, _MACRO, _GROUP = "mean", "mean_of_groups", "group"
+_SYSTEMS = ("A", "B", "A - B")
 
 
 def score_report(
@@ -101,13 +101,9 @@ def score_report(
         raise ValueError("scores: no item has a score of all systems.")
     if groups is not None:
         named = rows_of_groups(groups, np.ones(values.shape[1], bool))
-        numbers = np.zeros(values.shape[1], int)
-        for i, name_of_group in enumerate(sorted(named)):
-            numbers[named[name_of_group]] = i
+        numbers = np.argmax([named[x] for x in sorted(named)], axis=0)
         sample = sample._replace(groups=numbers, group_names=sorted(named))
-    if other is None:
-        return report_of_means(sample, means(sample, level), level, ())
-    return report_of_differences(sample, differences(sample, level), level, (), (a, b))
+    return report_of_scores(sample, score_values(sample, level), level, names=(a, b))
 
 
 def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | None) -> np.ndarray:
@@ -153,232 +149,160 @@ class ItemScores(NamedTuple):
         clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
         return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
 
-    def sizes(self) -> dict[str | None, int]:
-        """Return the number of scored items in each group, and in total under the key None."""
-        scored = self.is_scored
-        groups = [] if self.groups is None else self.groups[scored]
-        counts = np.bincount(groups, minlength=len(self.group_names)).tolist()
-        return {None: int(scored.sum()), **dict(zip(self.group_names, counts, strict=True))}
-
-    @property
-    def method(self) -> str:
-        """The name of the interval method."""
-        return "student" if self.bounds is None else "likelihood"
-
-    @property
-    def method_of_groups(self) -> str:
-        """The name of the interval method for the mean of groups."""
-        return "mover" if self.bounds is None else "likelihood"
-
     def at(self, rows: np.ndarray) -> ItemScores:
         """Select items."""
         clusters, groups = (x if x is None else x[rows] for x in (self.clusters, self.groups))
         return self._replace(values=self.values[:, rows], clusters=clusters, groups=groups)
 
-    def by_group(self, estimate: Callable[[ItemScores], Any]) -> dict[str, Any]:
-        """Estimate each group separately, from its scored items."""
+    def by_group(self) -> dict[str, ItemScores]:
+        """Return the scored items of each group; some groups may have none."""
         if self.groups is None:
             return {}
-        counted = np.flatnonzero(self.is_scored)
-        order = counted[self.groups[counted].argsort(kind="stable")]
-        numbers, first = np.unique(self.groups[order], return_index=True)
-        return {
-            self.group_names[number]: estimate(self.at(rows)._replace(groups=None))
-            for number, rows in zip(numbers, np.split(order, first[1:]), strict=True)
-        }
+        rows = np.flatnonzero(self.is_scored)
+        rows = rows[self.groups[rows].argsort(kind="stable")]
+        sizes = np.bincount(self.groups[rows], minlength=len(self.group_names))
+        parts = np.split(rows, sizes.cumsum()[:-1])
+        return {name: self.at(part) for name, part in zip(self.group_names, parts, strict=True)}
 
-    def means_of_groups(self, level: float) -> list[ReportedValue]:
-        """Estimate the mean of groups of each system and, for two systems, of their difference."""
-        part = self.at(self.is_scored)
-        strata = Strata.of(cast(np.ndarray, part.groups), part.clusters)
-        of_systems = [(x, self.bounds) for x in part.values]
-        if len(part.values) == 2:
-            of_systems.append((part.values[0] - part.values[1], bounds_of_difference(self.bounds)))
-        z, method = normal_quantile(level), self.method_of_groups
-        return [
-            value_of(mean_of_groups(x, strata, bounds=limits, z=z), method)
-            for x, limits in of_systems
+    def mean(self, level: float) -> Any:
+        """Estimate the mean of one system, or compare two systems."""
+        method = "student" if self.bounds is None else "likelihood"
+        options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
+        if len(self.values) == 2:
+            return reported_comparison(compare_scores(*self.values, **options), method, method)
+        return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
+
+    def mean_of_groups(self, level: float) -> Any:
+        """Estimate the mean of the group means of one system, or compare two systems."""
+        part, bounds = self.at(self.is_scored), [self.bounds, self.bounds]
+        values, z = [*part.values], normal_quantile(level)
+        if len(values) == 2:
+            values.append(values[0] - values[1])
+            bounds.append(bounds_of_difference(self.bounds))
+        strata = Strata.of(np.asarray(part.groups), part.clusters)
+        found = [
+            mean_of_groups(x, strata, bounds=limits, z=z)
+            for x, limits in zip(values, bounds, strict=False)
         ]
+        method = "mover" if self.bounds is None else "likelihood"
+        if len(found) == 1:
+            return value_of(found[0], method)
+        a, b, d = found
+        return reported_comparison(by_halves(a, b, d, z, 0.0), method, method)
 
 
-def means(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Estimate the mean, the mean of each group and the mean of groups, by name."""
-
-    def mean(part: ItemScores) -> ReportedValue:
-        return value_of(_mean(part, level, where=part.is_scored), part.method)
-
-    return _with_groups(scores, mean, lambda: scores.means_of_groups(level)[0])
-
-
-def _mean(scores: ItemScores, level: float, **options: Any) -> Estimate:
-    (values,) = scores.values
-    return mean_interval(
-        values, bounds=scores.bounds, clusters=scores.clusters, level=level, **options
-    )
+def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
+    """Estimate the `mean` and, with groups, the `mean_of_groups` and the mean of each `group`: of
+    one system reported values, of two systems comparisons.
+    """
+    groups = {name: x.mean(level) for name, x in scores.by_group().items() if x.values.size}
+    found = {"mean": scores.mean(level)}
+    if groups:
+        found |= {"mean_of_groups": scores.mean_of_groups(level), "group": groups}
+    return found
 
 
-def differences(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Compare A and B, by name: overall, in each group, and in the mean of groups."""
-
-    def comparison(part: ItemScores) -> Comparison:
-        options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
-        found = compare_scores(*part.values, level=level, **options)
-        return reported_comparison(found, part.method, part.method)
-
-    def of_groups() -> Comparison:
-        a, b, d = scores.means_of_groups(level)
-        halves = by_halves(a, b, d, normal_quantile(level), 0.0)
-        return reported_comparison(halves, scores.method_of_groups, scores.method_of_groups)
-
-    return _with_groups(scores, comparison, of_groups)
-
-
-def _with_groups(
-    scores: ItemScores, estimate: Callable[[ItemScores], Any], mean_of_groups: Callable[[], Any]
-) -> dict[str, Any]:
-    found, groups = {_MEAN: estimate(scores)}, scores.by_group(estimate)
-    return found | ({_MACRO: mean_of_groups(), _GROUP: groups} if groups else {})
-
-
-def report_of_means(
-    scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
-) -> TabularReport:
-    """Make the report on one system."""
-    lines = _lines(scores, found)
-    rows = [[x.title, x.size, x.value, x.value.method or ""] for x in lines]
-    records = [{**x.key, **x.value.record(level)} for x in lines]
-    notes = _note_of_missing(scores, level, "the mean of all items")
-    tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
-    return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
-
-
-def report_of_differences(
+def report_of_scores(
     scores: ItemScores,
     found: Mapping[str, Any],
     level: float,
-    gates: Sequence[JudgedGate],
-    names: tuple[str, str],
+    gates: Sequence[JudgedGate] = (),
+    names: tuple[str, str] = ("A", "B"),
 ) -> TabularReport:
-    """Make the report on the comparison of A and B."""
-    lines = _lines(scores, found)
-    rows = [[x.title, x.size, *x.value[:3], f"{x.value.probability_better:.3f}"] for x in lines]
-    records = [
-        {**x.key, "system": system, **value.record(level)}
-        for x in lines
-        for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
-    ]
-    d = found[_MEAN].difference
-    alike = f"A and B cannot be told apart: A - B is {interval(*d[:3])}."
-    notes = _note_of_missing(scores, level, "the mean of A - B")
-    if _GROUP in found:
-        differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
-        notes.append(
-            f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
-            f" and Hochberg), in {', '.join(differ) or 'no group'}."
-        )
-    return _report(
-        scores,
-        found,
-        records,
-        notes,
+    """Make the report on one system, or on the comparison of A and B, from `score_values`."""
+    sample, are_two = scores.sample, len(scores.values) == 2
+    cells, records = _rows(scores, found, level)
+    columns = [*_SYSTEMS, "P(A > B)"] if are_two else ["mean", "method"]
+    outline = Outline(
+        heading=f"{sample}, {printable(scores.name)}",
+        tables={"": ValueTable(["", "n", *columns], cells)},
+        notes=_notes(scores, found, level),
         level=level,
         gates=gates,
-        verdict=verdict_of(d, "mean") or alike,
-        names=dict(zip("AB", labels_of(names, 200), strict=True)),
-        tables={"": ValueTable(["", "n", "A", "B", "A - B", "P(A > B)"], rows)},
     )
+    if are_two:
+        verdict = verdict_of(found["mean"].difference, "mean", sample, level)
+        outline = outline._replace(verdict=verdict, names=names_of_both(names))
+    groups = {name: x.to_dict() for name, x in found.get("group", {}).items()}
+    values = {name: groups if name == "group" else x.to_dict() for name, x in found.items()}
+    content = {"score": scores.name, "level": level, "values": values, **contents_of(gates)}
+    return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
-    """Give the worst-case bounds of a mean for any values of the missing scores."""
-    missing = scores.sample.num_ignored
-    if scores.bounds is None or not missing:
-        return []
-    options: dict[str, Any] = {"clusters": scores.clusters, "level": level}
-    least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in scores.bounds)
-    bounds: tuple[float, float] | None = scores.bounds
-    if len(least) == 2:
-        least, greatest, bounds = (
-            least[:1] - greatest[1:],
-            greatest[:1] - least[1:],
-            bounds_of_difference(bounds),
-        )
-    low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
-    return [
-        f"For any values of the missing scores ({missing}), {what} is between {low.low:.3f} and"
-        f" {high.high:.3f}."
-    ]
-
-
-def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
-    """List the groups in which A and B differ significantly: Benjamini and Hochberg (1995), Journal
-    of the Royal Statistical Society B 57.
-    """
-    better = np.array([x.probability_better for x in groups.values()])
-    p_value = 2 * np.minimum(better, 1 - better)
-    names, order = [*groups], np.argsort(p_value)
-    passed = p_value[order] * len(names) <= _FALSE_DISCOVERIES * np.arange(1, len(names) + 1)
-    number = np.flatnonzero(passed).max(initial=-1) + 1
-    return [names[i] for i in sorted(order[:number])]
-
-
-class _Line(NamedTuple):
-    title: str
-    size: str
-    name: str
-    group: str | None
-    value: Any
-
-    @property
-    def key(self) -> dict[str, str | None]:
-        """The keys of the value in CSV and JSON."""
-        return {"name": self.name, "group": self.group}
-
-
-def _lines(scores: ItemScores, found: Mapping[str, Any]) -> list[_Line]:
-    """List the values, groups first."""
-    groups, sizes = found.get(_GROUP, {}), scores.sizes()
+def _rows(
+    scores: ItemScores, found: Mapping[str, Any], level: float
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the rows of the table, groups first, and the rows of the CSV."""
+    groups, parts, number = found.get("group", {}), scores.by_group(), scores.sample.number
     titles = labels_of([*groups], LONGEST_NAME)
-    of_groups = [
-        _Line(title, str(sizes[group]), _MEAN, group, x)
-        for title, (group, x) in zip(titles, groups.items(), strict=True)
+    rows = [
+        *(
+            (t, "mean", x, parts[x].values.shape[1], groups[x])
+            for t, x in zip(titles, groups, strict=True)
+        ),
+        *((title_of(x), x, None, number, found[x]) for x in found if x != "group"),
     ]
-    return of_groups + [
-        _Line(title_of(name), str(sizes[None]), name, None, found[name])
-        for name in (_MEAN, _MACRO)
-        if name in found
-    ]
+    cells, records = [], []
+    for title, name, group, size, x in rows:
+        of_systems, last = {"": x}, getattr(x, "method", "") or ""
+        if len(scores.values) == 2:
+            of_systems = dict(zip(_SYSTEMS, x[:3], strict=True))
+            last = f"{x.probability_better:.3f}"
+        cells.append([title, str(size), *of_systems.values(), last])
+        for system, value in of_systems.items():
+            named = {"system": system} if system else {}
+            records.append({"name": name, "group": group, **named, **value.record(level)})
+    return cells, records
 
 
-def _report(
-    scores: ItemScores,
-    found: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
-    more_notes: Sequence[str],
-    *,
-    level: float,
-    **said: Any,
-) -> TabularReport:
-    """Make a report from values by name and further fields of `Outline`."""
+def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:
+    groups = found.get("group", {})
     way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
         way = f"likelihood, for scores between {least:g} and {greatest:g}"
     notes = [f"Intervals: {percent(level)}; {way}."]
-    if scores.groups is not None:
+    if groups:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
-        if empty := [name for name, number in scores.sizes().items() if name and not number]:
-            names = ", ".join(labels_of(empty, LONGEST_NAME))
-            notes.append(f"Left out of the mean of groups, because no item has a score: {names}.")
-    heading = f"{scores.sample}, {printable(scores.name)}"
-    outline = Outline(heading, notes=[*notes, *more_notes], level=level, **said)
-    groups = {name: x.to_dict() for name, x in found.get(_GROUP, {}).items()}
-    values = {name: x.to_dict() for name, x in found.items() if name != _GROUP}
-    content = {
-        **scores.sample.content(),
-        "score": scores.name,
-        "level": level,
-        "values": values | ({_GROUP: groups} if groups else {}),
-        **contents_of(outline.gates),
-    }
-    return TabularReport(outline, content, records, found)
+    if empty := [name for name in scores.group_names if name not in groups]:
+        names = ", ".join(labels_of(empty, LONGEST_NAME))
+        notes.append(f"Left out of the mean of groups, because no item has a score: {names}.")
+    missing = scores.sample.num_ignored
+    if scores.bounds is not None and missing:
+        notes.append(
+            f"For any values of the missing scores ({missing}), {_extremes(scores, level)}."
+        )
+    if groups and len(scores.values) == 2:
+        differ = labels_of(_that_differ(groups), LONGEST_NAME)
+        notes.append(
+            f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
+            f" and Hochberg), in {', '.join(differ) or 'no group'}."
+        )
+    return notes
+
+
+def _extremes(scores: ItemScores, level: float) -> str:
+    """Write the bounds of the interval of a mean for any values of the missing scores."""
+    bounds = scores.bounds
+    assert bounds is not None
+    least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in bounds)
+    what, ends = "the mean of all items", (least[0], greatest[0])
+    if len(least) == 2:
+        what, ends = "the mean of A - B", (least[0] - greatest[1], greatest[0] - least[1])
+        bounds = bounds_of_difference(bounds)
+    low, high = (
+        mean_interval(x, bounds=bounds, clusters=scores.clusters, level=level) for x in ends
+    )
+    return f"{what} is between {low.low:.3f} and {high.high:.3f}"
+
+
+def _that_differ(groups: Mapping[str, Any]) -> list[str]:
+    """List the groups in which A and B differ significantly: Benjamini and Hochberg (1995), Journal
+    of the Royal Statistical Society B 57.
+    """
+    better = np.array([x.probability_better for x in groups.values()])
+    p_value = 2 * np.minimum(better, 1 - better)
+    ranked = np.sort(p_value)
+    limits = _FALSE_DISCOVERIES * np.arange(1, len(ranked) + 1) / len(ranked)
+    largest = ranked[ranked <= limits].max(initial=-1)
+    return [name for name, p in zip(groups, p_value, strict=True) if p <= largest]

@@ -32,6 +32,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     listing,
+    records_of,
 )
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
@@ -41,6 +42,7 @@ from jaxmetrics.reports.overall_values import (
     check_number_of_classes,
     checked_labels,
     checked_probabilities,
+    mistakes_in,
     overall_values,
     per_class_values,
 )
@@ -123,7 +125,7 @@ class Report(AnyReport):
     calibrated_event: str | None = None
     num_clusters: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
-    disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str], ReportedValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
     examples: _Examples | None = None
@@ -275,28 +277,26 @@ class Report(AnyReport):
                 "this report was made from counts, without examples: use report(y_true, y_pred)."
             )
         position, true, pred, confidence = self.examples
-        if confidence is not None:
-            order = np.argsort(-confidence, kind="stable")
-            position, true, pred = position[order], true[order], pred[order]
-        times = np.where(np.eye(len(self.counts), dtype=bool), 0, _times(true, pred, self.counts))
+        order = (
+            np.arange(len(true)) if confidence is None else np.argsort(-confidence, kind="stable")
+        )
+        times = mistakes_in(confusion_matrix(true, pred, num_classes=len(self.counts)))
         most = np.argsort(-times, axis=None, kind="stable")[:number]
-        pairs = zip(*np.unravel_index(most, times.shape), strict=True)
         return [
             Mistake(
                 self.class_names[i],
                 self.class_names[j],
                 int(times[i, j]),
-                position[(true == i) & (pred == j)],
+                position[order[(true[order] == i) & (pred[order] == j)]],
             )
-            for i, j in pairs
+            for i, j in zip(*np.unravel_index(most, times.shape), strict=True)
             if times[i, j]
         ]
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
         """Tables of listed examples, for `--examples`."""
-        title = "Examples of the most frequent mistakes"
-        return {title: listing(self.listed)} if self.listed else {}
+        return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:
         """Return the overall values, and dicts of values per class."""
@@ -351,8 +351,8 @@ class Report(AnyReport):
         With groups: the values of each group, and the disparities.
         """
         if self.groups:
-            return grouped.records_of(self)
-        return self._found.records("class", self.level, nobody=None)
+            return grouped.records_of_groups(self)
+        return records_of(self._found.by_class(), "class", self.level)
 
     def pictures(self) -> dict[str, Any]:
         """Draw the matrix, the posterior, the recalls, and with probabilities the curves; with
@@ -449,17 +449,11 @@ def report(
     prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
-    counted = np.flatnonzero(true >= 0)
-    confidence = None if prob is None else prob[counted, pred[counted]].astype(float)
+    columns = np.arange(len(true)), true, pred, prob, weights, numbers
 
     def of_rows(rows: Any, level: float) -> Report:
-        columns = true, pred, prob, weights, numbers
         parts: Any = (None if x is None else x[rows] for x in columns)
-        found = _report_of_examples(*parts, class_names=names, level=level, method=method)
-        kept = slice(None) if rows is ... else rows[counted]
-        of_examples: Any = counted, true[counted], pred[counted], confidence
-        parts = (None if x is None else x[kept] for x in of_examples)
-        return replace(found, examples=_Examples(*parts))
+        return _report_of_examples(*parts, class_names=names, level=level, method=method)
 
     total = of_rows(..., level)
     if groups is None:
@@ -469,6 +463,7 @@ def report(
 
 
 def _report_of_examples(
+    position: np.ndarray,
     true: np.ndarray,
     pred: np.ndarray,
     prob: np.ndarray | None,
@@ -480,31 +475,27 @@ def _report_of_examples(
     method: IntervalMethod | None,
 ) -> Report:
     """Make the report from class ids `(n,)` (-1: ignored) and further arrays of the examples."""
-    k, numbers, number = len(class_names), None, None
+    k, counted, options = len(class_names), true >= 0, dict[str, Any](sample_weight=weights)
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, true.shape)
         check_size_of_tables(number, k * k, "Merge clusters or classes.")
-    options: Any = {"groups": numbers, "num_groups": number, "sample_weight": weights}
+        options |= {"groups": numbers, "num_groups": number}
     found = Report.from_counts(
         confusion_matrix(true, pred, num_classes=k, **options),
         class_names=class_names,
-        num_ignored=int((true < 0).sum()),
+        num_ignored=int((~counted).sum()),
         level=level,
         method=method,
     )
-    if prob is None:
-        return found
-    sums = probability_sums(true, prob, weights)
-    found = found.with_findings(probability_findings(sums, found.class_names, level))
-    if numbers is None:
-        return found
-    return found.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
-
-
-def _times(true: np.ndarray, pred: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Count the examples of each cell, ignoring weights."""
-    k = len(counts)
-    return np.bincount(true * k + pred, minlength=k * k).reshape(k, k)
+    confidence = None
+    if prob is not None:
+        confidence = prob[counted, pred[counted]].astype(float)
+        sums = probability_sums(true, prob, weights)
+        found = found.with_findings(probability_findings(sums, found.class_names, level))
+        if clusters is not None:
+            found = found.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
+    examples = _Examples(position[counted], true[counted], pred[counted], confidence)
+    return replace(found, examples=examples)
 
 
 def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
