@@ -432,7 +432,7 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
 
 
 def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
-    question = _rows.Selection(_rows.Columns(**options.pop("columns", {})), **options)
+    question = _rows.Question(**options)
     return _counted_files.count_predictions([path], question)
 
 
@@ -465,13 +465,13 @@ class TestLargeFiles:
             found = sorted({*true, *pred} - {"-1"}, key=lambda x: int(x, 36))
             if len(found) < 2:
                 continue
-            counted = counted_of(path, ignore=frozenset({"-1"}))
-            classes = counted.classes()
+            counted = counted_of(path, ignore=["-1"])
+            classes = counted.classes
             expected = np.zeros((len(found), len(found)), int)
             for t, p in zip(true[kept], pred[kept], strict=True):
                 expected[found.index(t), found.index(p)] += 1
-            assert classes.names == found
-            np.testing.assert_array_equal(counted.table(classes), expected)
+            assert classes == found
+            np.testing.assert_array_equal(counted.table(), expected)
             assert (counted.num_rows, counted.ignored()) == (n, (~kept).sum())
 
     @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_columns_of_free_text_are_refused_at_once(
     with pytest.raises(_errors.InputError) as error:
         _counted_files.count_predictions(
             [path],
-            _rows.Selection(_rows.Columns()),
+            _rows.Question(),
             on_progress=lambda rows, _: done.append(rows),
         )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
@@ -534,10 +534,10 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = counted_of(path, columns={"weight": column})
-        classes = counted.classes()
-        assert classes.names == [str(i) for i in range(k + 1)]
-        np.testing.assert_array_equal(counted.table(classes), weighted if column else expected)
+        counted = counted_of(path, weight=column)
+        classes = counted.classes
+        assert classes == [str(i) for i in range(k + 1)]
+        np.testing.assert_array_equal(counted.table(), weighted if column else expected)
         assert counted.num_rows == n
 
 
@@ -551,7 +551,7 @@ def test_progress_counts_rows(
     path = save(FRAME, tmp_path / f"x{suffix}")
     _counted_files.count_predictions(
         [path],
-        _rows.Selection(_rows.Columns()),
+        _rows.Question(),
         on_progress=lambda done, total: seen.append((done, total)),
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -563,7 +563,7 @@ def test_progress_bar_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
-    with _outputs.progress() as on_progress:
+    with _outputs.progress("rows") as on_progress:
         on_progress(3, 12)
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -496,10 +496,10 @@ def test_formats_that_are_printed(run: Run, files: tuple[Path, Path]) -> None:
 def test_a_terminal_is_told_what_takes_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with _outputs.waiting("ranking"):
+    with _outputs.progress("ranking"):
         pass
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
-    with _outputs.waiting("ranking"):
+    with _outputs.progress("ranking"):
         pass
     assert "ranking" in capsys.readouterr().err

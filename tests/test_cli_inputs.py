@@ -184,8 +184,14 @@ def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
 
 
 def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: Path) -> None:
+    """In any order of the columns."""
     write(tmp_path / "a.csv", "y_true,p_0,p_1\n0,.5,.5\n1,.2,.8\n")
-    write(tmp_path / "b.csv", "y_true,p_1,p_0\n0,.5,.5\n1,.2,.8\n")
+    write(tmp_path / "b.csv", "y_true,p_1,p_0\n0,.3,.7\n1,.2,.8\n")
+    found = json.loads(run("report", tmp_path, "--prob", "p_", "--json")[1])
+    assert found["confusion_matrix"] == [[2, 0], [1, 1]]
+    mean = -np.mean(np.log([0.5, 0.8, 0.7, 0.2]))
+    np.testing.assert_allclose(found["overall"]["log_loss"]["value"], mean)
+    write(tmp_path / "b.csv", "y_true,p_1,p_2\n2,.5,.5\n1,.2,.8\n")
     code, _, err = run("report", tmp_path, "--prob", "p_")
     assert code == 2
     assert "b.csv: its columns of probabilities differ from the columns in" in err

@@ -614,9 +614,9 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
 
     def counted() -> jm.Report:
-        question = _rows.Selection(_rows.Columns(prob="p_"))
+        question = _rows.Question(prob="p_")
         found = _counted_files.count_predictions([path], question)
-        return _commands.report_of(found, found.classes(), None, None, 0.95)
+        return _commands.report_of(found, None, 0.95)
 
     whole = counted()
     monkeypatch.setattr(_tables, "BATCH_BYTES", 256)

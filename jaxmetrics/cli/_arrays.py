@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from functools import cache
 from io import BytesIO
 from typing import IO, Any, NamedTuple
 
@@ -12,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli import _tables
-from jaxmetrics.cli._errors import InputError, listed
-from jaxmetrics.cli._tables import ROW, Column, FileTable
+from jaxmetrics.cli._errors import InputError
+from jaxmetrics.cli._tables import ROW, FileTable
 
 __all__: list[str] = []
 
@@ -43,12 +44,7 @@ class Arrays(FileTable):
         self._archive = archive
         members = [name for name in archive.namelist() if name.endswith(".npy")]
         self.names = [name.removesuffix(".npy") for name in members]
-        self._headers: dict[str, _Header] = {}
-
-    def _header(self, name: str) -> _Header:
-        if name not in self._headers:
-            self._headers[name] = self._read_header(name)
-        return self._headers[name]
+        self._header = cache(self._read_header)
 
     def _read_header(self, name: str) -> _Header:
         with self._archive.open(f"{name}.npy") as file:
@@ -68,12 +64,6 @@ class Arrays(FileTable):
             raise InputError(f"array {name!r} has an impossible shape: {header.shape}")
         return header
 
-    @property
-    def num_rows(self) -> int | None:
-        """The common length of the arrays."""
-        lengths = {header.shape[0] for header in self._headers.values() if header.shape}
-        return lengths.pop() if len(lengths) == 1 else None
-
     def kind(self, name: str) -> Any:
         """Return the type of an array `(n,)` or `(n, K)`."""
         header = self._header(name)
@@ -86,19 +76,19 @@ class Arrays(FileTable):
             raise InputError(
                 f"array {name!r} is in Fortran order; save numpy.ascontiguousarray of it"
             )
-        return pl.Array(pl.Float64, header.shape[1])
+        return pl.Array(kind, header.shape[1])
 
     def holds(self, name: str) -> str:
         """Describe the contents of an unsuitable array, for a message."""
         header = self._header(name)
         if len(header.shape) == 1:
             return f"array {name!r} holds {header.dtype}"
-        return f"array {name!r} has shape {header.shape}, expected (n,)"
+        return f"array {name!r} has shape {header.shape}, expected (n,), and dtype {header.dtype}"
 
-    def label(self, column: Column, values: pl.Expr) -> pl.Expr:
+    def written(self, name: str, labels: pl.Expr) -> pl.Expr:
         """Convert labels to strings, bool as in NumPy."""
-        text = super().label(column, values)
-        return text.str.to_titlecase() if self.kind(column.name) == pl.Boolean else text
+        text = super().written(name, labels)
+        return text.str.to_titlecase() if self.kind(name) == pl.Boolean else text
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
         headers = {name: self._header(name) for name in names}
@@ -108,38 +98,21 @@ class Arrays(FileTable):
                     f"array {name!r} has {header.row_bytes} bytes per row, expected 1 to"
                     f" {_LARGEST_ROW}"
                 )
-        if len({header.shape[0] for header in headers.values()}) > 1:
-            found = ", ".join(f"{name!r} has {x.shape[0]}" for name, x in headers.items())
+        lengths = {name: header.shape[0] for name, header in headers.items()}
+        self.num_rows = max(lengths.values())
+        if min(lengths.values()) < self.num_rows:
+            found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
             raise InputError(f"unequal lengths: {found}")
-        total = max(header.shape[0] for header in headers.values())
         row_bytes = sum(header.row_bytes for header in headers.values())
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // row_bytes))
         with ExitStack() as stack:
-            files = {name: stack.enter_context(self._values(name)) for name in names}
-            for start in range(0, total, size):
-                number = min(size, total - start)
+            files = {name: stack.enter_context(self._archive.open(f"{name}.npy")) for name in names}
+            for name, file in files.items():
+                file.read(headers[name].num_bytes)
+            for start in range(0, self.num_rows, size):
+                number = min(size, self.num_rows - start)
                 rows = {name: _series(files[name], headers[name], name, number) for name in names}
                 yield pl.LazyFrame({ROW: np.arange(start + 1, start + 1 + number), **rows})
-
-    def _values(self, name: str) -> IO[bytes]:
-        """Open the file of an array at the start of its values."""
-        file = self._archive.open(f"{name}.npy")
-        file.read(self._header(name).num_bytes)
-        return file
-
-    def matrix(self) -> np.ndarray:
-        """Read the confusion matrix."""
-        if "counts" not in self.names and len(self.names) != 1:
-            raise InputError(f"no array 'counts'; the file has {listed(self.names)}")
-        name = "counts" if "counts" in self.names else self.names[0]
-        shape, _, dtype, _ = self._header(name)
-        most = _tables.MAX_CLASSES
-        if len(shape) != 2 or max(shape) > most:
-            raise InputError(f"array {name!r} has shape {shape}, expected (K, K), K <= {most}")
-        if dtype.kind not in "iubf":
-            raise InputError(f"array {name!r} holds {dtype}: expected real numbers")
-        with self._archive.open(f"{name}.npy") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Series:
@@ -147,7 +120,7 @@ def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Seri
     if len(data) < number * header.row_bytes:
         raise InputError(f"array {name!r} ends before its last row")
     rows = np.frombuffer(data, header.dtype).reshape(number, *header.shape[1:])
-    if rows.ndim == 2 or rows.dtype.kind == "f":
+    if rows.dtype.kind == "f":
         return pl.Series(rows.astype(float))
     if rows.dtype.kind == "S":
         rows = np.char.decode(rows, "utf-8")

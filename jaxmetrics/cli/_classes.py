@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,38 +15,26 @@ __all__: list[str] = []
 _MOST_DIGITS = 100  # digits of an integer; with more, it is a name
 
 
-class Classes(NamedTuple):
-    """The classes of a report in order, and the class id of each label."""
-
-    names: list[str]
-    ids: dict[str, int]
-
-    def ids_of(self, labels: pl.Series) -> np.ndarray:
-        """Return the ids of known labels."""
-        places = labels.cast(pl.Enum(list(self.ids))).to_physical()
-        return np.array(list(self.ids.values()), np.int64)[places.to_numpy()]
-
-
-def all_classes(labels: Collection[str]) -> Classes:
+def sorted_classes(labels: Collection[str]) -> list[str]:
     """Make each label a class, sorted as numbers if all are integers, otherwise as strings."""
-    names = sorted(labels, key=int if all(map(is_integer, labels)) else str)
-    return Classes(names, {name: i for i, name in enumerate(names)})
+    return sorted(labels, key=int if all(map(is_integer, labels)) else str)
 
 
-def one_against_rest(labels: Collection[str], positive: str) -> Classes:
+def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
     """Make two classes, the rest and the positive class; the rest is named if it is a single
     class.
     """
     if positive not in labels:
         hint = "" if positive != "1" else "; --pos-label names the class that scores are about"
         raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
-    labels = dict.fromkeys(labels)
     others = [label for label in labels if label not in (positive, rest_of(positive))]
-    rest = others[0] if len(others) == 1 else rest_of(positive)
-    return Classes(
-        [rest, positive],
-        {label: int(label == positive) for label in {**labels, rest_of(positive): None}},
-    )
+    return [others[0] if len(others) == 1 else rest_of(positive), positive]
+
+
+def class_ids(labels: pl.Series, classes: Sequence[str]) -> np.ndarray:
+    """Return ids among classes; all other labels are the rest, which is the first."""
+    ids = {name: i for i, name in enumerate(classes)}
+    return labels.replace_strict(ids, default=0, return_dtype=pl.Int64).to_numpy()
 
 
 def rest_of(positive: str) -> str:
@@ -69,7 +56,7 @@ def refusal_of(label: str) -> str | None:
 
 def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
     """Raise if truth and predictions have different kinds of classes."""
-    true, pred = (all_classes(set(labels)).names for labels in (true, pred))
+    true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(

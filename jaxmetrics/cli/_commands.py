@@ -6,20 +6,20 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
-import numpy as np
+import polars as pl
 
-from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shown
-from jaxmetrics.cli._gates import parsed, verdicts
-from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._gates import verdicts
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
-from jaxmetrics.cli._outputs import deliver, progress, waiting
-from jaxmetrics.cli._rows import LABELS, Selection
+from jaxmetrics.cli._outputs import deliver, progress
+from jaxmetrics.cli._rows import LABELS, Question
 from jaxmetrics.cli._score_files import read_scores
+from jaxmetrics.cli._sources import parts_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports.contents import Findings, value_of
@@ -49,24 +49,23 @@ def report(given: Namespace) -> int:
 
 
 def _report_of_predictions(given: Namespace) -> AnyReport:
-    shares, question = _shares(given.prevalence), Selection.of(given)
+    shares, question = _shares(given.prevalence), Question.of(given)
     if shares is not None and (given.prob or given.cluster):
         raise InputError("--prevalence does not go with --prob or --cluster")
     if given.id is not None and not given.examples:
         raise InputError("--id needs --examples, the number of rows to list")
     paths = parts_of(given.file)
-    with progress() as on_progress:
+    with progress("rows") as on_progress:
         counted = count_predictions(paths, question, on_progress)
-    classes = counted.classes()
     _warn_of_other_names(counted)
 
-    def of_group(group: str | None, level: float) -> Report:
-        return report_of(counted, classes, group, shares, level)
+    def of_group(name: str, level: float) -> Report:
+        return report_of(counted.of_group(name), shares, level)
 
-    with waiting("computing intervals"), refusals(given.file):
-        total = _gated(given, lambda level: of_group(None, level))
+    with progress("computing intervals"), refusals(given.file):
+        total = _gated(given, lambda level: report_of(counted, shares, level))
         if counted.mistakes is not None:
-            total = replace(total, listed=counted.mistakes.records(counted.names_of_rows))
+            total = replace(total, listed=counted.mistakes.records(question.names_of_rows))
         if given.group is None:
             return total
         return grouped_report(total, of_group, counted.groups())
@@ -74,12 +73,10 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 
 def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
     """Return the report with the verdicts on its gates."""
-    gates, report = parsed(given.gate), report_at(given.level)
-
-    def values(level: float) -> dict[str, Any]:
-        return (report if level == given.level else report_at(level)).values()
-
-    return replace(report, gates=verdicts(gates, values, given.level, report.num_examples))
+    report_at = cache(report_at)
+    report = report_at(given.level)
+    gates = verdicts(given, lambda level: report_at(level).values(), report.num_examples)
+    return replace(report, gates=gates)
 
 
 def _warn_of_other_names(counted: Counted) -> None:
@@ -100,7 +97,7 @@ def _report_of_counts(given: Namespace) -> AnyReport:
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
-    found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
+    found, shares = read_counts(paths[0], Question.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
         raise InputError("--counts does not go with --pos-label")
 
@@ -113,7 +110,7 @@ def _report_of_counts(given: Namespace) -> AnyReport:
         )
         return report if shares is None else report_at_prevalence(report, shares)
 
-    with waiting("computing intervals"), refusals(given.file):
+    with progress("computing intervals"), refusals(given.file):
         return _gated(given, at)
 
 
@@ -125,15 +122,15 @@ def _report_of_labels(given: Namespace) -> TabularReport:
 
 def _report_of_scores(given: Namespace) -> TabularReport:
     check_alone("report", given, "value", "bounds", "id-of-examples", "cluster", "group", "gate")
-    gates, scores = parsed(given.gate), read_scores(given, [(given.file, given.value)])
+    scores = read_scores(given, [(given.file, given.value)])
+    found_at = cache(partial(score_values, scores))
 
     def values(level: float) -> dict[str, Any]:
-        found = score_values(scores, level)
-        return {given.value: found["mean"], **found}
+        return {given.value: found_at(level)["mean"], **found_at(level)}
 
-    with waiting("computing intervals"), refusals(given.file):
-        found = verdicts(gates, values, given.level, scores.sample.number)
-        return report_of_scores(scores, score_values(scores, given.level), given.level, found)
+    with progress("computing intervals"), refusals(given.file):
+        gates = verdicts(given, values, scores.sample.number)
+        return report_of_scores(scores, found_at(given.level), given.level, gates)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -159,42 +156,34 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
 
 def report_of(
     counted: Counted,
-    classes: Classes,
-    group: str | None,
     shares: Mapping[str, float] | None,
     level: float,
 ) -> Report:
-    """Make the report on the counted rows, of one group or all."""
+    """Make the report on the counted rows."""
     report = Report.from_counts(
-        counted.table(classes, group),
-        class_names=classes.names,
-        num_ignored=counted.ignored(group),
+        counted.table(),
+        class_names=counted.classes,
+        num_ignored=counted.ignored(),
         level=level,
     )
     if shares is not None:
         report = report_at_prevalence(report, shares)
-    sums = counted.sums_of(group)
+    sums = counted.sums_of_all()
     if sums is not None:
-        if counted.positive is None:
-            order = [counted.prob_classes.index(name) for name in classes.names]
-            sums = sums.reordered(np.array(order))
         found = probability_findings(sums, report.class_names, level)
         report = report.with_findings(found)
-    return _with_rows(report, counted, classes, group) if counted.rows else report
+    return _with_rows(report, counted) if counted.rows else report
 
 
-def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | None) -> Report:
+def _with_rows(report: Report, counted: Counted) -> Report:
     """Add the metrics that need rows: probabilities with clusters, and scores."""
-    rows, level = counted.rows_of(group), report.level
+    rows, level = pl.concat(counted.rows), report.level
     true = rows["true id"].to_numpy()
     clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None
     weights = rows["weight"].to_numpy() if "weight" in rows.columns else None
     if clusters is not None and "prob" in rows.columns:
         numbers, _ = numbered_clusters(clusters, true.shape)
         prob = rows["prob"].to_numpy()
-        if counted.positive is None:
-            order = np.array([counted.prob_classes.index(name) for name in classes.names])
-            true, prob = np.argsort(order)[true], prob[:, order]
         report = report.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
     if "score" in rows.columns:
         if weights is not None:

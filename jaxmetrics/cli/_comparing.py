@@ -6,26 +6,26 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._counted_files import count_predictions
-from jaxmetrics.cli._errors import InputError, check_alone, named, refusals, shown
-from jaxmetrics.cli._gates import parsed, verdicts
-from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
+from jaxmetrics.cli._gates import verdicts
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
-from jaxmetrics.cli._outputs import deliver, waiting
-from jaxmetrics.cli._rows import Selection
+from jaxmetrics.cli._outputs import deliver, progress
+from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._score_files import read_scores
-from jaxmetrics.cli._sources import is_pipe, opened
+from jaxmetrics.cli._sources import is_pipe, opened, parts_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
 from jaxmetrics.comparisons.leaderboards import leaderboard as rank
 from jaxmetrics.comparisons.scores import score_leaderboard
-from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
+from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports.contents import SampleSize, reported_comparison
@@ -62,12 +62,12 @@ def compare(given: Namespace) -> int:
 
 def _comparison(given: Namespace) -> ComparisonReport:
     _refuse_groups("compare", given)
-    gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)
-    question = Selection.of(given)
+    question = Question.of(given)
     judged = read_judged([(file, question) for file in (given.a, given.b)])
 
+    @cache
     def at(level: float) -> ComparisonReport:
         report = comparison_report(
             judged.true,
@@ -81,19 +81,13 @@ def _comparison(given: Namespace) -> ComparisonReport:
         return _with_more(report, judged, given.pos_label)
 
     def differences(level: float) -> dict[str, Any]:
-        figures = (report if level == given.level else at(level)).figures
-        return {name: x.difference for name, x in figures.items()}
+        return {name: x.difference for name, x in at(level).figures.items()}
 
-    with waiting("computing intervals"), refusals(given.a):
+    with progress("computing intervals"), refusals(given.a):
         report = at(given.level)
-        return replace(
-            report,
-            num_ignored=judged.num_ignored,
-            listed=judged.differing(given.examples),
-            gates=verdicts(
-                gates, differences, given.level, report.num_examples, "A - B", "compared"
-            ),
-        )
+        gates = verdicts(given, differences, report.num_examples, "A - B", "compared")
+        listed = judged.differing(given.examples)
+        return replace(report, num_ignored=judged.num_ignored, listed=listed, gates=gates)
 
 
 def _refuse_groups(command: str, given: Namespace) -> None:
@@ -103,21 +97,19 @@ def _refuse_groups(command: str, given: Namespace) -> None:
 
 def _comparison_of_scores(given: Namespace) -> AnyReport:
     check_alone("compare", given, "value", "bounds", "id", "cluster", "group", "gate")
-    files, gates = (given.a, given.b), parsed(given.gate)
-    scores = read_scores(given, [(file, given.value) for file in files])
+    scores = read_scores(given, [(file, given.value) for file in (given.a, given.b)])
+    found_at = cache(partial(score_values, scores))
 
     def values(level: float) -> dict[str, Any]:
-        found = score_values(scores, level)
-        groups = {name: x.difference for name, x in found.pop("group", {}).items()}
-        gaps = {name: x.difference for name, x in found.items()}
+        found = found_at(level)
+        gaps = {name: x.difference for name, x in found.items() if name != "group"}
+        groups = {name: x.difference for name, x in found.get("group", {}).items()}
         return {given.value: gaps["mean"], **gaps, **({"group": groups} if groups else {})}
 
-    with waiting("computing intervals"), refusals(given.a):
-        number = scores.sample.number
-        found = verdicts(gates, values, given.level, number, "A - B", "compared")
+    with progress("computing intervals"), refusals(given.a):
+        gates = verdicts(given, values, scores.sample.number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
-        gaps = score_values(scores, given.level)
-        return report_of_scores(scores, gaps, given.level, found, names)
+        return report_of_scores(scores, found_at(given.level), given.level, gates, names)
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
@@ -151,15 +143,12 @@ def leaderboard(given: Namespace) -> None:
 def _ranking_of_scores(given: Namespace) -> TabularReport:
     check_alone("leaderboard", given, "value", "bounds", "id", "cluster", "group")
     paths = _paths(given.files)
-    if len(paths) > 1:
-        inputs, names = [(path, given.value) for path in paths], _names(paths)
-    else:
-        names = given.value.split(",")
-        inputs = [(paths[0], name) for name in names]
-        if len(names) < 2:
-            raise InputError("for a single file, --value names the columns of two systems or more")
+    columns = [given.value] if len(paths) > 1 else given.value.split(",")
+    if len(paths) == len(columns) == 1:
+        raise InputError("for a single file, --value names the columns of two systems or more")
+    inputs, names = _contenders(paths, columns)
     scores = read_scores(given, inputs)
-    with waiting("ranking"), refusals(given.files[0]):
+    with progress("ranking"), refusals(given.files[0]):
         board = score_leaderboard(
             scores.values,
             bounds=scores.bounds,
@@ -177,10 +166,11 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
 
 def _ranking(given: Namespace) -> TabularReport:
     _refuse_groups("leaderboard", given)
-    inputs, names = _contenders(given.files, given.pred or (), Selection.of(given))
-    judged = read_judged(inputs)
+    paths, question = _paths(given.files), Question.of(given)
+    inputs, names = _contenders(paths, _columns_of_predictions(paths, question, given.pred))
+    judged = read_judged([(path, replace(question, pred=pred)) for path, pred in inputs])
     function = _metric(given.metric, given.pos_label)
-    with waiting("ranking"), refusals(given.files[0]):
+    with progress("ranking"), refusals(given.files[0]):
         board = rank(
             function,
             judged.true,
@@ -207,35 +197,38 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _contenders(
-    files: Sequence[Path], preds: Sequence[str], question: Selection
-) -> tuple[list[tuple[Path, Selection]], list[str]]:
-    """Find the predictions to rank: columns of one file, or one column of each of many files."""
-
-    def asked(pred: str | None) -> Selection:
-        return replace(question, columns=replace(question.columns, pred=pred))
-
-    paths = _paths(files)
+    paths: Sequence[Path], columns: Sequence[Any]
+) -> tuple[list[tuple[Path, Any]], list[str]]:
+    """Pair files with columns, and name the systems: one column of many files, or columns of one
+    file.
+    """
     if len(paths) > 1:
-        if len(preds) > 1:
-            raise InputError(
-                "for several files, --pred names one column, which each file must have"
-            )
-        pred = preds[0] if preds else None
-        return [(path, asked(pred)) for path in paths], _names(paths)
-    (path,) = paths
+        return [(path, columns[0]) for path in paths], _names(paths)
+    return [(paths[0], column) for column in columns], list(columns)
+
+
+def _columns_of_predictions(
+    paths: Sequence[Path], question: Question, given: Sequence[str]
+) -> Sequence[str | None]:
+    """Return the given columns of predictions, or those that begin with y_pred in a single file."""
+    path, *others = paths
+    if others and len(given) > 1:
+        raise InputError("for several files, --pred names one column, which each file must have")
+    if others:
+        return given or [None]
     if is_pipe(path):
         raise InputError(f"{shown(path)}: it is read once per classifier, so it cannot be a pipe")
-    if len(preds) < 2:
-        with named(path), opened(path, question.separator) as table:
-            table.column(question.columns.true)
-            found = preds or [name for name in table.names if name.startswith("y_pred")]
-        if len(found) < 2:
-            raise InputError(
-                f"{shown(path)}: a leaderboard needs two columns of predictions: repeat --pred,"
-                " or leave it out to use all columns that begin with y_pred"
-            )
-        preds = found
-    return [(path, asked(pred)) for pred in preds], list(preds)
+    if len(given) > 1:
+        return given
+    with opened(path, question.separator) as table:
+        table.label(question.true)
+        found = given or [name for name in table.names if name.startswith("y_pred")]
+    if len(found) < 2:
+        raise InputError(
+            f"{shown(path)}: a leaderboard needs two columns of predictions: repeat --pred,"
+            " or leave it out to use all columns that begin with y_pred"
+        )
+    return found
 
 
 def _metric(name: str, positive: str | None) -> Metric:
@@ -273,36 +266,30 @@ def _plan_of_scores(given: Namespace) -> TabularReport:
 
 
 def _plan_of_width(given: Namespace) -> TabularReport:
-    (file,), question = given.files, Selection.of(given)
+    (file,), question = given.files, Question.of(given)
+    if given.counts and given.cluster is not None:
+        raise InputError("--cluster does not go with --counts, because a matrix has no rows")
     if given.counts:
-        if given.cluster is not None:
-            raise InputError("--cluster does not go with --counts, because a matrix has no rows")
         matrix = read_counts(file, question).counts
-    elif given.cluster is not None:
-        judged = read_judged([(file, question)])
-        matrix = confusion_matrix(judged.true, judged.preds[0], **_tables_of(judged))
     else:
-        counted = count_predictions(parts_of(file), question)
-        matrix = counted.table(counted.classes())
+        matrix = count_predictions(parts_of(file), question).table()
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return width_plan(function, given.metric, matrix, given.half_width, given.level)
 
 
 def _plan_of_difference(given: Namespace) -> TabularReport:
-    question = Selection.of(given)
+    question = Question.of(given)
     judged = read_judged([(file, question) for file in given.files])
-    paired = paired_confusion_matrix(judged.true, *judged.preds, **_tables_of(judged))
+    numbers = number = None
+    if judged.clusters is not None:
+        numbers, number = numbered_clusters(judged.clusters, judged.true.shape)
+    k = len(judged.class_names)
+    paired = paired_confusion_matrix(
+        judged.true, *judged.preds, num_classes=k, groups=numbers, num_groups=number
+    )
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return difference_plan(
             function, given.metric, paired, given.difference, given.power, given.level
         )
-
-
-def _tables_of(judged: Judged) -> dict[str, Any]:
-    """Count examples into one table, or one table per cluster."""
-    if judged.clusters is None:
-        return {"num_classes": len(judged.class_names)}
-    clusters, number = numbered_clusters(judged.clusters, judged.true.shape)
-    return {"num_classes": len(judged.class_names), "groups": clusters, "num_groups": number}

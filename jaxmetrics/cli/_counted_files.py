@@ -7,26 +7,25 @@ memory. Scores, and probabilities with clusters, are kept row by row, up to a li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._classes import (
-    Classes,
-    all_classes,
     check_kinds,
+    class_ids,
     one_against_rest,
     rest_of,
+    sorted_classes,
 )
 from jaxmetrics.cli._errors import InputError, listed, named, refusals, shown
-from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._mistakes import CONFIDENCE, FILE, Mistakes
-from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection, cells_of
-from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import MOST_HELD, ROW, is_too_much
+from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Question, cells_of
+from jaxmetrics.cli._sources import opened, parts_of
+from jaxmetrics.cli._tables import ROW, check_held
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 
@@ -39,12 +38,18 @@ _MOST_CELLS = 2**27  # of the tables of all groups
 OnProgress = Callable[[int, int | None], None]
 
 
+def _ignore(done: int, total: int | None) -> None:
+    """Show no progress."""
+
+
 @dataclass
 class Counted:
     """The counts, sums and rows that are kept from files.
 
     Attributes:
         question: the selection of columns and rows.
+        is_held: whether all rows are kept, to be joined with other files.
+        mistakes: the rows to list.
         positive: the positive class, if there is one, against the rest.
         prob_classes: the classes of the columns of probabilities.
         labels: the classes, in the order of their first appearance.
@@ -53,13 +58,11 @@ class Counted:
         sums: sums of probabilities, by group.
         rows: the rows that are kept, with `true id`.
         num_rows: the number of rows of all files.
-        is_held: whether all rows are kept, to be joined with other files.
-        part: the name of the current file, if there are several.
-        mistakes: the rows to list.
-        names_of_rows: the columns that identify a row, by their roles.
     """
 
-    question: Selection
+    question: Question
+    is_held: bool = False
+    mistakes: Mistakes | None = None
     positive: str | None = None
     prob_classes: list[str] = field(default_factory=list)
     labels: dict[str, None] = field(default_factory=dict)
@@ -67,41 +70,49 @@ class Counted:
     sums: dict[str | None, ProbabilitySums] = field(default_factory=dict)
     rows: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
-    is_held: bool = False
-    part: str | None = None
-    mistakes: Mistakes | None = None
-    names_of_rows: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> list[str]:
         """List the columns that distinguish cells."""
-        columns = self.question.columns
-        more = {"group": columns.group, "cluster": columns.cluster}
-        return [*LABELS, *(key for key, name in more.items() if name is not None)]
+        more = (role for role in ("group", "cluster") if getattr(self.question, role) is not None)
+        return [*LABELS, *more]
 
-    def classes(self) -> Classes:
-        """Return the classes of the report."""
+    @property
+    def classes(self) -> list[str]:
+        """The classes of the report."""
         if self.positive is None:
-            return all_classes(self.labels)
+            return sorted_classes(self.labels)
         return one_against_rest(self.labels, self.positive)
 
     def groups(self) -> list[str]:
         """List the groups, sorted."""
         names = self.selected()["group"].unique()
-        k = len(self.classes().names)
+        k = len(self.classes)
         if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
                 f"{len(names)} groups are too many for tables of {k} classes: all have more than"
                 f" {_MOST_CELLS:,} cells"
             )
-        return all_classes(names).names
+        return sorted_classes(names)
 
-    def table(self, classes: Classes, group: str | None = None) -> np.ndarray:
+    def of_group(self, name: str) -> Counted:
+        """Return what is kept of one group."""
+        cells, rows = (
+            [frame.filter(pl.col("group") == name) for frame in frames]
+            for frames in (self.cells, self.rows)
+        )
+        found = replace(self, cells=cells, rows=rows, sums={})
+        if name in self.sums:
+            found.sums[name] = self.sums[name]
+        return found
+
+    def table(self) -> np.ndarray:
         """Return counts `(K, K)`, or `(C, K, K)` with clusters; integers if the weights are
         integers.
         """
-        cells, k = self.selected(group), len(classes.names)
-        index = [classes.ids_of(cells[role]) for role in LABELS]
+        cells, classes = self.selected(), self.classes
+        k = len(classes)
+        index = [class_ids(cells[role], classes) for role in LABELS]
         shape: tuple[int, ...] = (k, k)
         if "cluster" in self.keys:
             numbers = cells["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
@@ -115,82 +126,75 @@ class Counted:
         np.add.at(table, tuple(index), amounts.astype(table.dtype))
         return table
 
-    def rows_of(self, group: str | None = None) -> pl.DataFrame:
-        """Return the rows that were kept."""
-        return self._of(pl.concat(self.rows), group)
+    def selected(self, *, is_counted: bool = True) -> pl.DataFrame:
+        """Return the cells of rows that count, or of ignored rows."""
+        return pl.concat(self.cells).filter(pl.col(COUNTED) == is_counted)
 
-    def sums_of(self, group: str | None = None) -> ProbabilitySums | None:
-        """Return the sums of probabilities."""
-        found = [x for name, x in self.sums.items() if group in (None, name)]
+    def sums_of_all(self) -> ProbabilitySums | None:
+        """Return the sums of probabilities of all groups."""
+        found = list(self.sums.values())
         if not found:
             return None
         return ProbabilitySums(*(np.sum(x, axis=0) for x in zip(*found, strict=True)))
 
-    def ignored(self, group: str | None = None) -> int:
+    def ignored(self) -> int:
         """Return the number of ignored rows."""
-        return int(self.selected(group, is_counted=False)["number"].sum())
+        return int(self.selected(is_counted=False)["number"].sum())
 
-    def selected(self, group: str | None = None, *, is_counted: bool = True) -> pl.DataFrame:
-        """Return the cells of rows that count, or of ignored rows."""
-        return self._of(pl.concat(self.cells), group).filter(pl.col(COUNTED) == is_counted)
+    def read(self, paths: Sequence[Path], on_progress: OnProgress = _ignore) -> Counted:
+        """Read files, and add what they have."""
+        for path in paths:
+            with opened(path, self.question.separator) as table:
+                file = Predictions(table, self.question, self.labels)
+                if self.num_rows and file.prob_classes != self.prob_classes:
+                    raise InputError(
+                        "its columns of probabilities differ from the columns in the previous files"
+                    )
+                self.positive, self.prob_classes = file.positive, file.prob_classes
+                before, part = self.num_rows, shown(path.name) if len(paths) > 1 else None
+                on_progress(0, table.num_rows)
+                by_rows = file.numbers or self.is_held or self.mistakes is not None
+                for found in file.batches() if by_rows else file.cells():
+                    if by_rows:
+                        self._add_rows(file, found, part)
+                    else:
+                        self._add_cells(file, found)
+                    on_progress(self.num_rows - before, table.num_rows)
+        return self
 
-    @staticmethod
-    def _of(frame: pl.DataFrame, group: str | None) -> pl.DataFrame:
-        return frame if group is None else frame.filter(pl.col("group") == group)
-
-    def add_cells(self, file: Predictions, cells: pl.DataFrame) -> None:
-        """Check the cells of a batch of rows, and add them."""
+    def _add_cells(self, file: Predictions, cells: pl.DataFrame) -> None:
+        """Add the cells of a batch of rows."""
         self.num_rows += int(cells["number"].sum())
-        file.learn_labels(self.labels, cells)
-        cells = cells.with_columns(~file.is_ignored(cells.columns).alias(COUNTED))
-        _check_cells(file, cells.filter(COUNTED))
+        if "group" in self.keys and cells.filter(COUNTED)["group"].n_unique() > MAX_GROUPS:
+            name = file.labels["group"].name
+            raise InputError(
+                f"column {name!r} has more than {MAX_GROUPS} values: is it a column of groups?"
+            )
         self.cells.append(cells.select(*self.keys, COUNTED, "^(number|mass)$"))
         if sum(map(len, self.cells[1:])) > len(self.cells[0]):
             self.cells = [pl.concat(self.cells).group_by(*self.keys, COUNTED).agg(pl.all().sum())]
 
-    def add_rows(self, file: Predictions, rows: pl.DataFrame) -> None:
+    def _add_rows(self, file: Predictions, rows: pl.DataFrame, part: str | None) -> None:
         """Add a batch of rows with their probabilities and scores."""
         if self.is_held:
             self.num_rows += len(rows)
-            file.learn_labels(self.labels, rows)
-            file.check_clusters(rows)
             self._hold(rows)
             return
-        self.add_cells(file, cells_of(rows.lazy(), self.keys).collect())
-        columns, kept = self.question.columns, rows.filter(COUNTED)
+        self._add_cells(file, cells_of(rows.lazy(), [*self.keys, COUNTED]).collect())
+        question, kept = self.question, rows.filter(COUNTED)
         if self.mistakes is not None:
-            self._list_mistakes(file, kept, self.mistakes)
-        if columns.prob is None and columns.score is None:
+            self.mistakes.add(_with_confidence(file, kept, part), question.names_of_rows)
+        if not question.has_scores:
             return
-        kept = kept.with_columns(pl.Series("true id", file.class_ids(kept["true"])))
-        if "weight" in kept.columns:
-            kept = kept.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
-        if columns.prob is not None:
+        kept = kept.with_columns(pl.Series("true id", class_ids(kept["true"], file.judged_classes)))
+        if question.prob is not None:
             self._add_sums(kept)
-        if columns.score is not None or (columns.prob is not None and columns.cluster is not None):
-            self._hold(kept.drop(ROW, COUNTED, *LABELS, *file.names_of_rows))
-
-    def _list_mistakes(self, file: Predictions, rows: pl.DataFrame, mistakes: Mistakes) -> None:
-        if "prob" in rows.columns:
-            prob = rows["prob"].to_numpy()[np.arange(len(rows)), file.class_ids(rows["pred"])]
-            rows = rows.with_columns(pl.Series(CONFIDENCE, prob))
-        if self.positive is not None:
-            rest = pl.lit(rest_of(self.positive))
-            labels = (pl.col(role) for role in LABELS)
-            rows = rows.with_columns(
-                pl.when(x == self.positive).then(x).otherwise(rest) for x in labels
-            )
-        if self.part is not None:
-            rows = rows.with_columns(pl.lit(self.part).alias(FILE))
-        mistakes.add(rows, self.names_of_rows)
+        if question.score is not None or question.cluster is not None:
+            self._hold(kept.drop(ROW, COUNTED, *LABELS, *question.names_of_rows))
 
     def _hold(self, rows: pl.DataFrame) -> None:
         self.rows.append(rows)
-        if is_too_much(self.rows):
-            raise InputError(
-                "too many rows: scores, probabilities of clusters, and paired predictions are held"
-                f" in memory, at most {MOST_HELD // 2**20} MB"
-            )
+        check_held(self.rows)
 
     def _add_sums(self, rows: pl.DataFrame) -> None:
         parts = (
@@ -208,71 +212,36 @@ class Counted:
             )
 
 
+def _with_confidence(file: Predictions, rows: pl.DataFrame, part: str | None) -> pl.DataFrame:
+    """Add the probability of the prediction and the file, and name the rest."""
+    if "prob" in rows.columns:
+        ids = class_ids(rows["pred"], file.judged_classes)
+        prob = rows["prob"].to_numpy()[np.arange(len(rows)), ids]
+        rows = rows.with_columns(pl.Series(CONFIDENCE, prob))
+    if file.positive is not None:
+        kept = {file.positive: file.positive}
+        labels = pl.col(LABELS).replace_strict(kept, default=rest_of(file.positive))
+        rows = rows.with_columns(labels)
+    return rows if part is None else rows.with_columns(pl.lit(part).alias(FILE))
+
+
 def count_predictions(
-    paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
+    paths: Sequence[Path], question: Question, on_progress: OnProgress = _ignore
 ) -> Counted:
     """Count the predictions in one file, or in all of its parts."""
-    mistakes = Mistakes(question.num_examples) if question.num_examples else None
-    counted = _read(Counted(question, mistakes=mistakes), paths, on_progress)
+    mistakes = Mistakes(question.examples) if question.examples else None
+    counted = Counted(question, mistakes=mistakes).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         _check_counted(counted)
     return counted
 
 
-def hold_predictions(path: Path, question: Selection) -> Counted:
+def hold_predictions(path: Path, question: Question) -> Counted:
     """Keep all rows of a file, or of its parts."""
-    held = _read(Counted(question, is_held=True), parts_of(path))
+    held = Counted(question, is_held=True).read(parts_of(path))
     if not held.num_rows:
         raise InputError(f"{shown(path)}: the file has no rows")
     return held
-
-
-def _read(
-    counted: Counted, paths: Sequence[Path], on_progress: OnProgress | None = None
-) -> Counted:
-    for path in paths:
-        with named(path), opened(path, counted.question.separator) as table:
-            file = Predictions(table, counted.question)
-            if counted.num_rows and file.prob_classes != counted.prob_classes:
-                raise InputError(
-                    "its columns of probabilities differ from the columns in the previous files"
-                )
-            counted.positive, counted.prob_classes = file.positive, file.prob_classes
-            counted.names_of_rows = file.names_of_rows
-            counted.labels |= dict.fromkeys(file.prob_classes)
-            before = counted.num_rows
-            counted.part = shown(path.name) if len(paths) > 1 else None
-            for _ in _added(counted, file):
-                if on_progress is not None:
-                    on_progress(counted.num_rows - before, file.num_rows)
-    return counted
-
-
-def _added(counted: Counted, file: Predictions) -> Iterator[None]:
-    """Read a file in pieces, and add them."""
-    yield
-    if file.numbers or counted.is_held or counted.mistakes is not None:
-        for rows in file.batches():
-            counted.add_rows(file, rows)
-            yield
-    else:
-        for cells in file.cells():
-            counted.add_cells(file, cells)
-            yield
-
-
-def _check_cells(file: Predictions, cells: pl.DataFrame) -> None:
-    """Raise for invalid weights, missing cluster ids and too many groups."""
-    if "bad row" in cells.columns:
-        bad = cells.filter(pl.col("bad row").is_not_null()).sort("bad row")
-        if len(bad):
-            file.refuse(bad["bad row"][0], "weight", bad["bad weight"][0], "expected a number >= 0")
-    file.check_clusters(cells)
-    if "group" in cells.columns and cells["group"].n_unique() > MAX_GROUPS:
-        name = file.labels["group"].name
-        raise InputError(
-            f"column {name!r} has more than {MAX_GROUPS} values: is it a column of groups?"
-        )
 
 
 def _check_counted(counted: Counted) -> None:
@@ -280,8 +249,7 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
         raise InputError("all rows are ignored")
-    counted.classes()  # including the positive class
-    if len(counted.labels) < 2:
+    if not counted.classes or len(counted.labels) < 2:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxmetrics.cli._errors import InputError, listed, shortened
@@ -13,33 +13,27 @@ from jaxmetrics.reports.gates import Gate, JudgedGate, judged
 __all__: list[str] = []
 
 
-def parsed(texts: Sequence[str]) -> list[Gate]:
-    """Parse gates."""
-    found = []
-    for text in texts:
-        try:
-            found.append(Gate.parsed(text))
-        except ValueError:
-            raise InputError(
-                "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or 'log_loss <= 0.02',"
-                f" got {shortened(text)!r}"
-            ) from None
-    return found
+def _parsed(text: str) -> Gate:
+    try:
+        return Gate.parsed(text)
+    except ValueError:
+        raise InputError(
+            "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or 'log_loss <= 0.02', got"
+            f" {shortened(text)!r}"
+        ) from None
 
 
 def verdicts(
-    gates: Sequence[Gate],
+    given: Namespace,
     values_at: Callable[[float], Mapping[str, Any]],
-    level: float,
     number: float,
     what: str = "",
     verb: str = "reported",
 ) -> list[JudgedGate]:
     """Decide gates, given the values of a report at any level; values per class are dicts."""
-    values = cache(values_at)
 
     def value(gate: Gate, level: float) -> ReportedValue:
-        known = values(level)
+        known = values_at(level)
         if gate.name not in known:
             raise InputError(
                 f"--gate: no metric {shortened(gate.name)!r} is {verb}; known are"
@@ -59,4 +53,5 @@ def verdicts(
             )
         return found[gate.of_class]
 
-    return judged(gates, value, level=level, number=number, what=what)
+    gates = [_parsed(text) for text in given.gate]
+    return judged(gates, value, level=given.level, number=number, what=what)

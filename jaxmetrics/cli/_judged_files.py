@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
+from jaxmetrics.cli._classes import check_kinds, class_ids
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
-from jaxmetrics.cli._mistakes import place_of
-from jaxmetrics.cli._rows import COUNTED, Selection
-from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
+from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
+from jaxmetrics.cli._rows import COUNTED, LABELS, Question
+from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
+
+JOIN_HINT = "give --id with a column to join them by"
 
 
 class Judged(NamedTuple):
@@ -48,131 +51,124 @@ class Judged(NamedTuple):
         """List `number` examples that only A, or only B, predicts correctly; first the examples for
         which the other is most confident.
         """
-        a_is_right, b_is_right = self.preds == self.true
-        sides = (a_is_right & ~b_is_right, 1), (b_is_right & ~a_is_right, 0)
-        listed = []
-        for (only, wrong), right in zip(sides, "AB", strict=True):
-            places = np.flatnonzero(only)
-            prob = None if self.probs is None else self.probs[wrong]
-            if prob is not None:
-                confidence = prob[places, self.preds[wrong][places]]
-                places = places[np.argsort(-confidence, kind="stable")]
-            for i in places[: -(-number // 2)].tolist():
-                a, b = (self.class_names[pred[i]] for pred in self.preds)
-                row = self.rows.row(i, named=True)
-                listed.append(
-                    {
-                        "right": right,
-                        **place_of(row),
-                        **{"true": self.class_names[self.true[i]], "A": a, "B": b},
-                        **({} if prob is None else {"probability": prob[i, self.preds[wrong][i]]}),
-                        "columns": {name: row[role] for role, name in self.names_of_rows.items()},
-                    }
-                )
-        return listed[:number]
+        names = np.array(self.class_names, object)
+        ids = {"true": self.true, "A": self.preds[0], "B": self.preds[1]}
+        rows = self.rows.with_columns(
+            pl.Series(name, names[found], pl.String) for name, found in ids.items()
+        )
+        sides = []
+        for right, wrong in ((0, 1), (1, 0)):
+            only = (self.preds[right] == self.true) & (self.preds[wrong] != self.true)
+            side = rows.with_columns(right=pl.lit("AB"[right]))
+            if self.probs is not None:
+                prob = self.probs[wrong][np.arange(len(rows)), self.preds[wrong]]
+                side = side.with_columns(pl.Series(CONFIDENCE, prob))
+            sides.append(by_confidence(side.filter(only)).head(-(-number // 2)))
+        return listed_rows(pl.concat(sides).head(number), ["true", "A", "B"], self.names_of_rows)
 
 
-class _Held(NamedTuple):
-    path: str
-    file: Counted
-    rows: pl.DataFrame
-
-
-def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
-    """Read predictions, joined row by row or by `columns.id`; true classes must agree."""
-    found = []
-    for path, question in inputs:
-        file = hold_predictions(path, question)
-        found.append(_Held(shown(path), file, pl.concat(file.rows)))
-    id_column = inputs[0][1].columns.id
-    if id_column is not None:
-        for x in found:
-            _check_ids(x)
-        found[1:] = [_joined(found[0], x) for x in found[1:]]
-    for x in found[1:]:
-        _check_same_truth(found[0], x, id_column)
-    kept = np.logical_and.reduce([x.rows[COUNTED].to_numpy() for x in found])
+def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
+    """Read predictions, joined row by row or by `id`; true classes must agree."""
+    files = [hold_predictions(path, question) for path, question in inputs]
+    paths = [shown(path) for path, _ in inputs]
+    frames = [pl.concat(file.rows) for file in files]
+    id_column = inputs[0][1].id
+    if id_column is None:
+        check_number_of_rows(paths, frames)
+    else:
+        frames = _joined(paths, frames)
+    for path, rows in zip(paths[1:], frames[1:], strict=True):
+        _check_same_truth(paths[0], frames[0], path, rows, id_column)
+    kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
         raise InputError("all rows are ignored")
-    counted = [x._replace(rows=x.rows.filter(pl.Series(kept))) for x in found]
-    return _judged(counted, int((~kept).sum()))
-
-
-def _judged(found: Sequence[_Held], num_ignored: int) -> Judged:
-    rows, positive = found[0].rows, found[0].file.positive
-    true = set(rows["true"].unique())
-    labels = true.union(*(x.rows["pred"].unique() for x in found))
-    if positive is not None:
-        classes = one_against_rest(dict.fromkeys(labels), positive)
-    else:
-        classes = all_classes(labels.union(*(x.file.prob_classes for x in found)))
-        for x in found:
-            with named(x.path):
-                check_kinds(true, x.rows["pred"].unique())
-    if len(classes.names) < 2:
-        raise InputError(
-            f"a comparison needs at least two classes, the files have {listed(classes.names)}"
-        )
-    has_probs, has_scores = "prob" in rows.columns, "score" in rows.columns
+    frames = [rows.filter(kept) for rows in frames]
+    classes = _classes(paths, files, frames)
+    rows, columns = frames[0], frames[0].columns
+    has_probs, has_scores = "prob" in columns, "score" in columns
     return Judged(
-        classes.names,
-        classes.ids_of(rows["true"]),
-        np.stack([classes.ids_of(x.rows["pred"]) for x in found]),
-        [_probabilities(x, classes) for x in found] if has_probs else None,
-        [x.rows["score"].to_numpy() for x in found] if has_scores else None,
-        rows["cluster"].to_list() if "cluster" in rows.columns else None,
-        num_ignored,
+        classes,
+        class_ids(rows["true"], classes),
+        np.stack([class_ids(x["pred"], classes) for x in frames]),
+        [*map(_probabilities, paths, files, frames, [classes] * len(files))] if has_probs else None,
+        [x["score"].to_numpy() for x in frames] if has_scores else None,
+        rows["cluster"].to_list() if "cluster" in columns else None,
+        int((~kept).sum()),
         rows,
-        found[0].file.names_of_rows,
+        inputs[0][1].names_of_rows,
     )
 
 
-def _probabilities(x: _Held, classes: Classes) -> np.ndarray:
-    """Put the columns in the order of the classes."""
-    prob, names = x.rows["prob"].to_numpy(), x.file.prob_classes
-    if x.file.positive is not None:
-        return prob
-    if set(names) != set(classes.names):
+def _classes(
+    paths: Sequence[str], files: Sequence[Counted], frames: Sequence[pl.DataFrame]
+) -> list[str]:
+    labels = {label for rows in frames for role in LABELS for label in rows[role].unique()}
+    if files[0].positive is None:
+        labels.update(*(file.prob_classes for file in files))
+        for path, rows in zip(paths, frames, strict=True):
+            with named(path):
+                check_kinds(frames[0]["true"].unique(), rows["pred"].unique())
+    classes = replace(files[0], labels=dict.fromkeys(labels)).classes
+    if len(classes) < 2:
         raise InputError(
-            f"{x.path}: it has probabilities for the classes {listed(names)}, but the classes are"
-            f" {listed(classes.names)}"
+            f"a comparison needs at least two classes, the files have {listed(classes)}"
         )
-    return prob[:, [names.index(name) for name in classes.names]]
+    return classes
 
 
-def _check_same_truth(a: _Held, b: _Held, id_column: str | None) -> None:
-    check_number_of_rows(a.path, a.rows, b.path, b.rows)
-    differ = (a.rows["true"] != b.rows["true"]).to_numpy()
+def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[str]) -> np.ndarray:
+    if file.positive is None and file.prob_classes != classes:
+        raise InputError(
+            f"{path}: it has probabilities for the classes {listed(file.prob_classes)}, but the"
+            f" classes are {listed(classes)}"
+        )
+    return rows["prob"].to_numpy()
+
+
+def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise if files that are joined row by row have different numbers of rows."""
+    number = len(frames[0])
+    for path, rows in zip(paths, frames, strict=True):
+        if len(rows) != number:
+            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
+
+
+def _check_same_truth(
+    path_a: str, a: pl.DataFrame, path_b: str, b: pl.DataFrame, id_column: str | None
+) -> None:
+    differ = (a["true"] != b["true"]).to_numpy()
     if not differ.any():
         return
     i = int(differ.argmax())
     by_row = id_column is None
-    first = f"row {a.rows[ROW][i]}" if by_row else f"{id_column} {a.rows['id'][i]!r}"
+    first = f"row {a[ROW][i]}" if by_row else f"{id_column} {a['id'][i]!r}"
     hint = f"; {JOIN_HINT}" if by_row else ""
     raise InputError(
-        f"{a.path} and {b.path} differ in the true class of {differ.sum()} of {len(a.rows)} rows,"
-        f" the first at {first}: {a.rows['true'][i]!r} and {b.rows['true'][i]!r}{hint}"
+        f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
+        f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}{hint}"
     )
 
 
-def _check_ids(x: _Held) -> None:
-    repeated = x.rows["id"].is_duplicated()
-    if repeated.any():
-        raise InputError(
-            f"{x.path}: {repeated.sum()} rows share their id with others, the first"
-            f" {x.rows['id'].filter(repeated)[0]!r}"
-        )
-
-
-def _joined(a: _Held, b: _Held) -> _Held:
-    """Put the rows of B in the order of A's ids."""
-    for x, other in ((a, b), (b, a)):
-        ids = other.rows.select("id")
-        alone = x.rows.join(ids, on="id", how="anti", maintain_order="left")
-        if len(alone):
+def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Put the rows of all files in the order of the first file's ids."""
+    for path, rows in zip(paths, frames, strict=True):
+        repeated = rows["id"].is_duplicated()
+        if repeated.any():
             raise InputError(
-                f"{len(alone)} of {len(x.rows)} rows of {x.path} are not in {other.path}, the"
-                f" first is {alone['id'][0]!r}"
+                f"{path}: {repeated.sum()} rows share their id with others, the first"
+                f" {rows['id'].filter(repeated)[0]!r}"
             )
-    rows = a.rows.select("id").join(b.rows, on="id", how="left", maintain_order="left")
-    return b._replace(rows=rows)
+    first = frames[0]
+    for path, rows in zip(paths[1:], frames[1:], strict=True):
+        for name, some, other, all_rows in (
+            (paths[0], first, path, rows),
+            (path, rows, paths[0], first),
+        ):
+            alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
+            if len(alone):
+                raise InputError(
+                    f"{len(alone)} of {len(some)} rows of {name} are not in {other}, the first is"
+                    f" {alone['id'][0]!r}"
+                )
+    ids = first.select("id")
+    return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]

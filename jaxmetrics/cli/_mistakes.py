@@ -12,8 +12,9 @@ from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
 
-FILE = "name of the file"  # column with the file of a row
-CONFIDENCE = "probability of the prediction"
+FILE = "file"
+CONFIDENCE = "probability"  # of the prediction
+_PLACE = ("right", FILE, "row", "group")
 _KIND = ["true", "pred"]
 _MOST_KINDS = 5  # kinds of mistake with listed rows
 _MOST_KEPT = 2**16  # rows kept before the most frequent kinds are known
@@ -36,9 +37,9 @@ class Mistakes:
 
     def add(self, rows: pl.DataFrame, names: Mapping[str, str]) -> None:
         """Add a batch of rows that count, with columns by their roles."""
-        wrong = rows.filter(pl.col("true") != pl.col("pred")).select(
-            ROW, *_KIND, *names, *(x for x in (FILE, "group", CONFIDENCE) if x in rows.columns)
-        )
+        optional = (x for x in (FILE, "group", CONFIDENCE) if x in rows.columns)
+        wrong = rows.filter(pl.col("true") != pl.col("pred"))
+        wrong = wrong.select(ROW, *_KIND, *names, *optional)
         if not len(wrong):
             return
         times = pl.concat([*self._times, wrong.group_by(_KIND).agg(pl.len().alias("times"))])
@@ -60,26 +61,30 @@ class Mistakes:
         kinds = self._kinds(_MOST_KINDS)
         first = _first_of_each(self._kept[0], -(-self.number // len(kinds)))
         rows = kinds.join(first, on=_KIND, maintain_order="left_right").head(self.number)
-        return [
-            {
-                **place_of(row),
-                "true": row["true"],
-                "predicted": row["pred"],
-                **({"probability": row[CONFIDENCE]} if CONFIDENCE in row else {}),
-                "columns": {name: row[role] for role, name in names.items()},
-            }
-            for row in rows.iter_rows(named=True)
-        ]
+        return listed_rows(rows.rename({"pred": "predicted"}), ["true", "predicted"], names)
 
 
-def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the position of a row, with its file and group if there are several."""
-    names = {FILE: "file", ROW: "row", "group": "group"}
-    return {name: row[column] for column, name in names.items() if column in row}
+def listed_rows(
+    rows: pl.DataFrame, classes: list[str], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """List rows: their place, classes, probability, and the columns that identify them."""
+    rows = rows.rename({ROW: "row"})
+    shown = [x for x in (*_PLACE, *classes, CONFIDENCE) if x in rows.columns]
+    return [
+        {name: row[name] for name in shown}
+        | {"columns": {name: row[role] for role, name in names.items()}}
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def by_confidence(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by the probability of the prediction, if there is one, in descending order."""
+    if CONFIDENCE not in rows.columns:
+        return rows
+    return rows.sort(CONFIDENCE, descending=True, maintain_order=True)
 
 
 def _first_of_each(rows: pl.DataFrame, number: int) -> pl.DataFrame:
     """Return up to `number` rows of each kind, the most confident first."""
-    if CONFIDENCE in rows.columns:
-        rows = rows.sort(CONFIDENCE, descending=True, maintain_order=True)
-    return rows.group_by(_KIND, maintain_order=True).head(number).select(rows.columns)
+    kinds = by_confidence(rows).group_by(_KIND, maintain_order=True)
+    return kinds.head(number).select(rows.columns)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from jaxmetrics.cli._errors import InputError, listed, named, reading
 from jaxmetrics.cli._rows import as_numbers
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW, Column
+from jaxmetrics.cli._tables import ROW
 from jaxmetrics.reports.label_sets import LabelSums, label_sums
 
 __all__: list[str] = []
@@ -26,19 +25,24 @@ def count_labels(
     total: LabelSums | None = None
     names: list[str] = []
     for path in paths:
-        with named(path), opened(path, separator) as table:
+        with opened(path, separator) as table:
             with reading():
                 true, pred = (table.family(prefix) for prefix in prefixes)
-                _check_labels(true, pred, prefixes)
-                if total is not None and list(true) != names:
-                    raise InputError("its labels differ from the labels in the previous files")
-                names = list(true)
-                columns = [*true.values(), *(pred[name] for name in names)]
-                keys = [str(i) for i in range(len(columns))]
-                numbers = [table.number(x).alias(key) for key, x in zip(keys, columns, strict=True)]
-            for rows in table.batches(columns, [pl.col(ROW), *numbers]):
-                is_label = _booleans(rows, keys, columns)
-                sums = label_sums(*np.split(is_label, 2, axis=1))
+            _check_labels(list(true), list(pred), prefixes)
+            if total is not None and list(true) != names:
+                raise InputError("its labels differ from the labels in the previous files")
+            names = list(true)
+            columns = [*true.values(), *(pred[name] for name in names)]
+            for rows in table.batches({str(i): column for i, column in enumerate(columns)}):
+                numbers = as_numbers(rows, [str(i) for i in range(len(columns))])
+                bad = (numbers != 0) & (numbers != 1)
+                if bad.any():
+                    i, j = np.argwhere(bad)[0].tolist()
+                    value = rows[str(j)][i]
+                    raise InputError(
+                        f"row {rows[ROW][i]}: {columns[j].name!r} is {value!r}, expected 0 or 1"
+                    )
+                sums = label_sums(*np.split(numbers == 1, 2, axis=1))
                 total = sums if total is None else total.plus(sums)
     if total is None or total.number == 0:
         with named(paths[0]):
@@ -46,24 +50,11 @@ def count_labels(
     return total, names
 
 
-def _check_labels(
-    true: dict[str, Column], pred: dict[str, Column], prefixes: tuple[str, str]
-) -> None:
+def _check_labels(true: Sequence[str], pred: Sequence[str], prefixes: tuple[str, str]) -> None:
     if set(true) != set(pred):
         raise InputError(
             f"columns of truth ({prefixes[0]!r}) and of predictions ({prefixes[1]!r}) name"
-            f" different labels: {listed(list(true))} and {listed(list(pred))}"
+            f" different labels: {listed(true)} and {listed(pred)}"
         )
     if len(true) > _MOST_LABELS:
         raise InputError(f"{len(true)} labels, more than the {_MOST_LABELS} that a report may have")
-
-
-def _booleans(rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> np.ndarray:
-    numbers = as_numbers(rows, keys)
-    bad = (numbers != 0) & (numbers != 1)
-    if bad.any():
-        i, j = np.argwhere(bad)[0].tolist()
-        raise InputError(
-            f"row {rows[ROW][i]}: {str(columns[j])!r} is {rows[keys[j]][i]!r}, expected 0 or 1"
-        )
-    return numbers == 1

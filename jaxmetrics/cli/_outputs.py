@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from jaxmetrics._files import replaced_file
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
-from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.cli._options import refuse
+from jaxmetrics.cli._sources import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer, as_every_eval_ever
 
@@ -40,31 +40,25 @@ _R = TypeVar("_R", bound=AnyReport)
 
 
 class Target(NamedTuple):
-    """A file to write, its option, and the function that writes it."""
+    """A file to write, its option, and the function that writes a report; None for the state."""
 
     option: str
     file: Path
-    writer: Writer
-
-
-def state_files(given: Namespace) -> list[Path]:
-    """List the files for the merged state."""
-    return [file for file in given.output if file.suffix.lower() == STATE]
+    writer: Writer | None
 
 
 def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
-    """List the files for the report, with the functions that write them."""
+    """List the files to write, with the functions that write them."""
+    formats: dict[str, Writer | None] = {**FORMATS, **({STATE: None} if has_state else {})}
     found = []
     for file in given.output:
         suffix = file.suffix.lower()
-        if has_state and suffix == STATE:
-            continue
-        if suffix not in FORMATS:
+        if suffix not in formats:
             known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * has_state])
             raise InputError(
                 f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
             )
-        found.append(Target("--output", file, FORMATS[suffix]))
+        found.append(Target("--output", file, formats[suffix]))
     if given.json not in (None, STANDARD_OUTPUT):
         found.append(Target("--json", Path(given.json), FORMATS[".json"]))
     html = vars(given).get("html")
@@ -73,7 +67,7 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
     return found
 
 
-def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[tuple[str, Path]]) -> None:
+def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[Target]) -> None:
     """Raise for an invalid level, an unknown format, and outputs that would overwrite files."""
     try:
         normal_quantile(given.level)
@@ -85,7 +79,7 @@ def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[tuple[str
         raise InputError(f"--format is one of {', '.join(PRINTED)}, got {given.format!r}")
     meant = (part for file in inputs for part in mentioned(file))
     taken = {os.path.realpath(part): "the input" for part in meant}
-    for option, file in written:
+    for option, file, _ in written:
         path = os.path.realpath(file)
         if path in taken:
             raise InputError(f"{shown(file)}: {option} would overwrite {taken[path]}")
@@ -107,22 +101,25 @@ def deliver(
         given: the parsed arguments.
         inputs: the input files.
         title: the title of HTML pages.
-        has_state: whether there is a state that can be written.
+        has_state: whether there is a state that can be written, by `result`.
     """
     with suppress(AttributeError, ValueError):  # on Windows, in another thread
         # With the handler of polars, a read continues after Ctrl-C, forever for an open pipe.
         signal.siginterrupt(signal.SIGINT, True)
     try:
         found = targets(given, has_state=has_state)
-        states = [("--output", file) for file in state_files(given) if has_state]
-        _check(given, inputs, [*states, *(target[:2] for target in found)])
+        _check(given, inputs, found)
         with ExitStack() as stack, _warnings_as_lines():
             # Opened before anything is computed, so that errors appear immediately.
-            opened = [stack.enter_context(_replaced_file(target.file)) for target in found]
+            opened = [
+                (stack.enter_context(_replaced_file(file)), writer)
+                for _, file, writer in found
+                if writer is not None
+            ]
             report = result(given)
-            for file, target in zip(opened, found, strict=True):
-                file.write(target.writer(report, title).encode("utf-8", "backslashreplace"))
-        if sys.__stdout__ is not None or not found:  # it may be closed if files are written
+            for file, writer in opened:
+                file.write(writer(report, title).encode("utf-8", "backslashreplace"))
+        if sys.__stdout__ is not None or not opened:  # it may be closed if files are written
             kind = "json" if given.json == STANDARD_OUTPUT else given.format
             with refusals(title):
                 text = PRINTED[kind](report)
@@ -162,35 +159,23 @@ def _terminal() -> Iterator[Console | None]:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar on standard error while rows are counted, if it is a terminal."""
+def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar on standard error during the block, if it is a terminal."""
     with _terminal() as console:
         if console is None:
             yield lambda done, total: None
             return
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        layout = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*layout, console=console, transient=True) as bar:
-            task = bar.add_task("rows", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(of_what, total=None)
 
+            def on_progress(done: int, total: int | None) -> None:
+                text = f"{of_what} {done}/{'?' if total is None else total}"
+                bar.update(task, description=text, completed=done, total=total)
 
-@contextmanager
-def waiting(for_what: str) -> Iterator[None]:
-    """Show a message on standard error during the block, if it is a terminal."""
-    with _terminal() as console:
-        if console is None:
-            yield
-            return
-        with console.status(f"{for_what} …"):
-            yield
+            yield on_progress
 
 
 @contextmanager

@@ -10,22 +10,13 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._errors import InputError, named, reading, shown
-from jaxmetrics.cli._inputs import parts_of
-from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import (
-    JOIN_HINT,
-    MOST_HELD,
-    ROW,
-    Column,
-    FileTable,
-    check_number_of_rows,
-    is_too_much,
-)
+from jaxmetrics.cli._judged_files import JOIN_HINT, check_number_of_rows
+from jaxmetrics.cli._sources import opened, parts_of
+from jaxmetrics.cli._tables import ROW, FileTable, Value, check_held
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
-_ROLES = ("id", "cluster", "group")
 _BETWEEN = "\x1f"  # joins ids from several columns
 _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {
@@ -40,25 +31,22 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     """Read a column of scores from each file, joined by `--id` or row by row."""
     frames = [_frame(given, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
+    item = "item" if given.id is None else "id"
     if given.id is None:
-        rows = frames[0]
-        for path, frame in zip(paths, frames, strict=True):
-            check_number_of_rows(paths[0], rows, path, frame)
-        values = [frame["value"].to_numpy() for frame in frames]
-        placed = [x.drop(ROW, "value").with_row_index("item", offset=1) for x in frames]
-        _check_labels(pl.concat(placed), "item")
-    else:
-        rows = pl.concat([frame.drop(ROW, "value") for frame in frames])
-        _check_labels(rows, "id")
-        rows = rows.unique("id", keep="first", maintain_order=True)
-        values = [
-            rows.select("id")
-            .join(frame, on="id", how="left", maintain_order="left")["value"]
+        check_number_of_rows(paths, frames)
+        frames = [frame.with_row_index(item, offset=1) for frame in frames]
+    rows = pl.concat(frame.drop(ROW, "value") for frame in frames)
+    _check_labels(rows, item)
+    rows = rows.unique(item, keep="first", maintain_order=True)
+    scores = np.stack(
+        [
+            rows.select(item)
+            .join(frame, on=item, how="left", maintain_order="left")["value"]
             .fill_null(np.nan)
             .to_numpy()
             for frame in frames
         ]
-    scores = np.stack(values)
+    )
     if np.isnan(scores).any(0).all():
         raise InputError(f"{paths[0]}: no item has a score in all files")
     clusters, _ = _numbered(rows, "cluster")
@@ -77,7 +65,7 @@ def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[st
 
 def _check_labels(rows: pl.DataFrame, item: str) -> None:
     """Raise for items that have different clusters or groups in different files."""
-    for role in {*_ROLES[1:]} & {*rows.columns}:
+    for role in {"cluster", "group"} & {*rows.columns}:
         found = rows.select(item, role).unique()
         if found[item].is_duplicated().any():
             first = found.filter(pl.col(item).is_duplicated())[item].min()
@@ -89,13 +77,10 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
     """Read the rows of a file, or of all of its parts."""
     frames: list[pl.DataFrame] = []
     for part in parts_of(path):
-        with named(part), opened(part, given.separator) as table:
+        with opened(part, given.separator) as table:
             for rows in _batches(table, given, column):
                 frames.append(rows)
-                if is_too_much(frames):
-                    raise InputError(
-                        f"too many rows: at most {MOST_HELD // 2**20} MB are held in memory"
-                    )
+                check_held(frames)
     with named(path):
         if not frames or not sum(map(len, frames)):
             raise InputError("the file has no rows")
@@ -110,51 +95,40 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
 
 
 def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
-    """Read a column of scores with its ids, clusters and groups."""
-    with reading():
-        asked = {role: getattr(given, role, None) for role in _ROLES}
-        labels = {role: _labels(table, name, role) for role, name in asked.items() if name}
-        value = table.column(column)
-        texts = [
-            pl.concat_str(
-                [table.label(x, pl.col(x.name)).replace("", None) for x in columns],
-                separator=_BETWEEN,
-            )
-            .fill_null("")
-            .alias(role)
-            for role, columns in labels.items()
-        ]
-        number = table.number(value).cast(pl.String).alias("value")
-    read = [value, *(x for columns in labels.values() for x in columns)]
-    for rows in table.batches(read, [pl.col(ROW), *texts, number]):
-        yield _with_numbers(rows, column, [*labels])
+    """Read scores with their ids, clusters and groups.
 
-
-def _labels(table: FileTable, name: str, role: str) -> list[Column]:
-    """Find the columns of labels; ids may use several columns."""
-    names = name.split(",") if role == "id" and name not in table.names else [name]
-    columns = [table.column(x) for x in names]
-    for column in columns:
-        table.check_label(column.name)
-    return columns
-
-
-def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:
-    """Read numbers, booleans and the letters of Inspect: correct, partial, incorrect, no answer.
-
+    Scores are numbers, booleans and the letters of Inspect: correct, partial, incorrect, no answer.
     Missing scores are NaN, other values raise.
     """
-    text = pl.col("value").str.strip_chars().str.to_lowercase().fill_null("")
-    number = text.replace(_WORDS).cast(pl.Float64, strict=False)
-    found = rows.with_columns(number=number, missing=text.is_in(_MISSING))
-    bad = found.filter(~pl.col("missing") & ~pl.col("number").is_finite().fill_null(False))
-    if len(bad):
-        row, value = bad[ROW][0], bad["value"][0]
-        raise InputError(f"row {row}: {column!r} is {value!r}, expected a number or true or false")
-    for role in labels:
-        if (empty := found.filter(pl.col(role) == "")).height:
-            raise InputError(f"row {empty[ROW][0]}: the {role} is missing")
-    return found.select(ROW, *labels, value=pl.col("number").fill_null(np.nan))
+    with reading():
+        asked = {
+            role: _label(table, name, role)
+            for role in ("id", "cluster", "group")
+            if (name := getattr(given, role, None))
+        }
+        labels = list(asked)
+        text = table.number(column).expr.cast(pl.String)
+        asked["value"] = Value(column, text.str.strip_chars().str.to_lowercase().fill_null(""))
+    number = pl.col("value").replace(_WORDS).cast(pl.Float64, strict=False)
+    for rows in table.batches(asked | {"text": Value(column, text)}):
+        missing = pl.col("value").is_in(_MISSING)
+        bad = rows.filter(~missing & ~number.is_finite().fill_null(False))
+        if len(bad):
+            row, value = bad[ROW][0], bad["text"][0]
+            raise InputError(
+                f"row {row}: {column!r} is {value!r}, expected a number or true or false"
+            )
+        for role in labels:
+            if (empty := rows.filter(pl.col(role) == "")).height:
+                raise InputError(f"row {empty[ROW][0]}: the {role} is missing")
+        yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
+
+
+def _label(table: FileTable, name: str, role: str) -> Value:
+    """Return labels as strings; ids may be joined from several columns."""
+    names = name.split(",") if role == "id" and name not in table.names else [name]
+    labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
+    return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
 
 
 def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:

@@ -1,7 +1,9 @@
-"""Open files as tables, by the type of their extension or first bytes."""
+"""Find the files of a path, and open them as tables by their extension or first bytes."""
 
 from __future__ import annotations
 
+import errno
+import glob
 import io
 import sys
 import zipfile
@@ -15,21 +17,66 @@ import polars as pl
 
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._arrays import Arrays
-from jaxmetrics.cli._errors import InputError, closed_standard_error, reading, shown
+from jaxmetrics.cli._errors import InputError, closed_standard_error, named, reading, shown
 from jaxmetrics.cli._json_lines import JsonLines
-from jaxmetrics.cli._tables import ROW, FileTable, column_at, dotted
+from jaxmetrics.cli._tables import ROW, FileTable, Reduction, column_at, dotted
 from jaxmetrics.cli._text import COMPRESSED, SeparatedValues, chunks_of
 
 __all__: list[str] = []
 
-JSON_LINES = (".jsonl", ".ndjson")
-TEXT = (".csv", ".tsv", *JSON_LINES)
-BINARY = (".parquet", ".arrow", ".feather", ".npz")
-STANDARD_INPUT = Path("-")
+_JSON_LINES = (".jsonl", ".ndjson")
+_BINARY = (".parquet", ".arrow", ".feather", ".npz")
+_KNOWN = (".csv", ".tsv", *_JSON_LINES, *_BINARY)
+_STANDARD_INPUT = Path("-")
 _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 
 
-def extension(path: Path) -> str:
+def parts_of(path: Path) -> list[Path]:
+    """List the files of a path (a file, a folder or glob of parts, standard input), sorted."""
+    with named(path):
+        if path == _STANDARD_INPUT:
+            return [path]
+        try:
+            path.stat()
+        except OSError as error:
+            found = sorted(map(Path, glob.glob(str(path))))
+            if error.errno == errno.ENOENT and found:
+                return [part for file in found for part in parts_of(file)]
+            reason = "no such file" if error.errno == errno.ENOENT else error.strerror
+            raise InputError(str(reason)) from None
+        if path.is_dir():
+            return _parts_in(path)
+        if path.is_file() and _extension(path) not in _KNOWN:
+            raise InputError(
+                f"unknown extension {path.suffix!r}; supported are {', '.join(_KNOWN)}, text also"
+                f" with {' or '.join(COMPRESSED)}"
+            )
+    return [path]
+
+
+def _parts_in(folder: Path) -> list[Path]:
+    """List the files of known types in a folder, without hidden and temporary files."""
+    try:
+        files = sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError(str(error.strerror)) from None
+    parts = [
+        file
+        for file in files
+        if file.name[0] not in "._" and _extension(file) in _KNOWN and file.is_file()
+    ]
+    if not parts:
+        raise InputError(f"it is a folder without any file of type {', '.join(_KNOWN)}")
+    return parts
+
+
+def mentioned(path: Path) -> list[Path]:
+    """List all files that a path may refer to, of any type."""
+    inside = list(path.iterdir()) if path.is_dir() else []
+    return [path, *map(Path, glob.glob(str(path))), *inside]
+
+
+def _extension(path: Path) -> str:
     """Return the extension of a file, without the extension of its compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
@@ -39,13 +86,15 @@ def extension(path: Path) -> str:
 
 def is_pipe(path: Path) -> bool:
     """Tell whether a path can be read only once: standard input, a pipe or a device."""
-    return path == STANDARD_INPUT or (path.exists() and not path.is_file())
+    return path == _STANDARD_INPUT or (path.exists() and not path.is_file())
 
 
 @contextmanager
-def opened(path: Path, separator: str | None = None) -> Iterator[FileTable]:
-    """Open a table by the type of its extension, or of its first bytes if it is a pipe."""
-    with ExitStack() as files:
+def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
+    """Open a table by the type of its extension, or of its first bytes if it is a pipe; errors in
+    the block name the file.
+    """
+    with named(path), ExitStack() as files:
         with reading():
             table = _table(path, separator, files)
         if isinstance(table, ScannedTable):  # polars threads may also panic between pieces
@@ -54,34 +103,28 @@ def opened(path: Path, separator: str | None = None) -> Iterator[FileTable]:
 
 
 def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
-    kind, stream = _stream(path, files)
+    is_standard_input = path == _STANDARD_INPUT
+    if is_standard_input and sys.stdin is None:
+        raise InputError("standard input is closed")
+    stream: Any = sys.stdin.buffer if is_standard_input else files.enter_context(path.open("rb"))
+    kind = _extension(path)
+    if is_pipe(path):
+        start = stream.peek(16)
+        kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
+        if kind:
+            stream = io.BytesIO(stream.read())  # whose index is at the end
     if kind == ".npz":
         return Arrays(files.enter_context(zipfile.ZipFile(stream)))
-    if kind in BINARY:
+    if kind in _BINARY:
         # polars reads files faster by name, which must be UTF-8.
-        named = path if path.is_file() and shown(path) == str(path) else None
-        return ScannedTable(_scan(named, stream, kind))
+        by_name = path.is_file() and shown(path) == str(path)
+        return ScannedTable(_scan(path if by_name else None, stream, kind))
     chunks = filter(None, chunks_of(stream, path.suffix.lower()))
     first = next(chunks, b"")
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
-    if kind in JSON_LINES or (not kind and is_object):
+    if kind in _JSON_LINES or (not kind and is_object):
         return JsonLines(chain([first], chunks))
     return SeparatedValues(chain([first], chunks), _checked_separator(kind, separator))
-
-
-def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
-    """Open a file, and return its type, or None if it is text of unknown type."""
-    if path == STANDARD_INPUT and sys.stdin is None:
-        raise InputError("standard input is closed")
-    is_standard_input = path == STANDARD_INPUT
-    stream: Any = sys.stdin.buffer if is_standard_input else files.enter_context(path.open("rb"))
-    if not is_pipe(path):
-        return extension(path), stream
-    start = stream.peek(16)
-    for first_bytes, kind in _FIRST_BYTES.items():
-        if start.startswith(first_bytes):
-            return kind, io.BytesIO(stream.read())  # whose index is at the end
-    return "", stream
 
 
 def _checked_separator(kind: str, separator: str | None) -> str:
@@ -117,18 +160,14 @@ class ScannedTable(FileTable):
     """Reads Parquet or Arrow."""
 
     def __init__(self, table: pl.LazyFrame) -> None:
-        self._table = table.with_row_index(ROW, 1)
         kinds = dict(_leaves(table.collect_schema()))
         paths = dotted(kinds)
         self.names = list(paths)
         self._kinds = {name: kinds[path] for name, path in paths.items()}
-        self._columns = {name: column_at(path).alias(name) for name, path in paths.items()}
-        self._num_rows: int = table.select(pl.len()).collect().item()
-
-    @property
-    def num_rows(self) -> int | None:
-        """The number of rows."""
-        return self._num_rows
+        columns = (column_at(path).alias(name) for name, path in paths.items())
+        number = pl.col(ROW).cast(pl.Int64)
+        self._table = table.with_row_index(ROW, 1).select(number, *columns)
+        self.num_rows: int = table.select(pl.len()).collect().item()
 
     def kind(self, name: str) -> Any:
         """Return the type of a column or field."""
@@ -138,29 +177,23 @@ class ScannedTable(FileTable):
         """Return the number of elements of an array, or of the first list."""
         if not isinstance(self._kinds[name], pl.List):
             return super().width(name)
-        first = self._table.select(self._columns[name].list.len()).head(1).collect()
+        first = self._table.select(pl.col(name).list.len()).head(1).collect()
         return int(first.item() or 0) if len(first) else 0
-
-    def _rows(self, names: Collection[str]) -> pl.LazyFrame:
-        return self._table.select(
-            pl.col(ROW).cast(pl.Int64), *(self._columns[name] for name in names)
-        )
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
         """Yield slices; the first is small, because most mistakes show there."""
         start, size = 0, _tables.BATCH_ROWS
-        while start < self._num_rows:
-            yield self._rows(names).slice(start, size)
+        while start < self.num_rows:
+            yield self._table.slice(start, size)
             start, size = start + size, _tables.PIECE_ROWS
 
     def _batches(
-        self, names: Collection[str], columns: Sequence[pl.Expr]
+        self, names: Collection[str], values: Sequence[pl.Expr], reduced: Reduction | None
     ) -> Iterator[pl.DataFrame]:
-        """Read batches of rows that fit into memory."""
-        size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // (8 * len(columns))))
-        rows = self._rows(names).select(columns)
+        """Let polars choose the rows of a batch, unless they are reduced."""
+        if reduced is not None:
+            yield from super()._batches(names, values, reduced)
+            return
+        size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // (8 * len(values))))
+        rows = self._table.select(values)
         yield from rows.collect_batches(chunk_size=size, maintain_order=True)
-
-    def whole(self) -> pl.DataFrame:
-        """Read all of the table."""
-        return self._rows(self.names).drop(ROW).collect()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._errors import InputError, refusals, shown
-from jaxmetrics.cli._outputs import deliver, state_files, targets, waiting
+from jaxmetrics.cli._outputs import deliver, progress, targets
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.streaming.files import load_state, save_state
@@ -25,16 +25,17 @@ def merge(given: Namespace) -> None:
 
 def _report(given: Namespace) -> Report:
     jax.config.update("jax_enable_x64", True)  # states may have float64 sums
-    state, to_write = _merged_state(given.files), state_files(given)
-    for file in to_write:
-        _save_state(file, state)
-    is_report_wanted = targets(given, has_state=True) or given.json is not None or not to_write
+    state, found = _merged_state(given.files), targets(given, has_state=True)
+    for _, file, writer in found:
+        if writer is None:
+            _save_state(file, state)
+    is_report_wanted = given.json is not None or not found or any(x.writer for x in found)
     if not confusion_matrices(state) and not is_report_wanted:
         number = f"{len(given.files)} states merged"
         print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
         raise SystemExit
     class_names = None if given.classes is None else given.classes.split(",")
-    with waiting("computing intervals"), refusals(given.files[0]):
+    with progress("computing intervals"), refusals(given.files[0]):
         return Report.from_state(state, class_names=class_names, level=given.level)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -16,25 +16,21 @@ BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # rows per piece, and at most as many cells
 MAX_CLASSES = 4096  # groups of a report
-MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
-JOIN_HINT = "give --id with a column to join them by"
+_MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # options that select other columns
 _LONGEST_TEXT = 1000  # characters of a shown value
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 ROW = "number of the row"  # counted from 1, including blank lines
 
-_T = TypeVar("_T")
+Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
-class Column(NamedTuple):
-    """A column, or one column of an array or of lists."""
+class Value(NamedTuple):
+    """A value of each row: its name in messages, and the expression that computes it."""
 
     name: str
-    place: int | None = None
-
-    def __str__(self) -> str:
-        return self.name if self.place is None else f"{self.name}[:, {self.place}]"
+    expr: pl.Expr
 
 
 class FileTable(ABC):
@@ -43,14 +39,11 @@ class FileTable(ABC):
     Attributes:
         names: the names of the columns or arrays; a field of an object has the dotted name of its
             path.
+        num_rows: the number of rows; None if unknown before the end.
     """
 
     names: Sequence[str]
-
-    @property
-    def num_rows(self) -> int | None:
-        """The number of rows; None if unknown before the end."""
-        return None
+    num_rows: int | None = None
 
     @abstractmethod
     def kind(self, name: str) -> Any:
@@ -58,22 +51,34 @@ class FileTable(ABC):
 
     @abstractmethod
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Read `ROW` and these columns, in row order."""
+        """Read `ROW` and at least these columns, in row order, piece by piece."""
 
     def _batches(
-        self, names: Collection[str], columns: Sequence[pl.Expr]
+        self, names: Collection[str], values: Sequence[pl.Expr], reduced: Reduction | None
     ) -> Iterator[pl.DataFrame]:
-        return (piece.select(columns).collect() for piece in self._pieces(names))
-
-    def pieces(self, columns: Iterable[Column]) -> Iterator[pl.LazyFrame]:
-        """Read `ROW` and these columns, in large pieces that polars reduces to cells."""
-        return _guarded(self._pieces(_names_of(columns)))
+        for piece in self._pieces(names):
+            rows = piece.select(values)
+            if reduced is None:
+                yield rows.collect()
+            else:
+                yield reduced(rows).collect(engine="streaming")
 
     def batches(
-        self, columns: Iterable[Column], values: Sequence[pl.Expr]
+        self, asked: Mapping[str, Value], reduced: Reduction | None = None
     ) -> Iterator[pl.DataFrame]:
-        """Compute values of these columns and `ROW`, in batches of rows that fit into memory."""
-        return _guarded(self._batches(_names_of(columns), values))
+        """Read `ROW` and values by their roles, in batches of rows that fit into memory.
+
+        With `reduced`, which makes few rows of many, batches may be larger.
+        """
+        values = [pl.col(ROW), *(value.expr.alias(role) for role, value in asked.items())]
+        names = [name for value in asked.values() for name in value.expr.meta.root_names()]
+        batches = self._batches(list(dict.fromkeys(names)), values, reduced)
+        while True:
+            with reading():  # not while a batch is used
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def width(self, name: str) -> int | None:
         """Return the numbers per row in a column of lists; None for a plain column."""
@@ -84,61 +89,69 @@ class FileTable(ABC):
         """Describe the contents of an unsuitable column, for a message."""
         return f"column {name!r} holds {self.kind(name)}"
 
-    def check_label(self, name: str) -> None:
-        """Raise for a column that cannot contain classes, groups or ids."""
-        kind = self.kind(name)
-        if not (kind.is_integer() or kind in _TEXT_KINDS):
-            raise InputError(f"{self.holds(name)}: classes, groups and ids are strings or integers")
-
-    def label(self, column: Column, values: pl.Expr) -> pl.Expr:
-        """Convert the values of a column of classes, groups or ids to strings."""
-        return values.cast(pl.String)
-
-    def text(self, name: str) -> pl.Expr:
-        """Convert any values to strings and truncate them; lists are separated by commas."""
-        kind, values = self.kind(name), pl.col(name)
-        if isinstance(kind, pl.List | pl.Array):
-            values = values.cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True)
-        elif kind == pl.Binary:
-            raise InputError(f"{self.holds(name)}: expected text or numbers")
-        return values.cast(pl.String).str.slice(0, _LONGEST_TEXT)
-
-    def number(self, column: Column) -> pl.Expr:
-        """Return numbers in the file's type; null for lists of another length."""
-        kind, values = self.kind(column.name), pl.col(column.name)
-        if column.place is not None and isinstance(kind, pl.Array):
-            kind, values = kind.inner, values.arr.get(column.place)
-        elif column.place is not None and isinstance(kind, pl.List):
-            is_whole = values.list.len() == self.width(column.name)
-            element = values.list.get(column.place, null_on_oob=True)
-            kind, values = kind.inner, pl.when(is_whole).then(element)
-        if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
-            raise InputError(f"{self.holds(column.name)}: expected numbers")
-        # The codes of categories are not numbers.
-        return values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values
-
-    def missing(self, what: str) -> str:
-        """Return a message that something is missing, with the existing names."""
-        return f"{what}; the file has {listed(self.names)}"
-
-    def column(self, name: str) -> Column:
-        """Find a plain column by name."""
+    def _existing_kind(self, name: str) -> Any:
+        """Return the type of a column, which must occur once."""
         if name not in self.names:
             option = _OPTIONS.get(name)
             hint = f"; {option} names another" if option else ""
             raise InputError(f"{self.missing(f'no column {name!r}')}{hint}")
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
-        return Column(name)
+        return self.kind(name)
 
-    def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Column]:
-        """Find the columns with a prefix, or the columns of an array or of lists, by class."""
+    def label(self, name: str) -> Value:
+        """Return classes, groups or ids as in the file."""
+        kind = self._existing_kind(name)
+        if not (kind.is_integer() or kind in _TEXT_KINDS):
+            raise InputError(f"{self.holds(name)}: classes, groups and ids are strings or integers")
+        return Value(name, pl.col(name))
+
+    def written(self, name: str, labels: pl.Expr) -> pl.Expr:
+        """Convert the labels of a column to strings; missing labels are empty."""
+        return labels.cast(pl.String).fill_null("")
+
+    def text(self, name: str) -> Value:
+        """Convert any values to strings and truncate them; lists are separated by commas."""
+        kind, values = self._existing_kind(name), pl.col(name)
+        if isinstance(kind, pl.List | pl.Array):
+            values = values.cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True)
+        elif kind == pl.Binary:
+            raise InputError(f"{self.holds(name)}: expected text or numbers")
+        return Value(name, values.cast(pl.String).str.slice(0, _LONGEST_TEXT))
+
+    def number(self, name: str, place: int | None = None) -> Value:
+        """Return numbers in the file's type; null for lists of another length.
+
+        Args:
+            name: the name of a column.
+            place: the place in a column of arrays or lists.
+        """
+        kind, values, shown = self._existing_kind(name), pl.col(name), name
+        if place is not None:
+            shown = f"{name}[:, {place}]"
+            if isinstance(kind, pl.Array):
+                values = values.arr.get(place)
+            else:
+                is_whole = values.list.len() == self.width(name)
+                values = pl.when(is_whole).then(values.list.get(place, null_on_oob=True))
+            kind = kind.inner
+        if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
+            raise InputError(f"{self.holds(name)}: expected numbers")
+        # The codes of categories are not numbers.
+        return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
+
+    def missing(self, what: str) -> str:
+        """Return a message that something is missing, with the existing names."""
+        return f"{what}; the file has {listed(self.names)}"
+
+    def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Value]:
+        """Find the numbers in columns with a prefix, or in an array or lists, by class."""
         if prefix in self.names and (width := self.width(prefix)) is not None:
             if not 0 < width <= MAX_CLASSES:
                 raise InputError(
                     f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
                 )
-            return {str(i): Column(prefix, i) for i in range(width)}
+            return {str(i): self.number(prefix, i) for i in range(width)}
         found = [name for name in self.names if name.startswith(prefix) and name not in taken]
         if found and all(name.startswith(f"{prefix}.") for name in found):
             prefix = f"{prefix}."  # fields of an object
@@ -149,33 +162,16 @@ class FileTable(ABC):
             )
         if not found:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
-        return {name.removeprefix(prefix): self.column(name) for name in found}
+        return {name.removeprefix(prefix): self.number(name) for name in found}
 
 
-def check_number_of_rows(path: str, rows: pl.DataFrame, other: str, more: pl.DataFrame) -> None:
-    """Raise if two files that are joined row by row have different numbers of rows."""
-    if len(rows) != len(more):
-        raise InputError(f"{path} has {len(rows)} rows, {other} has {len(more)}; {JOIN_HINT}")
-
-
-def is_too_much(held: Iterable[pl.DataFrame]) -> bool:
-    """Tell whether rows take more than `MOST_HELD` bytes."""
-    return sum(frame.estimated_size() for frame in held) > MOST_HELD
-
-
-def _names_of(columns: Iterable[Column]) -> list[str]:
-    return list(dict.fromkeys(column.name for column in columns))
-
-
-def _guarded(pieces: Iterable[_T]) -> Iterator[_T]:
-    """Yield pieces; errors while reading, not while they are used, become an InputError."""
-    found = iter(pieces)
-    while True:
-        with reading():
-            piece = next(found, None)
-        if piece is None:
-            return
-        yield piece
+def check_held(rows: Iterable[pl.DataFrame]) -> None:
+    """Raise if the rows that are kept take too much memory."""
+    if sum(frame.estimated_size() for frame in rows) > _MOST_HELD:
+        raise InputError(
+            "too many rows: scores, probabilities of clusters, and paired predictions are held in"
+            f" memory, at most {_MOST_HELD // 2**20} MB"
+        )
 
 
 def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

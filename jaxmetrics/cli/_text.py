@@ -6,9 +6,7 @@ for compressed files, and errors can name the row.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -113,8 +111,8 @@ class Text(FileTable):
         for block in chain([self._first], self._blocks):
             frame = self._parsed(block, names, before)
             row = pl.int_range(before + 1, before + 1 + pl.len(), dtype=pl.Int64).alias(ROW)
-            rows = frame.with_columns(row).filter(~self.blank).select(ROW, *names)
-            yield rows.lazy().with_columns(pl.col(pl.String).str.strip_chars())
+            rows = frame.lazy().with_columns(row).filter(~self.blank).select(ROW, *names)
+            yield rows.with_columns(pl.col(pl.String).str.strip_chars())
             before += len(frame)
 
 
@@ -184,18 +182,6 @@ class SeparatedValues(Text):
             return False
 
         return bisect_left(ends, True, key=is_bad) + 1
-
-    def cells(self, most: int) -> list[list[str]]:
-        """Read all lines, including the header, up to a number of bytes."""
-        text = bytearray(self._header + self._first)
-        for block in self._blocks:
-            text += block
-            if len(text) > most:
-                raise InputError(f"a matrix has at most {most // 2**20} MB")
-        lines = io.StringIO(text.decode(), newline="")
-        return [
-            [cell.strip() for cell in row] for row in csv.reader(lines, delimiter=self.separator)
-        ]
 
     def _read(self, text: bytes) -> pl.DataFrame:
         return pl.read_csv(

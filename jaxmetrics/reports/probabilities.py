@@ -42,15 +42,6 @@ class ProbabilitySums(NamedTuple):
         np.ndarray
     )  # (2, bins, 3) for two classes, or (1, ...) for the most probable class
 
-    def reordered(self, order: np.ndarray) -> ProbabilitySums:
-        """Put the classes in another order."""
-        bins = self.calibration_bins
-        return self._replace(
-            soft_counts=self.soft_counts[np.ix_(order, order)],
-            score_histogram=self.score_histogram[order],
-            calibration_bins=bins[order] if len(order) == 2 else bins,
-        )
-
     @property
     def judged_bins(self) -> np.ndarray:
         """The calibration bins of the second of two classes, or of the most probable class."""
