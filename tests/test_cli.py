@@ -291,7 +291,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             [],
             "classes of different kinds: '0', '1' and '0.3', '0.8'",
         ),
-        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, the file has 'a'"),
+        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, but the file has 'a'"),
         (
             "x.csv",
             "y_true,y_pred\n0,cat\n1,dog\n",
@@ -649,7 +649,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\n",
             (),
-            "a.csv has 3 rows, b.csv has 2; give --id with a column to join them by",
+            "a.csv has 3 rows, b.csv has 2; give --id with a column of ids to match the rows by",
         ),
         (
             "y_true,y_pred\nb,a\na,b\na,b\n",
@@ -664,12 +664,12 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "b.csv: 2 rows share their id with others, the first '1'",
+            "b.csv: 2 rows share their id with others, the first id is '1'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "1 of 3 rows of a.csv are not in b.csv, the first is '3'",
+            "1 of 3 rows of a.csv are not in b.csv, the first has the id '3'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n",

@@ -192,7 +192,7 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
     given = found["overall"]["roc_auc"]
     assert [given[x] for x in ("value", "low", "high")] == pytest.approx(list(area[:3]))
     for more, message in (
-        (("--prob", "p"), "--pos-label names the class that scores are about"),
+        (("--prob", "p"), "--pos-label must name the positive class of the scores"),
         (("--score", "s", *options), "scores are not predictions: give --threshold"),
         (("--threshold", "1"), "--threshold needs --score or --prob"),
         (("--prob", "s", *options), "'s' is"),

@@ -610,11 +610,11 @@ def test_lines_within_quotes(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('x,y"z', "a quote stands inside of a value"),
-        ('x,"y"z', "a quote stands inside of a value"),
-        ('x,"y', "a quote stands inside of a value"),
+        ('x,y"z', "a quote is not closed, or it is inside a value"),
+        ('x,"y"z', "a quote is not closed, or it is inside a value"),
+        ('x,"y', "a quote is not closed, or it is inside a value"),
         ("x,y,z", "a row has more columns than the header"),
-        ("x,\udcff", "is it UTF-8?"),
+        ("x,\udcff", "is the file UTF-8 text?"),
     ],
 )
 def test_rows_that_cannot_be_parsed_have_a_number(

@@ -576,7 +576,7 @@ def test_files_of_scores_that_do_not_go_together(
     short = write(tmp_path / "s.csv", "acc,doc_id\n1,700\n0,701\n")
     options = "--value", "acc"
     for asked, message in (
-        (options, "has 2; give --id with a column to join them by"),
+        (options, "has 2; give --id with a column of ids to match the rows by"),
         ((*options, "--id", "doc_id"), "no item has a score in all files"),
     ):
         code, out, err = run("compare", files[0], short, *asked)

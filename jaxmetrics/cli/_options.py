@@ -68,7 +68,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=float,
     ),
     "pos-label": _option(
-        "Positive class; other classes are negative. With --score, the default is 1.", "CLASS"
+        "Positive class; all others are negative. If --score is given, the default is 1.", "CLASS"
     ),
     "labels-prefix": _option(
         "For a multilabel problem: the prefix of the columns of true labels and the prefix of the"
@@ -114,7 +114,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
-        "Leave out rows that contain LABEL (may be repeated).", "LABEL", action="append", default=[]
+        "Leave out rows whose true or predicted class is LABEL. The option may be repeated.",
+        "LABEL",
+        action="append",
+        default=[],
     ),
     "counts": {
         "help": "FILE contains counts, not predictions: a confusion matrix whose rows are the true"
