@@ -180,7 +180,7 @@ def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
     assert "part-9.csv: row 2: 'y_true' is ''" in err
     assert "no such file" in run("report", tmp_path / "nothing-*")[2]
     (tmp_path / "empty").mkdir()
-    assert "it is a folder without any file of type .csv" in run("report", tmp_path / "empty")[2]
+    assert "the folder contains no file of type .csv" in run("report", tmp_path / "empty")[2]
 
 
 def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: Path) -> None:

@@ -544,7 +544,7 @@ def test_letters_of_inspect(run: Run, tmp_path: Path) -> None:
 REFUSED = {
     ("report", "--value", "acc", "--prob", "p_"): "--value does not go with --prob",
     ("report", "--value", "acc", "--examples", "3"): "--value does not go with --examples",
-    ("report", "--value", "task"): "row 1: 'task' is 'math', expected a number or true or false",
+    ("report", "--value", "task"): "row 1: 'task' is 'math', expected a number, true or false",
     ("report", "--value", "doc"): "no column 'doc'",
     ("report", "--value", "nope"): "no column 'nope'",
     ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",

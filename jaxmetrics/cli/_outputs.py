@@ -56,7 +56,7 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
         if suffix not in formats:
             known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * has_state])
             raise InputError(
-                f"{shown(file)}: unknown suffix {file.suffix!r}; --output can write {known}"
+                f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
             )
         found.append(Target("--output", file, formats[suffix]))
     if given.json not in (None, STANDARD_OUTPUT):
@@ -68,8 +68,8 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
 
 
 def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[Target]) -> None:
-    """Raise an error for an invalid level, an unknown format, and for an output that would overwrite
-    an input or another output.
+    """Raise an error for an invalid level, an unknown format, or an output that would overwrite an
+    input or another output.
     """
     try:
         normal_quantile(given.level)

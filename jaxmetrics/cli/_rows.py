@@ -79,11 +79,11 @@ class Question:
         return found | {f"show {i}": name for i, name in enumerate(self.show)}
 
     def check_threshold(self) -> None:
-        """Raise an error for a threshold without scores, or together with a column of predictions."""
+        """Raise an error for a threshold without scores, or beside a column of predictions."""
         if self.threshold is None:
             return
         if not self.has_scores:
-            raise InputError("--threshold needs the scores or probabilities: --score or --prob")
+            raise InputError("--threshold needs --score or --prob, to which it is applied")
         if self.pred is not None:
             raise InputError("--pred and --threshold both define the predictions: give only one")
         if self.threshold != self.threshold:
@@ -287,7 +287,7 @@ class Predictions:
         return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
 
     def _predictions(self, found: Mapping[str, np.ndarray]) -> list[str]:
-        """Predict the most probable class; if there is a positive class, compare with the threshold."""
+        """Predict the most probable class, or, if there is a positive class, by the threshold."""
         if self.positive is None:
             ids = found["prob"].argmax(1)
         else:
