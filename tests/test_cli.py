@@ -701,7 +701,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\na,b\n",
             ("--ignore", "b"),
-            "at least two classes, the files have 'a'",
+            "at least two classes, but the files have 'a'",
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
     assert width == pytest.approx(2 * 1.96 * error, rel=0.1)
     for given, message in (
         ("cat=1", "prevalence must name each class once"),
-        ("cat=0.95", "each class one share >= 0, and these must sum to 1"),
+        ("cat=0.95", "each class one share >= 0, and the shares must sum to 1"),
         ("cat=0.5,cat=0.5,dog=0.5", "each class one share >= 0"),
         ("cat=-1,dog=2", "each class one share >= 0"),
         ("cat=0.95,dog=0.1", "sum to 1"),
@@ -226,7 +226,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         assert code == 2
         assert message in err
     text = run("report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")[1]
-    assert "per class likelihood, for recalls Wilson's" in text
+    assert "The classes have likelihood (recalls: Wilson's) intervals" in text
     for option in ("--prob", "--cluster"):
         err = run("report", path, option, "x", "--prevalence", "cat=0.95,dog=0.05")[2]
         assert "--prevalence does not go with --prob or --cluster" in err

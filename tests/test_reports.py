@@ -163,8 +163,10 @@ def test_the_calibration_error_has_an_interval_and_says_that_it_is_biased() -> N
     expected = jm.top_label(jm.calibration_interval)(y, prob)
     assert (error[:3], error.method) == (tuple(map(float, expected[:3])), "inequalities")
     assert error.low == 0 < error.value
-    assert "Calibration error: It is biased upwards: chance alone" in report.to_text()
-    assert "Two inequalities" in report.to_html()
+    assert (
+        "Calibration error: The value is biased upwards, because chance alone" in report.to_text()
+    )
+    assert "from two inequalities" in report.to_html()
 
 
 def test_no_error_seen_does_not_mean_none_to_come() -> None:
@@ -529,7 +531,7 @@ def test_a_log_loss_that_few_examples_carry_is_noted() -> None:
     """2 of 300 answers are wrong: `(sum x)^2 / sum x^2` of the losses is 24."""
     y, wrong = np.arange(300) % 2, np.arange(300) < 2
     loss = probability_findings(confident_sums(y, wrong, 2), ("a", "b"), 0.95).overall["log_loss"]
-    note = "a few examples make up most of it (effective number of examples: 24 of 300)"
+    note = "a few examples make up most of the loss (effective number of examples: 24 of 300)"
     assert (loss.note or "").startswith(note)
     many = confident_sums(y, np.arange(300) % 3 == 0, 2)
     assert probability_findings(many, ("a", "b"), 0.95).overall["log_loss"].note is None
@@ -842,7 +844,9 @@ def test_markdown_is_made_of_tables() -> None:
         "A and B cannot be told apart: macro F1 of A minus macro F1 of B is "
     )
     assert {len(row) for row in cells_of(parts[3])} == {7}
-    assert parts[4].startswith("Only A correct: 0, only B correct: 3; McNemar's test (mid-p): p = ")
+    assert parts[4].startswith(
+        "Only A is correct 0 times, only B 3 times; McNemar's test (mid-p): p = "
+    )
 
 
 @pytest.mark.quick
@@ -871,7 +875,7 @@ def test_a_comparison_begins_with_its_verdict() -> None:
     told = jm.comparison_report(y, good, alike)
     paired = jm.paired_confusion_matrix(y, good, alike, num_classes=2)
     shown = jm.detectable_difference(jm.macro(jm.f1), paired, 400)
-    assert f"400 examples like these show a difference of {shown:.2g}, 1600" in " ".join(
+    assert f"400 examples like these show a difference of {shown:.2g}, and 1600" in " ".join(
         told.to_text().split()
     )
     assert "A and B are equivalent: macro F1 of A minus macro F1 of B is" in " ".join(

@@ -130,7 +130,7 @@ class Predictions:
         if has_one and self.positive is None:
             self.positive = "1"
         if by_threshold and self.positive is None:
-            raise InputError("--threshold needs a positive class: name the class by --pos-label")
+            raise InputError("--threshold needs a positive class: give --pos-label")
         if "pred" not in self.labels and question.prob is None and not by_threshold:
             raise InputError(
                 "scores are not predictions: give --threshold, the least score that predicts the"
