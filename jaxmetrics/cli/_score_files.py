@@ -88,7 +88,7 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
         if "id" in found.columns and found["id"].is_duplicated().any():
             first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
-                f"several rows have the same id, the first such id is {first!r}; --id"
+                f"several rows have the same id, the first is {first!r}; --id"
                 " COLUMN,COLUMN makes ids from several columns, such as item,attempt"
             )
     return found

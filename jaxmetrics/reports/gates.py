@@ -30,7 +30,7 @@ class Verdict(IntEnum):
 
 
 class Gate(NamedTuple):
-    """A bound for a metric (`accuracy >= 0.9`) or for its value in a class (`recall[cat] >= 0.8`)."""
+    """A bound for a metric, `accuracy >= 0.9`, or for its value in a class, `recall[cat] >= .8`."""
 
     name: str
     of_class: str | None
