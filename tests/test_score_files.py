@@ -552,7 +552,7 @@ REFUSED = {
     ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be increasing",
     ("compare", "--group", "task"): "with compare, --group needs --value",
     ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
-    ("compare", "--value", "acc", "--id", "task"): "several rows have the same id, the first is 'math'",
+    ("compare", "--value", "acc", "--id", "task"): "rows have the same id, the first is 'math'",
     ("compare", "--value", "acc", "--id", "user.x"): "no column 'user.x'",
     ("leaderboard", "--value", "acc", "--metric", "f1"): "--value does not go with --metric",
     ("plan", "--value", "acc"): "give FILE --half-width H, or FILE FILE --difference D",
