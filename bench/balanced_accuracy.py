@@ -150,11 +150,11 @@ def main() -> None:
         "mean, sd and 95 % interval, per matrix",
         {"classes, one matrix": results},
         {f"k = {k}": result for k, result in results.items()},
-        "jaxmetrics: 1000 matrices per call (100 for k = 1000), float32; others and host: one"
-        " matrix,"
-        " float64. mclearn's method at k = 10: the time of one evaluation of the cdf, times the"
-        " number of evaluations in root finding at k = 3. Limit: reading a matrix once, at"
-        f" {bandwidth_in_words()}; the necessary arithmetic is unknown.",
+        "jaxmetrics computes 1000 matrices per call (100 for k = 1000 classes) in float32; the"
+        " other rows compute one matrix in float64. For mclearn's method at k = 10, the time of"
+        " one evaluation of the cdf is multiplied by the number of evaluations for k = 3. The"
+        f" limit is the time for reading a matrix once, at {bandwidth_in_words()}; the necessary"
+        " arithmetic is unknown.",
     )
 
 

@@ -197,11 +197,10 @@ def main() -> None:
         },
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
         | {"100 matrices at once": of_matrices[100]},
-        f"10 classes, 95 % intervals. Libraries that resample examples drew {FEW} replicates, and"
-        " their"
-        f" time is extrapolated. 100 matrices: {OF_EACH} replicates of each, time per 10,000"
-        " replicates."
-        f" Limit: writing the cells of all replicates once, at {bandwidth_in_words()}.",
+        "There are 10 classes, and the intervals are 95 % intervals. Libraries that resample"
+        f" examples drew {FEW} replicates, and their time is extrapolated. For 100 matrices, each"
+        f" has {OF_EACH} replicates, and the table has the time per 10,000 replicates. The limit"
+        f" is the time for writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 
 

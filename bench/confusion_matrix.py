@@ -139,10 +139,10 @@ def main() -> None:
             "1e7, K = 1000": of_classes[1000],
             "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
         },
-        "int32 labels on the device, int64 for the host, NumPy, scikit-learn and torch. The"
-        f" scikit-learn loop over matrices was run for {FEW} of them and extrapolated. Limit:"
-        " reading the int32"
-        f" labels or the matrices once, at {bandwidth_in_words()}.",
+        "Labels are int32 in JAX, and int64 in NumPy, scikit-learn and torch. The loop of"
+        f" scikit-learn over matrices was run for {FEW} of them, and its time is extrapolated. The"
+        " limit is the time for reading the int32 labels or the matrices once, at"
+        f" {bandwidth_in_words()}.",
     )
 
 

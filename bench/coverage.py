@@ -435,7 +435,7 @@ def rows_of(grid: str, results: Mapping[str, Any]) -> list[list[str]]:
         widths = [x.width / first[d].width for d, x in large.items() if d in first]
         rows.append(
             [
-                metric if grid == "single" else f"difference of {metric}",
+                named(grid, metric),
                 name,
                 *ranges,
                 f"{np.mean([not is_good(x) for x in large.values()]):.0%}",
@@ -455,7 +455,7 @@ def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
         found = _found(grid, results, metric, name)
         bad = {d: x for d, x in found.items() if d.n >= 50 and not is_good(x)}
         written = [
-            f"{key_of(d)}: {100 * x.covers:.1f}"
+            f"the design `{key_of(d)}` with a coverage of {100 * x.covers:.1f} %"
             for d, x in bad.items()
             if not is_sparse(d) and x.covers < GOOD[0]
         ]
@@ -464,10 +464,16 @@ def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
             if not sparse:
                 covers = [x for x in covers if x > 100 * GOOD[1]]
             if covers:
-                range_of = f"{min(covers):.0f} to {max(covers):.0f}"
-                written.append(f"{len(covers)} {kind}designs: {range_of}")
-        lines.append(f"- {grid}, {metric}, {name}: {'; '.join(written) or 'none'}")
+                ends = dict.fromkeys(f"{x:.0f}" for x in (min(covers), max(covers)))
+                number = f"{len(covers)} {kind}{'design' if len(covers) == 1 else 'designs'}"
+                written.append(f"{number} with a coverage of {' to '.join(ends)} %")
+        lines.append(f"- {named(grid, metric)}: {', and '.join(written) or 'none'}")
     return lines
+
+
+def named(grid: str, metric: str) -> str:
+    """Return the name of a metric of one classifier, or of its difference between two."""
+    return metric if grid == "single" else f"difference of {metric}"
 
 
 def is_sparse(design: Any) -> bool:
@@ -539,18 +545,16 @@ def exact_ties(data_sets: int) -> list[str]:
 
 
 HEADINGS = ["metric", "interval", *(f"n = {n}" for n in SIZES), "outside", "width", "none"]
+LIST = (
+    "Designs with 50 or more examples in which the coverage of the likelihood interval is below"
+    " 90 % or above 99.5 %:"
+)
 NOTE = (
-    "Lowest and highest coverage of nominal 95 % intervals for each n, over the designs of the"
-    f" half on which no method was chosen, if at least {SPARSE} examples of the rarest class are"
-    " expected. For n of 50 or more: the share of designs with a coverage outside of 90 to 99.5 %,"
-    " the median width relative to the first method, and the share of test sets without an"
-    " interval (these are not counted elsewhere). The list has the designs in which the coverage of"
-    " the first method is outside: n, classes, shares (99:1: most frequent to rarest class),"
-    " recall. Only the number is given of designs with a higher coverage, in which A and B give"
-    " nearly the same predictions, and of sparse designs, with classes that do not occur in some"
-    " test sets and so not in their averages. 2000 test sets per design; 200 to 500 for 50 classes"
-    " and for likelihood intervals of differences. The true value is the metric of the cell"
-    " probabilities."
+    "If a design has a coverage above 99.5 % and is not sparse, the two classifiers give nearly the"
+    " same predictions. In a sparse design, some test sets lack a class, and their averages over"
+    " classes leave it out. For each design, 2000 test sets were drawn (200 to 500 for 50 classes"
+    " and for likelihood intervals of differences). The true value is the metric of the cell"
+    " probabilities from which the test sets were drawn."
 )
 
 
@@ -575,11 +579,13 @@ def main(arguments: Sequence[str] = ()) -> None:
             results[grid] = run(grid, options.methods, options.classes, options.quick, before)
     rows = [row for grid, found in results.items() for row in rows_of(grid, found)]
     lines = [line for grid, found in results.items() for line in shortfalls(grid, found)]
-    note = "\n".join([*lines, "", NOTE])
+    note = "\n".join([LIST, "", *lines, "", NOTE])
     if options.quick:
         print(f"{harness.table(HEADINGS, rows)}\n\n{note}")
     else:
-        harness.publish("coverage", results, HEADINGS, rows, note, "Percent", timed=False)
+        harness.publish(
+            "coverage", results, HEADINGS, rows, note, "Coverages are in percent.", timed=False
+        )
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ def main() -> None:
             for k in (10, 1000, 32_000)
             for part, results in (("forward", forward), ("with gradient", both))
         },
-        "float32 logits, labels as class ids. Limit: reading the logits once and writing their"
-        f" gradient once, at {bandwidth_in_words()}.",
+        "Logits are float32, and labels are class ids. The limit is the time for reading the logits"
+        f" once and writing their gradient once, at {bandwidth_in_words()}.",
     )
 
 

@@ -118,9 +118,12 @@ def main() -> None:
         sweeps,
         headings,
         rows,
-        f"{K} classes; matrices of {100 * K + 40 * K:,} examples. On the host in float64, on the"
-        " device in float32. Sizes in between are interpolated, and rounded to one digit.",
-        "Numbers of the unit",
+        f"There are {K} classes, and each matrix has {100 * K + 40 * K:,} examples. NumPy computes"
+        " in float64, JAX in float32. The column `compiled` is for programs that are already"
+        " compiled, and `with its compilation` is for the first call; `any` means that JAX is"
+        " faster for all measured sizes. Sizes between the measured ones are interpolated, and"
+        " rounded to one digit.",
+        "Sizes are numbers of matrices, replicates or examples.",
         pictures,
     )
 

@@ -19,13 +19,14 @@ from bench.harness import ROOT, insert, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
 NOTE = (
-    "1000 examples of 10 classes, in NumPy or on the device. Metrics include counting the labels;"
-    " posteriors, bootstrap (BCa) and Delta start from one matrix;"
-    f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and calls scikit-learn for"
-    " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairing."
-    f" First call: median (fastest-slowest) of {PROCESSES} processes; then the second call."
+    f"Each cell shows the time of the first call, as the median (fastest-slowest) of {PROCESSES}"
+    " processes, and then the time of the second call. The data are 1000 examples of 10 classes,"
+    " as NumPy or JAX arrays. The times of metrics include counting the labels. Posteriors, the"
+    f" bootstrap (BCa) and Delta start from one confusion matrix. There are {REPLICATES} random"
+    " draws, and 10,000 permutations. SciPy resamples the examples and calls scikit-learn for F1."
+    " The report of scikit-learn has no intervals, and prob_conf_mat compares without pairing."
     " Libraries and the modules of the functions are imported, and data made, before the clock"
-    " starts; SciPy's special functions, where needed, are imported in the first call."
+    " starts; SciPy's special functions are imported in the first call that needs them."
 )
 
 IN_BRIEF = (
@@ -145,7 +146,7 @@ def main(words: Sequence[str] = ()) -> None:
         print(table(headings, rows(calls)))
     else:
         results = {name: figures(name, sides) for name, sides in calls.items()}
-        publish("first_call", results, headings, rows(calls), NOTE, "Milliseconds")
+        publish("first_call", results, headings, rows(calls), NOTE, "Times are in milliseconds.")
         insert("first_calls", in_brief(calls))
     verdicts = [verdict(name, sides) for name, sides in calls.items()]
     print(f"\nbars: {sum('pass' in v for v in verdicts)} of {sum(map(bool, verdicts))} pass")

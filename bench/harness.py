@@ -186,8 +186,9 @@ def publish_times(
     rows.append(
         ["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())]
     )
-    unit = {1e3: "Milliseconds", 1e6: "Microseconds"}[per_second]
-    publish(name, sweeps, [job, *columns], rows, note, f"{unit}, median (quartiles)", sweeps)
+    unit = {1e3: "milliseconds", 1e6: "microseconds"}[per_second]
+    units = f"Times are medians (quartiles) in {unit}."
+    publish(name, sweeps, [job, *columns], rows, note, units, sweeps)
 
 
 def _first_call(column: Mapping[str, Figures | str]) -> str:
@@ -202,7 +203,7 @@ def publish(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
     note: str,
-    unit: str,
+    units: str,
     sweeps: Mapping[str, Sweep] | None = None,
     *,
     timed: bool = True,
@@ -217,7 +218,8 @@ def publish(
     machine = (
         f"{cpu if on_cpu else gpu}, jax {jax.__version__}" if timed else f"jax {jax.__version__}"
     )
-    text = f"{table(headings, rows)}\n\n{note} {unit}; {machine}. `python -m bench.{name}`"
+    source = f"Measured with {machine}, by `python -m bench.{name}`."
+    text = f"{table(headings, rows)}\n\n{note} {units} {source}"
     print(text)
     path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -259,5 +261,5 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
     medians = "; ".join(
         f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items()
     )
-    axes = f"logarithmic axes ({' / '.join(sweeps)})"
-    return f"{job}: time against size, {axes}. At {size:,} {what}: {medians}."
+    panels = f"Plots of the time by size, on logarithmic axes, for: {'; '.join(sweeps)}."
+    return f"{job}. {panels} At {size:,} {what}: {medians}."

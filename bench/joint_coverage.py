@@ -322,19 +322,18 @@ def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-HEADINGS = ["jointly covered values", "interval", "designs", "covers", "above", "below", "width"]
+HEADINGS = ["jointly covered values", "interval", "designs", "coverage", "above", "below", "width"]
 NOTE = (
-    "Covers: lowest and highest share of data sets in which all of the nominal 95 % intervals"
-    " contain the true values. Above, below: the largest share, among designs, in which an interval"
-    " lies above or below a true value. Width: the mean width. Disparity: the largest minus the"
-    " smallest accuracy or recall of 2 or 5 groups of 100 or 1000 examples, one of them lower by .1"
-    " or .3. Classes: recalls and F1 of 3 or 10 classes with 100 or 500 examples. Times: streams"
-    " of 20,000 examples, looked at 40 times from the 20th example on (delta: from the 500th):"
-    " accuracy, macro F1 and kappa; confidence sequences for accuracies of .5 to .99, looked at"
-    " after every 100 examples. Isotonic band: the whole band, for"
-    f" {len(CURVES)} curves, with ties, steps and rare events. Each alone: mean losses of 10, 40"
+    "The disparity is the largest minus the smallest accuracy or recall of 2 or 5 groups of 100 or"
+    " 1000 examples; one of the groups is worse by .1 or .3, or all groups are equal. For all"
+    " classes, the intervals are for the recalls or F1 of 3 or 10 classes with 100 or 500 examples."
+    " For all times, streams of 20,000 examples were evaluated 40 times, from the 20th example on"
+    " (delta: from the 500th), by accuracy, macro F1 and kappa. Confidence sequences were"
+    " evaluated after every 100 examples, for accuracies of .5 to .99. The isotonic band must"
+    f" contain a whole calibration curve; {len(CURVES)} curves were simulated, with ties, steps and"
+    " rare events. The other rows evaluate each interval alone: mean losses of 10, 40"
     " and 500 examples of overconfident classifiers; accuracy and Matthews' coefficient of 30 and"
-    " 100 clusters, in which larger clusters may be harder; the values of reports on calibrated"
+    " 100 clusters, in which larger clusters may be harder; and the values of reports on calibrated"
     " probabilities of 2 and 3 classes, 60 and 500 examples, for the first class."
 )
 
@@ -360,7 +359,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if quick:
         print(f"{harness.table(HEADINGS, rows)}\n\n{NOTE}")
     else:
-        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, "Percent", timed=False)
+        units = "All columns but the width are in percent."
+        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, units, timed=False)
 
 
 if __name__ == "__main__":

@@ -128,11 +128,11 @@ def _key(design: Design) -> str:
 
 HEADINGS = ["n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
 NOTE = (
-    "Lowest and highest coverage of nominal 95 % intervals for accuracy, macro F1, Matthews'"
-    " coefficient and their differences between two classifiers, by the judge's kappa, over 2"
-    " balanced and 3 unequal classes and recalls of .65 and .85. Width: the mean width relative to"
-    " the interval from the n examples with truth alone, if N is at least 10 n. 2000 pairs of"
-    " samples per design."
+    "The coverages are the lowest and the highest of nominal 95 % intervals for accuracy, macro F1,"
+    " Matthews' coefficient and their differences between two classifiers, with 2 balanced or 3"
+    " unequal classes and recalls of .65 or .85. The width is the mean width divided by the mean"
+    " width of intervals from the n true labels alone, if N is at least 10 n. For each design, 2000"
+    " pairs of samples were drawn."
 )
 
 
@@ -148,7 +148,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if size < SAMPLES:
         print(f"{harness.table(HEADINGS, rows_of(results))}\n\n{NOTE}")
     else:
-        harness.publish("judged", results, HEADINGS, rows_of(results), NOTE, "Percent", timed=False)
+        rows, units = rows_of(results), "Coverages are in percent."
+        harness.publish("judged", results, HEADINGS, rows, NOTE, units, timed=False)
 
 
 if __name__ == "__main__":

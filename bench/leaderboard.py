@@ -73,9 +73,10 @@ def main() -> None:
             "200 classifiers, n = 1e3": by_examples[10**3],
             "200 classifiers, n = 1e5": by_classifiers[200],
         },
-        "Ten classes. NumPy resamples the examples and counts the wins, without intervals of ranks"
-        f" ({FEW} replicates, extrapolated). Limit: reading the predictions once, at"
-        f" {bandwidth_in_words()}, or half of the products of all pairs, at {rate_in_words()}.",
+        "There are ten classes. NumPy resamples the examples and counts how often each classifier"
+        f" wins, without intervals of ranks; it drew {FEW} replicates, and the time is"
+        " extrapolated. The limit is the time for reading the predictions once, at"
+        f" {bandwidth_in_words()}, or for half of the products of all pairs, at {rate_in_words()}.",
     )
 
 

@@ -140,11 +140,10 @@ def main() -> None:
         "loss and gradients",
         sweeps,
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
-        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: XLA's plan for intermediate"
-        f" results at {planned} (examples x width x words), and the memory of a fresh process"
-        " during"
-        f" one run at {run}, in excess of its memory before. Limit: three products of matrices, at"
-        f" {rates}.",
+        f"Times are for {EXAMPLES} examples of width {WIDTH}. The first number of memory is XLA's"
+        f" plan for intermediate results of {planned} (examples x width x words). The second number"
+        f" is by how much the memory of a new process grows during one run of {run}. The limit is"
+        f" the time for three products of matrices, at {rates}.",
     )
 
 

@@ -121,10 +121,10 @@ def main() -> None:
             "histogram, n = 1e6": of_bins[10**6],
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
-        f"Histograms have {BINS} bins. Replicates resample the histogram; scikit-learn resamples"
-        f" the examples ({FEW} replicates, extrapolated). Limit: reading scores and labels once,"
-        " and for"
-        f" replicates writing their histograms once, at {bandwidth_in_words()}.",
+        f"Histograms have {BINS} bins. jaxmetrics draws bootstrap replicates of the histogram."
+        f" scikit-learn resamples the examples; it drew {FEW} replicates, and the time is"
+        " extrapolated. The limit is the time for reading scores and labels once, and for writing"
+        f" the histograms of the replicates once, at {bandwidth_in_words()}.",
     )
 
 

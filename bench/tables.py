@@ -20,12 +20,12 @@ from bench.harness import ROOT, publish, three_digits
 ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
 NOTE = (
-    f"{ROWS:.0e} rows of Parquet: {CLASSES} classes, scores and weights. By hand: the engine's own"
-    " query, which counts scores in bins of equal width and adds float weights in any order."
-    " score_histogram_of uses the bins of score_histogram (4096, probability) and also counts the"
-    " confusion matrix at a threshold; weights are added exactly, in a second pass."
-    f" Median of {PROCESSES} processes, in each the fastest of {CALLS} calls. Memory: the maximum"
-    " of a process, libraries included."
+    f"The Parquet file has {ROWS:.0e} rows with {CLASSES} classes, scores and weights. `by hand`"
+    " is the engine's own query. It counts scores in bins of equal width, and adds float weights"
+    " in any order. `score_histogram_of` uses the 4096 bins of `score_histogram` for"
+    " probabilities, and also counts the confusion matrix at a threshold. Weights are added"
+    f" exactly, in a second pass. Times are medians of {PROCESSES} processes, and in each process"
+    f" the fastest of {CALLS} calls. Memory is the maximum of a process, including its libraries."
 )
 
 Query = Callable[[str], Any]
@@ -149,8 +149,8 @@ def main() -> None:
     results = measure(ROWS)
     headings = ["s, MB", *SIDES, "speed", "memory", "memory, by hand"]
     rows = [row(name, sides) for name, sides in results.items()]
-    note = f"{NOTE} {os.cpu_count()} cores."
-    publish("tables", results, headings, rows, note, "Seconds, MB")
+    note = f"{NOTE} The machine has {os.cpu_count()} cores."
+    publish("tables", results, headings, rows, note, "Times are in seconds, memory is in MB.")
 
 
 if __name__ == "__main__":

@@ -240,12 +240,13 @@ def main() -> None:
         },
         {f"loop, {n:,}": loops[n] for n in BATCHES}
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
-        f"Batches with this number of rows of {K} logits; accuracy, macro precision, recall and"
-        " F1, and"
-        f" the matrix, unless stated otherwise; time of one update of {STEPS}. The state of"
-        f" jaxmetrics has {size} bytes for any number of batches. Limit: reading logits and labels"
-        f" once at {bandwidth_in_words()} (a loop finds its single batch in the cache); for a"
-        f" training step, its matrix products at {rate_in_words()}.",
+        f"The number in each heading is the number of examples per batch; each example has {K}"
+        " logits. Unless stated otherwise, an update adds to accuracy, macro precision, macro"
+        " recall, macro F1 and the confusion matrix. Times are for one update, averaged over"
+        f" {STEPS}. The state of jaxmetrics has {size} bytes for any number of batches. The limit"
+        f" is the time for reading logits and labels once, at {bandwidth_in_words()} (a loop finds"
+        " its single batch in the cache). For a training step, it is the time for the matrix"
+        f" products, at {rate_in_words()}.",
         per_second=1e6,
     )
 

@@ -2,7 +2,7 @@
 
 Works on NumPy arrays immediately and on JAX arrays under jit, vmap and grad.
 
-labels, predictions -> counts -> metric -> number with its interval:
+The steps are: labels and predictions -> confusion matrix -> metric -> confidence interval.
 
     counts = confusion_matrix(y_true, y_pred)
     macro(f1)(counts)                   # any metric, per class or averaged
@@ -10,7 +10,8 @@ labels, predictions -> counts -> metric -> number with its interval:
     report(y_true, y_pred)              # classification report, all with intervals
     comparison_report(y_true, a, b)     # two classifiers on the same examples
 
-Modules are imported when one of their names is first used (SPEC 1 of Scientific Python).
+`import jaxmetrics` is fast because each module is imported only when one of its names is first used
+(Scientific Python SPEC 1, lazy loading).
 """
 
 import importlib
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-# The public names by file or folder. Names in `betas` and `plots` are used with their namespace.
+# Public names by file or folder. Names in `betas` and `plots` are used with a prefix, such as
+# `plots.roc`.
 _CONTENTS = {
     "counts": (
         "Data → counts",
@@ -151,7 +153,7 @@ _NAMESPACES = ("betas", "plots", "ranking", "scoring", "streaming")
 
 __all__ = [*_HOMES, *_NAMESPACES]
 
-# Replacements for names of earlier versions, for the message of AttributeError.
+# Names of earlier versions and what to use instead, for the message of AttributeError.
 _MOVED = {
     "ReportedValue": "Estimate",
     "ComparedValue": "Comparison",
@@ -183,15 +185,15 @@ _MOVED = {
 
 
 def __dir__() -> list[str]:
-    """List public functions, types and namespaces, without the modules that define them."""
+    """List the public functions, types and namespaces, but not the modules that define them."""
     return sorted(["__version__", *__all__])
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import the module of a name when it is first used; suggest the new name of a name that
-        has changed.
+        """Import the module that defines `name` when it is first used. If `name` is from an earlier
+        version, the error message gives its new name.
         """
         if name in _CONTENTS:
             return importlib.import_module(f"{__name__}.{name}")
@@ -204,7 +206,7 @@ if not TYPE_CHECKING:
 
 
 def _hint(name: str) -> str:
-    """Return a hint: what a name of an earlier version or of another library is called here."""
+    """Return the name used here for a function of an earlier version or of another library."""
     from jaxmetrics._names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))

@@ -1,7 +1,7 @@
-"""Several attempts at each item, such as answers sampled from a language model.
+"""Pass@k and related scores for several attempts at each item, such as answers of a language model.
 
-Scores such as pass@k are estimated without bias from the r attempts at each item. `mean_interval`,
-`compare_scores` and `score_leaderboard` then give confidence intervals over items.
+The functions estimate a score for each item from r attempts, without bias. Pass these scores to
+`mean_interval`, `compare_scores` or `score_leaderboard` for confidence intervals over items.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ def pass_at_k(
 ) -> Array:
     """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
 
-    If c of the r attempts are correct, the number of correct attempts among k of them is
-    hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. For a
-    confidence interval of the mean over items use `mean_interval(pass_at_k(scores, k),
-    bounds=(0, 1))`.
+    If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
+    `C(c, k) / C(r, k)`, because the number of correct attempts among k of them is hypergeometric.
+    For a confidence interval of the mean over items use
+    `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
-        scores: `(..., n, r)`, 1 or True for a correct attempt, 0 for a wrong one, NaN for a missing
-            one.
-        k: the number of attempts.
-        rule: `"any"` for pass@k: at least one is correct (Chen et al., 2021, arXiv 2107.03374);
-            `"all"` for pass^k: all are correct (Yao et al., 2024, arXiv 2406.12045); `"majority"`:
-            more than half are correct, with ties counting half.
+        scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct
+            attempt, 0 for a wrong one, NaN for a missing one.
+        k: number of attempts, at most r.
+        rule: `"any"` for pass@k, the probability that at least one of k attempts is correct (Chen
+            et al., 2021, arXiv 2107.03374); `"all"` for pass^k, the probability that all are
+            correct (Yao et al., 2024, arXiv 2406.12045); `"majority"` for the probability that more
+            than half are correct, where ties count half.
 
     Returns:
-        Probabilities `(..., n)`; NaN for items with fewer than k attempts.
+        Probabilities of shape `(..., n)`; NaN for items with fewer than k attempts.
 
     Raises:
-        TypeError, ValueError: scores without an axis of attempts or other than 0, 1 and NaN (under
-            jit: NaN results), a k that is not an integer from 1 to r, an unknown rule.
+        TypeError, ValueError: if `scores` have no axis of attempts or are not 0, 1 or NaN (under
+            jit the result is NaN), if `k` is not an integer from 1 to r, or if `rule` is unknown.
 
     >>> scores = [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     >>> pass_at_k(scores, 2).round(3).tolist()
@@ -56,7 +57,9 @@ def pass_at_k(
     check_option(rule, "rule", ("any", "all", "majority"))
     x = _attempts(scores)
     if k > x.shape[-1]:
-        raise ValueError(f"k must be at most the attempts in scores, {x.shape[-1]}, got {k}.")
+        raise ValueError(
+            f"k must be at most {x.shape[-1]}, the number of attempts in scores, got {k}."
+        )
     refuse_where(lambda x: (x != 0) & (x != 1) & ~np.isnan(x), x, "scores", "expected 0, 1 or NaN.")
     return _pass_at_k(x, k=k, rule=rule)
 
@@ -77,7 +80,9 @@ def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
 
 
 def _hypergeometric(right: Array, number: Array, k: int) -> Array:
-    """Return the probabilities of 0 to k correct attempts among k of them, `(..., k + 1)`."""
+    """Return the probabilities of 0 to k correct attempts among k attempts, of shape
+    `(..., k + 1)`.
+    """
     found = np.arange(k + 1)
 
     def draw(i: Array, chances: Array) -> Array:
@@ -90,19 +95,19 @@ def _hypergeometric(right: Array, number: Array, k: int) -> Array:
 
 
 class ScoreVariance(NamedTuple):
-    """Variance of scores between items and between attempts at an item.
+    """Variance of scores between items and within items, as returned by `score_variance`.
 
     Attributes:
-        items: variance of the items' expected scores.
-        attempts: mean variance of the attempts at one item.
+        items: variance between items, the variance of their expected scores.
+        attempts: variance within items, between attempts at the same item.
     """
 
     items: Array
     attempts: Array
 
     def standard_error(self, num_items: int, num_attempts: int) -> Array:
-        """Return the standard error of a mean of `num_items` items with `num_attempts` attempts
-        each, `sqrt((items + attempts / num_attempts) / num_items)`.
+        """Return the standard error of the mean score for any numbers of items and attempts per
+        item: `sqrt((items + attempts / num_attempts) / num_items)`.
         """
         check_size(num_items, "num_items")
         check_size(num_attempts, "num_attempts")
@@ -110,24 +115,26 @@ class ScoreVariance(NamedTuple):
 
 
 def score_variance(scores: ArrayLike) -> ScoreVariance:
-    """Split the variance of scores into variance between items and variance between attempts.
+    """Split the variance of scores into variance between items and variance within items.
 
-    It tells whether more items or more attempts would narrow the interval of the mean, by
-    `ScoreVariance.standard_error(num_items, num_attempts)`. The variance within items is their
-    pooled sample variance. The variance between items is the sample variance of the item means
-    minus `attempts * mean(1 / r)` for r attempts, at least 0: a one-way analysis of variance with
-    random effects and unweighted means. Searle, Casella and McCulloch (1992), Variance Components.
+    Use it to find out if more items or more attempts per item would give a narrower interval of the
+    mean: call `standard_error(num_items, num_attempts)` of the result. The formulas are from
+    one-way analysis of variance with random effects: the variance within items is the pooled sample
+    variance of attempts, and the variance between items is the sample variance of the item means
+    minus `attempts * mean(1 / r)` for r attempts, but at least 0. Source: Searle, Casella and
+    McCulloch (1992), Variance Components.
 
     Args:
-        scores: `(..., n, r)`, on any scale; NaN for a missing attempt. To compare two systems, pass
-            the differences `a - b` of their attempts.
+        scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale; NaN
+            for a missing attempt. To compare two systems, pass the differences `a - b` of their
+            attempts.
 
     Returns:
-        `ScoreVariance` of shape `(...)`; NaN with fewer than two items or without an item that has
-        two attempts.
+        `ScoreVariance` of shape `(...)`. Variances are NaN if there are fewer than two items, or if
+        no item has two attempts.
 
     Raises:
-        TypeError, ValueError: scores that are not real numbers or have no axis of attempts.
+        TypeError, ValueError: if `scores` are not real numbers or have no axis of attempts.
 
     >>> variance = score_variance([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 1]])
     >>> variance.items.round(3), variance.attempts.round(3)
@@ -157,5 +164,7 @@ def _score_variance(x: Array) -> ScoreVariance:
 def _attempts(scores: ArrayLike) -> Array:
     x = as_float(scores, "scores")
     if x.ndim < 2:
-        raise ValueError(f"scores must have shape (..., n, r), r attempts each, got {x.shape}.")
+        raise ValueError(
+            f"scores must have shape (..., n, r), r attempts at each of n items, got {x.shape}."
+        )
     return x

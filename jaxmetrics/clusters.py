@@ -1,7 +1,8 @@
 """Clusters: groups of correlated examples, such as the images of one patient.
 
-Clusters, not examples, are then the independent units. With C of them a variance has C - 1 degrees
-of freedom, and an interval uses the quantile of Student's t instead of the normal quantile.
+Clusters are assumed to be independent, but examples in the same cluster may be correlated. The
+variance from C clusters has C - 1 degrees of freedom, so intervals use Student's quantile instead
+of the normal quantile.
 """
 
 from __future__ import annotations
@@ -20,27 +21,28 @@ from jaxmetrics.betas.student import student_quantile
 
 __all__: list[str] = []
 
-FEWEST = 20  # clusters; with fewer, intervals did not reach their level in simulations
-_MOST_CELLS = 2**27  # cells in the tables of all clusters, 1 GB
+FEWEST = 20  # least number of clusters for which intervals had their level in simulations
+_MOST_CELLS = 2**27  # greatest number of cells in the tables of all clusters, 1 GB
 
 
 def numbered_clusters(
     clusters: ArrayLike | Sequence[Any], shape: tuple[int, ...], name: str = "clusters"
 ) -> tuple[np.ndarray, int]:
-    """Number the clusters of examples `(..., n)` from 0 in each batch entry.
+    """Convert cluster ids of examples to numbers from 0, in each batch entry.
 
     Args:
-        clusters: ids of any hashable kind, such as integers, strings or tuples, `(n,)` or with
-            batch axes that broadcast to the batch axes of `shape`.
-        shape: the shape of the examples, `(..., n)`.
+        clusters: ids of any hashable type, such as integers, strings or tuples, of shape `(n,)` or
+            with batch axes that broadcast to the batch axes of `shape`.
+        shape: shape of the examples, `(..., n)`.
 
     Returns:
-        The numbers, int32, in the shape of the ids, and the largest number of clusters in a batch
-        entry.
+        Two values: the numbers as int32 in the shape of the ids, and the greatest number of
+        clusters in a batch entry.
 
     Raises:
-        TypeError: ids that jit hides, or that are not hashable.
-        ValueError: another number of ids than of examples, an id that is missing (None, NaN, NaT).
+        TypeError: if ids are not known under jit, or are not hashable.
+        ValueError: if the number of ids differs from the number of examples, or if an id is missing
+            (None, NaN, NaT).
 
     >>> numbered_clusters(["b", "a", "b"], (3,))
     (array([0, 1, 0], dtype=int32), 2)
@@ -48,7 +50,7 @@ def numbered_clusters(
     ids = _as_ids(clusters, name)
     if not shape:
         raise ValueError(
-            f"{name} needs an axis of examples, which the other arguments do not have."
+            f"{name} cannot be used, because the other arguments have no axis of examples."
         )
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
@@ -58,7 +60,8 @@ def numbered_clusters(
     if not numbers.size:
         return numbers.reshape(ids.shape), 0
     if len(numbers) > 1:
-        # Numbers of pairs of a batch entry and an id, consecutive within an entry.
+        # Pairs of a batch entry and an id are numbered, and numbers are consecutive within an
+        # entry.
         pairs = numbers + (numbers.max() + 1) * np.arange(len(numbers))[:, None]
         numbers = np.unique(pairs, return_inverse=True)[1].reshape(numbers.shape)
         numbers = numbers - numbers.min(-1, keepdims=True)
@@ -67,16 +70,17 @@ def numbered_clusters(
 
 def _as_ids(clusters: Any, name: str) -> np.ndarray:
     if isinstance(clusters, list | tuple) and any(isinstance(x, tuple) for x in clusters):
-        ids = np.empty(len(clusters), object)  # tuples are ids, not rows
+        ids = np.empty(len(clusters), object)  # a tuple is an id and not a row of ids
         ids[:] = clusters
         return ids
     if not is_known(clusters):
         raise TypeError(
-            f"{name} must be known when jit traces, because the number of clusters sets the shape"
-            " of compiled arrays: close over them."
+            f"{name} must not be an argument of a jitted function, because shapes of arrays depend"
+            " on the number of clusters: use the ids as a constant in the function."
         )
     if isinstance(clusters, list | tuple) and any(isinstance(x, str) for x in clusters):
-        clusters = np.asarray(clusters, object)  # else NumPy would make "nan" of a missing one
+        # Otherwise NumPy would convert a missing id to "nan".
+        clusters = np.asarray(clusters, object)
     return on_host(clusters, name)
 
 
@@ -88,12 +92,12 @@ def _fits(shape: tuple[int, ...], examples: tuple[int, ...]) -> bool:
 
 
 def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
-    """Number ids `(n,)` from 0."""
+    """Convert ids `(n,)` to numbers from 0."""
     missing = _missing(ids)
     if missing.any():
         raise ValueError(
-            f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}); each example"
-            " needs an id, a unique one if it belongs to no cluster."
+            f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}): every example"
+            " needs an id. Use a unique id for an example that belongs to no cluster."
         )
     if ids.dtype.kind in "biufmM":
         return np.unique(ids, return_inverse=True)[1]
@@ -101,7 +105,7 @@ def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
     try:
         return np.array([known.setdefault(x, len(known)) for x in ids.tolist()], np.int64)
     except TypeError as error:
-        raise TypeError(f"{name} must hold ids that are hashable: {error}.") from None
+        raise TypeError(f"{name} must contain hashable ids, but {error}.") from None
 
 
 def _missing(ids: np.ndarray) -> np.ndarray:
@@ -115,10 +119,9 @@ def _missing(ids: np.ndarray) -> np.ndarray:
 def clusters_of_examples(
     clusters: ArrayLike | Sequence[Any], amounts: Array, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, int]:
-    """Number the clusters with `numbered_clusters`, and warn if few clusters contain examples that
-    count.
+    """Convert cluster ids to numbers, and warn if there are few clusters without ignored examples.
 
-    `amounts`, `(..., n)`, are nonzero for examples that count.
+    `amounts` of shape `(..., n)` are 0 for ignored examples.
     """
     numbers, size = numbered_clusters(clusters, shape)
     if not on_device(amounts):
@@ -127,8 +130,8 @@ def clusters_of_examples(
 
 
 def warn_of_clusters(sizes: Array) -> None:
-    """Warn if clusters with sizes `(..., C)` are too few or too unequal for reliable intervals, in
-    the batch entry with the fewest.
+    """Warn if there are too few clusters for reliable intervals, or if their sizes `(..., C)` are
+    too unequal. The batch entry with the fewest clusters is checked.
     """
     sizes = np.asarray(sizes).reshape((-1, sizes.shape[-1]))
     number = (sizes > 0).sum(-1)
@@ -150,7 +153,7 @@ def warn_of_clusters(sizes: Array) -> None:
 
 
 def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clusters") -> None:
-    """Raise if the tables of all clusters may not fit into memory."""
+    """Raise if the tables of all clusters may not fit in memory."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
             f"{number} {units} with tables of {cells} cells are {number * cells:.3g} cells: at"
@@ -159,44 +162,49 @@ def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clu
 
 
 def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Array:
-    """Move the cluster axis before the tables, and warn if clusters are few or unequal."""
+    """Move the cluster axis before the axes of the table, and warn if clusters are few or
+    unequal.
+    """
     axis = check_axis(cluster_axis, "cluster_axis")
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            f"cluster_axis must be an axis before the axes of the table, got {cluster_axis} for"
-            f" counts of shape {counts.shape}; {-table_ndim - 1} is the last possible one."
+            f"cluster_axis must be before the axes of the table, at most {-table_ndim - 1}, got"
+            f" {cluster_axis} for counts of shape {counts.shape}."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
     if counts.shape[axis] == 0:
-        raise ValueError(f"cluster_axis holds no clusters: counts have shape {counts.shape}.")
+        raise ValueError(
+            f"cluster_axis must have at least one cluster, got counts of shape {counts.shape}."
+        )
     if is_known(clusters) and clusters.size:
         warn_of_clusters(clusters.sum(tuple(range(-table_ndim, 0))))
     return clusters
 
 
 def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
-    """Count the clusters `(..., C, *table)` that contain examples."""
+    """Return the number of clusters that contain examples, from counts `(..., C, *table)`."""
     return (clusters.sum(tuple(range(-table_ndim, 0))) > 0).sum(-1)
 
 
 def kish_number(sizes: Array) -> Array:
     """Return Kish's effective number of clusters with sizes `(..., C)`.
 
-    `(sum m_c)^2 / sum m_c^2`; 0 without examples. Kish (1965), Survey Sampling.
+    The formula is `(sum m_c)^2 / sum m_c^2`. Unequal clusters have a smaller effective number than
+    equal clusters. Returns 0 if there are no examples. Source: Kish (1965), Survey Sampling.
     """
     shares = divide(sizes, sizes.sum(-1, keepdims=True))
     return divide(1, (shares**2).sum(-1))
 
 
 def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
-    """Return Kish's effective number of clusters, with the parts of a variance (summed over
-    classes) as their sizes. Half an additional example, with the variance of half a coin toss,
-    keeps the parts above 0.
+    """Return Kish's effective number of clusters, where the size of a cluster is its part of a
+    variance, summed over classes. Half an example with the variance of half a coin toss is added,
+    so that no part is 0.
 
     Args:
-        classes: for each class the sizes of the clusters `(..., C)`, its number of examples n, and
-            n^2 times its variance, `(...)`.
+        classes: for each class the sizes of clusters `(..., C)`, the number of examples n, and n^2
+            times the variance, both of shape `(...)`.
     """
     parts = [
         size * divide(squares + 1 / 4, number**3)[..., None] for size, number, squares in classes
@@ -205,13 +213,14 @@ def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
 
 
 def clustered_error(clusters: Array, slopes: Array) -> Array:
-    """Return standard errors `(..., V)` from derivatives `(..., V, R, U)` with respect to the sum
-    of independent clusters `(..., C, R, U)`, each in one of R strata.
+    """Return jackknife standard errors `(..., V)` of V values from their derivatives
+    `(..., V, R, U)` with respect to the sum of independent clusters `(..., C, R, U)`, each in one
+    of R strata.
 
-    With u_c the sum of the derivatives over the examples of a cluster and s_c its share of the
-    examples of its stratum, these are jackknife errors, to first order: `sqrt((C - 1) / C sum (d_c
-    - mean d)^2)`, `d_c = u_c / (1 - s_c)`; for clusters of equal size, `sqrt(C / (C - 1) sum
-    u_c^2)`. Clusters without examples do not count.
+    To first order the standard error is `sqrt((C - 1) / C sum (d_c - mean d)^2)` with
+    `d_c = u_c / (1 - s_c)`. Here u_c is the sum of the derivatives over the examples of a cluster,
+    and s_c its fraction of the examples of its stratum. If all clusters have the same size, the
+    formula is `sqrt(C / (C - 1) sum u_c^2)`. Clusters without examples are ignored.
     """
     held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
     sizes = held.sum(-1)
@@ -228,9 +237,10 @@ def clustered_error(clusters: Array, slopes: Array) -> Array:
 
 
 def independent_share(error: Array, clustered: Array, size: Array, number: Array) -> Array:
-    """Return how many independent examples one clustered example is worth, at most 1.
+    """Return the number of independent examples with the same variance as one clustered example.
 
-    This is the ratio of both variances, or without any variance the number of clusters per example.
+    The number is the ratio of both variances, but at most 1. If both variances are 0, it is the
+    number of clusters per example.
 
     Args:
         error, clustered: standard errors for independent examples and for clusters.
@@ -242,8 +252,8 @@ def independent_share(error: Array, clustered: Array, size: Array, number: Array
 
 
 def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array:
-    """Return `independent_share` from the variances for independent examples and for clusters with
-    sizes `(..., C)`; NaN if the variance for clusters is undefined.
+    """Return `independent_share` for variances instead of standard errors, and for clusters of
+    sizes `(..., C)`. The result is NaN if the variance for clusters is undefined.
     """
     errors = safe_sqrt(variance), safe_sqrt(clustered)
     share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
@@ -253,8 +263,8 @@ def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array
 def effective_share(
     error: Array, clustered: Array, size: Array, number: Array, z: Array | float
 ) -> Array:
-    """Return `independent_share`, reduced for the degrees of freedom at the normal quantile z; 0
-    for a single cluster. Korn and Graubard (1998), Survey Methodology 24.
+    """Return `independent_share` multiplied by the squared ratio of the normal quantile z to
+    Student's quantile; 0 for a single cluster: Korn and Graubard (1998), Survey Methodology 24.
     """
     t = student_quantile(z, xp.maximum(number - 1, 1))
     share = independent_share(error, clustered, size, number)
@@ -262,23 +272,23 @@ def effective_share(
 
 
 def jackknife_variance(moves: Array, shares: Array) -> Array:
-    """Return the jackknife variance of a mean, which leaves out one cluster at a time.
+    """Return the jackknife variance of a mean, in which one cluster at a time is left out.
 
-    `(C - 1) / C sum (m_c / (1 - s_c))^2`, with m_c the sum of the residuals of a cluster divided by
-    the total number of examples, and s_c its share of the examples; clusters without examples do
-    not count.
+    The formula is `(C - 1) / C sum (m_c / (1 - s_c))^2`, where m_c is the sum of the residuals of a
+    cluster divided by the total number of examples, and s_c is its fraction of the examples.
+    Clusters without examples are ignored.
     """
     number = (shares > 0).sum(-1)
-    without = divide(moves, 1 - shares, xp.nan)  # by how much the mean changes without the cluster
+    without = divide(moves, 1 - shares, xp.nan)  # change of the mean if the cluster is left out
     return divide(number - 1.0, number, xp.nan) * (without**2).sum(-1)
 
 
 def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
-    """Add up values `(..., n)` by the number of their cluster, `(..., size)`."""
+    """Sum values `(..., n)` by cluster; the result has shape `(..., size)`."""
     values, numbers = xp.broadcast_arrays(values, numbers)
     *batch, n = values.shape
     rows = values.reshape((-1, n))
-    first = size * xp.arange(len(rows), dtype=numbers.dtype)[:, None]  # number of a batch entry
+    first = size * xp.arange(len(rows), dtype=numbers.dtype)[:, None]  # index of the batch entry
     place = (numbers.reshape(rows.shape) + first).ravel()
     if on_device(rows, place):
         wide = rows.astype(xp.promote_types(rows.dtype, np.int32)) if is_integer(rows) else rows

@@ -1,24 +1,28 @@
 """Count labels and predictions into a confusion matrix `(..., K, K)`, which every metric reads.
 
-Rows are true classes and columns are predicted classes. The last axis of labels has the `n`
-examples; `y_prob` and indicator arrays have one more axis behind it, for classes or labels. Extra
-leading axes are batch axes and broadcast: predictions of a thousand checkpoints `(1000, n)` with
-one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or lists of any integer
-dtype, or bool.
+Rows are true classes and columns are predicted classes. Labels have shape `(..., n)`: the last axis
+has the n examples. Arrays with a value per class or label have one more axis at the end, for
+example `y_prob` `(..., n, K)`. Extra leading axes are batch axes and broadcast: predictions of a
+thousand checkpoints of shape `(1000, n)` and one `y_true` of shape `(n,)` give matrices of shape
+`(1000, K, K)`. Labels are integers of any dtype, or bool, in NumPy arrays, JAX arrays or lists.
 
-- **A negative label drops its example**, whether in `y_true`, `y_pred` or `groups`: -1 and -100
-  mean "ignore". A label at or beyond `num_classes` is a mistake. In NumPy arrays it raises. In JAX
-  arrays, whose values are not inspected, it drops its example, too; outside of jit, `check_labels`
-  raises for it. (If x64 is off, JAX cuts a 64-bit label that is passed into jit to 32 bits.)
-- **One-hot rows are not read as a batch**: a NumPy array `(n, K)` of 0 and 1 with a single 1 in
-  each row raises if K is `num_classes`, or if `num_classes` is left out.
-- `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out.
-  Without weights the counts are exact integers: int64 for NumPy arrays, int32 for JAX arrays (up to
-  2^31 - 1 per cell). With weights they are floats.
-- `where` `(..., n)`, bool: False leaves the example out, even if it holds NaN.
-- `groups` `(..., n)` with `num_groups` adds an axis before the matrix: `(..., G, K, K)`.
+- **Examples with a negative label are ignored**, whether it is in `y_true`, `y_pred` or `groups`.
+  For example, -1 and -100 are common marks for missing labels. A label of `num_classes` or more is
+  a mistake. NumPy arrays with such a label raise an error. The values of JAX arrays are not
+  inspected, so such an example is ignored, too; outside of jit, call `check_labels` to find it.
+  (Without `jax_enable_x64`, JAX cuts 64-bit labels to 32 bits when they are passed into jit.)
+- **One-hot labels raise an error**, because they would be read as a batch. The error is raised for
+  NumPy arrays `(n, K)` of 0 and 1 with a single 1 in each row, if K is `num_classes` or if
+  `num_classes` is not given.
+- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples, an
+  example of weight 0 is ignored. Without weights the counts are exact integers: int64 for NumPy
+  arrays, int32 for JAX arrays (up to 2^31 - 1 per cell). With weights they are floats.
+- `where` is a boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
+  their values are NaN.
+- `groups` has shape `(..., n)` and contains a group id per example, from 0 to `num_groups` - 1.
+  With groups the result has one matrix per group: `(..., G, K, K)` for G groups.
 
-Mistakes in dtypes, shapes and sizes raise TypeError or ValueError, also under jit.
+A wrong dtype, shape or size raises TypeError or ValueError, also under jit.
 """
 
 from __future__ import annotations
@@ -85,27 +89,27 @@ def confusion_matrix(
     """Compute the confusion matrix: `C[i, j]` counts the examples of class i predicted as class j.
 
     Args:
-        y_true, y_pred: true and predicted class ids, `(..., n)`; with `labels`, members of
-            `labels`, of any hashable type. A negative class id drops its example.
-        num_classes: number of classes K, static. NumPy arrays may do without: the default is the
-            largest class id + 1.
-        labels: the K classes in the order of the rows, for NumPy arrays and lists. A label that is
-            not among them raises, unless `where` leaves out its example.
-        sample_weight: weight of each example, `(..., n)`; weight 2 equals the row written twice.
-        where: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
-        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G, to get
-            one matrix per group.
+        y_true, y_pred: true and predicted class ids of shape `(..., n)`; if `labels` is given,
+            members of `labels`. Examples with a negative class id are ignored.
+        num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
+            NumPy arrays is the largest class id + 1.
+        labels: the K classes in the order of the rows, for example strings; cannot be used with JAX
+            arrays. A label that is not in this list raises, unless `where` is False for it.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
+            With groups, the result has one matrix per group.
 
     Returns:
-        Counts `(..., K, K)`, or `(..., G, K, K)` with groups; integers, or floats with
-        `sample_weight`.
+        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are
+        integers, or floats if `sample_weight` is given.
 
     Raises:
-        TypeError: labels that are not integers, a mask that is not bool, a `num_classes` that is
-            not a Python int.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast, JAX arrays
-            without `num_classes`. For NumPy arrays also a class id at or beyond `num_classes`, a
-            label that is not among `labels`, and a weight that is NaN, infinite or negative.
+        TypeError: if labels are not integers, if `where` is not boolean, or if `num_classes` is not
+            a Python int.
+        ValueError: if shapes do not match, or if `num_classes` is missing for JAX arrays. For NumPy
+            arrays also if a class id is `num_classes` or more, if a label is not in `labels`, or if
+            a weight is NaN, infinite or negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -137,25 +141,28 @@ def paired_confusion_matrix(
 ) -> Array:
     """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
-    `C[i, j, k]` counts the examples of class i that A predicted as j and B as k. It contains all
-    that `compare` needs.
+    `C[i, j, k]` counts the examples of class i that A predicted as class j and B as class k. Pass
+    it to `compare` to test whether A and B differ.
 
     Args:
-        y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, `(..., n)`; with
-            `labels`, members of `labels`. A negative class id drops its example.
-        num_classes: number of classes K, static; for NumPy arrays by default the largest class id +
-            1.
-        labels: the K classes in the order of the axes, for NumPy arrays and lists.
-        sample_weight: weight of each example, `(..., n)`; weight 2 equals the row written twice.
-        where: bool, `(..., n)`; False leaves the example out.
-        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
+        y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, of shape
+            `(..., n)`; if `labels` is given, members of `labels`. Examples with a negative class id
+            are ignored.
+        num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
+            NumPy arrays is the largest class id + 1.
+        labels: the K classes in the order of the axes, for example strings; cannot be used with JAX
+            arrays.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Counts `(..., K, K, K)`, or `(..., G, K, K, K)` with groups. The sum over the last axis is
-        the confusion matrix of A, the sum over the axis before it the confusion matrix of B.
+        Counts of shape `(..., K, K, K)`, or `(..., G, K, K, K)` with groups. The sum over the last
+        axis is the confusion matrix of A. The sum over the last axis but one is the confusion
+        matrix of B.
 
     Raises:
-        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -175,13 +182,17 @@ def class_axes(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> list[Axis]:
-    """Make axes of the same K classes; labels become class ids."""
+    """Describe one axis of the table for each array of class ids, all with the same K classes;
+    labels are first converted to class ids.
+    """
     if labels is None:
         size = None if num_classes is None else check_size(num_classes, "num_classes")
         return [(name, values, size) for name, values in named.items()]
     classes = as_names(labels, "labels")
     if num_classes is not None and num_classes != len(classes):
-        raise ValueError(f"labels names {len(classes)} classes, but num_classes is {num_classes}.")
+        raise ValueError(
+            f"labels has {len(classes)} classes, but num_classes is {num_classes}: leave it out."
+        )
     ids = ids_by_label(classes)
     return [
         (name, ids_of_labels(values, ids, name, where), len(classes))
@@ -190,7 +201,7 @@ def class_axes(
 
 
 def strings_among(named: Mapping[str, Any]) -> list[str] | None:
-    """Return the labels that occur, sorted, if they are strings; None for class ids."""
+    """Return the sorted distinct labels if they are strings, or None if they are class ids."""
     arrays = [as_array(values, name) for name, values in named.items() if not is_jax(values)]
     found = [x for array in arrays if array.dtype.kind in "UO" for x in array.ravel().tolist()]
     return sorted(set(found)) if found and all(isinstance(x, str) for x in found) else None
@@ -203,9 +214,11 @@ def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
     try:
         ids = {label: i for i, label in enumerate(classes)}
     except TypeError as error:
-        raise TypeError(f"labels must be hashable, but {error}.") from None
+        raise TypeError(f"labels must contain hashable values, but {error}.") from None
     if not classes or len(ids) < len(classes):
-        raise ValueError(f"labels must name each class once, and at least one, got {classes!r}.")
+        raise ValueError(
+            f"labels must contain at least one class, and each class only once, got {classes!r}."
+        )
     return ids
 
 
@@ -214,18 +227,19 @@ def ids_of_labels(
 ) -> np.ndarray:
     """Convert labels of any hashable type to class ids.
 
-    A label that is not in `ids` raises, or becomes -1 where `where` leaves it out.
+    A label that is not in `ids` raises ValueError. Labels of examples for which `where` is False
+    are not checked; unknown ones become -1.
     """
     if is_jax(values):
         raise TypeError(
-            f"labels=[...] needs NumPy arrays or lists, but {name} is a JAX array: pass class ids."
+            f"labels= cannot be used with JAX arrays, and {name} is one: pass class ids instead."
         )
     array = _array_of_labels(values, name)
     try:
         present, inverse = _distinct(array)
     except TypeError as error:  # a row in a list of lists is not a label
         raise TypeError(
-            f"{name} must hold labels (batch axes: as a NumPy array), but {error}."
+            f"{name} must be a flat list or a NumPy array of labels, but {error}."
         ) from None
     codes = np.array([ids.get(label, -1) for label in present], np.int64)
     result = codes[inverse].reshape(array.shape)
@@ -237,8 +251,8 @@ def ids_of_labels(
         label = array[tuple(index)]
         label = label.item() if isinstance(label, np.generic) else label
         raise ValueError(
-            f"{element(name, index)} is {label!r}, which is not among labels {list(ids)!r}; use"
-            " where= to leave examples out."
+            f"{element(name, index)} is {label!r}, which is not among labels {list(ids)!r}. To"
+            " ignore examples, pass where=."
         )
     return result
 
@@ -252,7 +266,7 @@ def _array_of_labels(values: Any, name: str) -> np.ndarray:
 
 
 def _distinct(array: np.ndarray) -> tuple[list[Hashable], np.ndarray]:
-    """Find the labels that occur, as Python values, and the position of each element among them."""
+    """Return the distinct labels as Python values, and for each element the index of its label."""
     if array.dtype != object:
         present, inverse = np.unique(array, return_inverse=True)
         return present.tolist(), inverse
@@ -271,25 +285,27 @@ def soft_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Compute the soft confusion matrix: `C[i, j]` sums `y_prob[.., j]` over examples of class i.
+    """Compute the soft confusion matrix: `C[i, j]` sums `y_prob[..., j]` over examples of class i.
 
-    This is the expected confusion matrix if each prediction is drawn from its probabilities. It is
-    linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable loss.
-    `y_prob` is summed unchanged: rows are neither normalised nor passed through a softmax.
+    The soft confusion matrix is the expected confusion matrix if each predicted class is drawn at
+    random from the predicted probabilities. Any smooth metric of the soft confusion matrix can be a
+    training loss, because the matrix is differentiable (see `metric_loss`). The probabilities are
+    summed unchanged: rows are neither normalised nor passed through a softmax.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative class id drops its example.
-        y_prob: probabilities, `(..., n, K)`.
-        num_classes: number of classes K; checked against `y_prob`, and not needed otherwise.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
-        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
+        y_true: class ids of shape `(..., n)`; examples with a negative class id are ignored.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
+        num_classes: number of classes K, optional; if given, it must equal the last axis of
+            `y_prob`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Sums `(..., K, K)`, or `(..., G, K, K)` with groups; floats.
+        Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` with groups.
 
     Raises:
-        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
     array([[0.75, 0.25],
@@ -317,20 +333,21 @@ def multilabel_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Compute one 2x2 confusion matrix per label of a multilabel problem, from indicator arrays.
+    """Compute one 2x2 confusion matrix per label of a multilabel problem from 0/1 indicator arrays.
 
     Args:
-        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value drops this label of this
-            example.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
-        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
+        y_true, y_pred: 0 or 1 (or bool) for each of n examples and L labels, of shape
+            `(..., n, L)`. If a value is negative, only this label of this example is ignored.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Tables `[[TN, FP], [FN, TP]]`, `(..., L, 2, 2)`, or `(..., L, G, 2, 2)` with groups.
+        Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., L, 2, 2)`, or
+        `(..., L, G, 2, 2)` with groups.
 
     Raises:
-        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     array([[[0, 0],
@@ -373,27 +390,29 @@ def confusion_matrix_at_thresholds(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Compute one 2x2 confusion matrix per threshold; `y_score >= threshold` predicts class 1.
+    """Compute a 2x2 confusion matrix per threshold; class 1 is predicted if `y_score >= threshold`.
 
-    Scores are counted into a histogram between the sorted thresholds, whose cumulative sums give
-    all tables: O(n log T) instead of one pass per threshold.
+    The computation takes O(n log T) time instead of O(n T), because the scores are counted only
+    once, in the bins between the sorted thresholds, and cumulative sums of the bins give all
+    matrices.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative value drops its example.
-        y_score: real numbers, `(..., n)`. A NaN score is neither above nor below a threshold: in a
-            NumPy array it raises unless `where` leaves its example out, in a JAX array it drops its
-            example. XLA compares JAX numbers below 1.2e-38 (float64: 2.2e-308) as 0.
-        thresholds: `(T,)`, in any order. For scores of float32 or narrower dtypes they are rounded
-            to float32, so that a float32 score of 0.7 is not below a threshold of 0.7.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
-        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative value are ignored.
+        y_score: scores, real numbers of shape `(..., n)`. A NaN score in a NumPy array raises an
+            error, unless `where` is False for its example; in a JAX array its example is ignored.
+            In JAX arrays, numbers below 1.2e-38 (float64: 2.2e-308) are compared as if they were 0.
+        thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
+            thresholds are rounded to float32, so that a float32 score of 0.7 is not below 0.7.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Tables `[[TN, FP], [FN, TP]]`, `(..., T, 2, 2)`, or `(..., T, G, 2, 2)` with groups.
+        Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., T, 2, 2)`, or
+        `(..., T, G, 2, 2)` with groups, in the order of `thresholds`.
 
     Raises:
-        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     array([[[1, 1],
@@ -414,7 +433,7 @@ def confusion_matrix_at_thresholds(
     check_integer(truth, "y_true")
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
-    histogram = count(axes, sample_weight, mask, groups, num_groups)  # which checks the shapes
+    histogram = count(axes, sample_weight, mask, groups, num_groups)  # this also checks the shapes
     check_binary(truth, "y_true", mask)
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
@@ -424,19 +443,19 @@ def confusion_matrix_at_thresholds(
 
 
 def one_vs_rest(counts: ArrayLike) -> Array:
-    """Compute the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
+    """Compute the 2x2 confusion matrix of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Args:
-        counts: confusion matrix, `(..., K, K)`, row = true class.
+        counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
 
     Returns:
-        Tables `(..., K, 2, 2)`. Integers stay integers: int64 for NumPy arrays (floats if their sum
-        reaches 2^62), int32 or their own wider dtype for JAX arrays, exact if every cell of the
-        result is below 2^31. Floats are added without any subtraction, so that small cells keep
-        their digits beside large ones.
+        One matrix per class, in an array of shape `(..., K, 2, 2)`. Integer counts give exact
+        integers: int64 for NumPy arrays (floats if the sum of all counts reaches 2^62), and int32
+        or wider for JAX arrays, if every cell of the result is below 2^31. Float counts are only
+        added, never subtracted, so that small cells are not lost in rounding errors of large ones.
 
     Raises:
-        TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
+        TypeError, ValueError: if `counts` is not numeric or does not have shape `(..., K, K)`.
 
     >>> one_vs_rest([[5, 1], [2, 9]])[0]
     array([[9, 2],
@@ -459,21 +478,22 @@ def _integer_tables(counts: Array) -> Array:
 
 
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
-    """Normalise a confusion matrix over its true classes, its predicted classes, or all cells.
+    """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 
-    `over="true"` gives `C_ij / sum_j C_ij`, "pred" `C_ij / sum_i C_ij`, "all" `C_ij / sum_ij C_ij`.
+    With `over="true"` every row sums to 1, `C_ij / sum_j C_ij`. With "pred" every column sums to 1,
+    `C_ij / sum_i C_ij`. With "all" the whole matrix sums to 1, `C_ij / sum_ij C_ij`.
 
     Args:
-        counts: confusion matrix, `(..., K, K)`, row = true class.
-        over: `"true"`, `"pred"` or `"all"`.
+        counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
+        over: `"true"`, `"pred"` or `"all"`, as explained above.
 
     Returns:
-        Fractions `(..., K, K)`, floats in [0, 1]. A row, column or matrix without examples stays 0,
-        as in scikit-learn.
+        Fractions in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples
+        is filled with 0, as in scikit-learn.
 
     Raises:
-        TypeError, ValueError: `over` is another word; `counts` is not numeric or not of shape
-            `(..., K, K)`.
+        TypeError, ValueError: if `over` is none of these, or if `counts` is not numeric or does not
+            have shape `(..., K, K)`.
 
     >>> normalize([[3, 1], [0, 0]], over="true")
     array([[0.75, 0.25],
@@ -487,17 +507,19 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
     """Raise if a label lies outside `[0, num_classes)`.
 
-    `confusion_matrix` silently drops such labels of JAX arrays. The check needs their values, so it
-    cannot run under jit.
+    Use it to find invalid labels in JAX arrays, for which `confusion_matrix` ignores such examples
+    without an error. `check_labels` cannot run under jit, because it reads the values of the
+    labels.
 
     Args:
-        labels: class ids of any shape, NumPy or JAX; negative class ids raise, too.
+        labels: class ids, a NumPy or JAX array of any shape; negative class ids raise, too.
         num_classes: number of classes K.
         name: name of the argument in the error message.
 
     Raises:
-        ValueError: a label is out of range; the message names the first one and its index.
-        TypeError: `labels` is not of an integer or bool dtype, or is a tracer.
+        ValueError: if a label is out of range; the message contains the first such label and its
+            index.
+        TypeError: if `labels` is not of an integer or bool dtype, or if it is called under jit.
 
     >>> check_labels([0, 2, 3], num_classes=3, name="y_true")
     Traceback (most recent call last):
@@ -506,8 +528,8 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
         raise TypeError(
-            f"check_labels needs the values of {name}, which jit, vmap and grad hide: call it"
-            " outside of them."
+            f"check_labels reads the values of {name}, which are unknown under jit, vmap and grad:"
+            " call it outside of them."
         )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)

@@ -1,4 +1,4 @@
-"""Power analysis: sample sizes, detectable differences and power."""
+"""Power analysis: sample sizes, detectable differences and power of a test set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxmetrics.metrics.differences import difference as difference_of
 
 __all__ = ["detectable_difference", "power", "required_examples", "simulated_error"]
 
-_NARROWEST = 1e-150  # smallest half-width, whose square is not 0
+_NARROWEST = 1e-150  # smallest half-width, because the square of smaller numbers is 0
 
 
 def required_examples(
@@ -40,34 +40,36 @@ def required_examples(
 ) -> Any:
     """Estimate the sample size for an interval of a given half-width, or to show a difference.
 
-    With s the delta-method standard error for the N examples of a pilot study, whose variance falls
-    as 1 / n: `n = N (z s / h)^2`, or `n = N ((z + z_power) s / d)^2` for an interval that excludes
-    0 with the given power if the true difference is d. Round it up. To verify n, use
-    `simulated_error`: z times the error is h, to within some percent unless classes are rare.
+    For a half-width h the sample size is `n = N (z s / h)^2`, where s is the standard error (delta
+    method) for the N examples of a pilot study. For a difference d the sample size is
+    `n = N ((z + z_power) s / d)^2`, so that the interval of the difference excludes 0 with the
+    given power. Round n up. To verify n, use `simulated_error`: z times the simulated error should
+    be h, up to some percent unless classes are rare.
 
-    n does not include the error of the pilot study: with k mistakes in it, or k examples of a class
-    that matters, n is known to about a factor of `1 ± 2 / sqrt(k)`.
+    The error of the pilot study is not included. If it has k mistakes, or k examples of a class
+    that matters, n is known up to a factor of about `1 ± 2 / sqrt(k)`.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        counts: `(..., K, K)`, of a pilot study, or expected; only their proportions matter. For a
-            difference, pairs `(..., K, K, K)` from `paired_confusion_matrix`.
-        half_width: h, in the units of the metric.
-        difference: d, in the units of the metric, instead of a half-width.
+        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        counts: confusion matrix `(..., K, K)` of a pilot study, or an expected one; only
+            proportions matter. For a difference, paired counts `(..., K, K, K)` from
+            `paired_confusion_matrix`.
+        half_width: half-width h of the interval, in the units of the metric.
+        difference: difference d to be shown, in the units of the metric, instead of `half_width`.
         power: the probability of showing the difference.
         level: the confidence level.
-        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster, -3, or -4 for pairs.
-            n and N are then numbers of clusters, and n is greater by
-            `(z^3 + z) / (2 z + 2 z_power)` for Student's quantile, where z_power is 0 for a
-            half-width.
+        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3 for
+            `(..., C, K, K)`, -4 for pairs. n and N are then numbers of clusters, and n is greater
+            by `(z^3 + z) / (2 z + 2 z_power)` because of Student's quantile (z_power is 0 for a
+            half-width).
 
     Returns:
-        n, `(...)`, or a pytree of them; NaN if the error is 0 or undefined, such as without any
-        mistake or disagreement.
+        n of shape `(...)`, or a pytree of such arrays. n is NaN if the standard error is 0 or
+        undefined, for example if there are no mistakes or no disagreements.
 
     Raises:
-        ValueError: neither or both of half_width and difference, one that is not above 0, a power
-            not in ((1 - level) / 2, 1), and arguments for which `interval` raises.
+        ValueError: if none or both of `half_width` and `difference` are given, if one is not above
+            0, if `power` is not in ((1 - level) / 2, 1), or if `interval` would raise.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -78,8 +80,8 @@ def required_examples(
     """
     if (half_width is None) == (difference is None):
         raise ValueError(
-            "give one of half_width and difference, got"
-            f" half_width={half_width!r} and difference={difference!r}."
+            f"pass either half_width or difference, got half_width={half_width!r} and"
+            f" difference={difference!r}."
         )
     z, more_z = normal_quantile(level), 0.0
     if difference is None:
@@ -95,11 +97,11 @@ def required_examples(
 
 
 def power_quantile(power: float, level: float) -> float:
-    """Return the standard normal quantile of a power, which must exceed the power by chance."""
+    """Return the normal quantile of a power, which must exceed the power for a difference of 0."""
     by_chance = (1 - check_level(level)) / 2
     if not by_chance < as_number(power, "power") < 1:
         raise ValueError(
-            f"power must be between {by_chance:g} (the power for a difference of 0) and 1, got"
+            f"power must be between {by_chance:g} (the power if there is no difference) and 1, got"
             f" {power!r}."
         )
     return NormalDist().inv_cdf(power)
@@ -116,28 +118,27 @@ def detectable_difference(
 ) -> Any:
     """Estimate the minimum detectable difference between two classifiers for a given test-set size.
 
-    `d = (z + z_power) s sqrt(N / n)`, with s the delta-method standard error of the difference for
-    the N pairs of a pilot study: if this is the true difference, its interval excludes 0 with the
-    given power.
+    If the true difference is d, the interval of the difference excludes 0 with the given power. The
+    formula is `d = (z + z_power) s sqrt(N / n)`, where s is the standard error of the difference
+    (delta method) for the N examples of a pilot study.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`, of a pilot study; only the
-            proportions matter, above all how often the two classifiers disagree.
+        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
+            Only proportions matter, mainly how often the two classifiers disagree.
         num_examples: number of examples n.
         power: the probability of showing the difference.
         level: the confidence level.
-        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. n and
-            N are then numbers of clusters, and z is the quantile of Student's t with n - 1 degrees
-            of freedom.
+        cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n and N are
+            then numbers of clusters, and z is Student's quantile with n - 1 degrees of freedom.
 
     Returns:
-        d, `(...)`, or a pytree; NaN if the error is 0 or undefined, such as without any
-        disagreement.
+        d of shape `(...)`, or a pytree of such arrays. d is NaN if the standard error is 0 or
+        undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: a power not in ((1 - level) / 2, 1), no examples, a single cluster, and
-            arguments for which `compare` raises.
+        ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or a single
+            cluster, or if `compare` would raise.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -160,26 +161,29 @@ def power(
 ) -> Any:
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
-    `Φ(d / (s sqrt(N / n)) - z)`, the probability that the interval excludes 0 and has the sign of
-    the true difference d; the inverse of `detectable_difference`.
+    Power is the probability that the interval of the difference excludes 0 and has the same sign as
+    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where s is the standard
+    error of the difference for the N examples of a pilot study. `power` is the inverse of
+    `detectable_difference`.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`, of a pilot study.
+        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
         num_examples: number of examples n.
-        difference: d, in the units of the metric, of either sign. Choose one that would matter: the
-            power at the difference observed in the pilot study says no more than its p-value.
-            Hoenig and Heisey (2001), The American Statistician 55.
+        difference: true difference d, in the units of the metric; its sign does not matter. Choose
+            a difference that would matter to you. Do not use the difference observed in the pilot
+            study, because its power says no more than the p-value: Hoenig and Heisey (2001), The
+            American Statistician 55.
         level: the confidence level.
-        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. n is
-            then the number of clusters.
+        cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n is then the
+            number of clusters.
 
     Returns:
-        The power, `(...)`, or a pytree; NaN if the error is 0 or undefined, such as without any
-        disagreement.
+        Power of shape `(...)`, or a pytree of such arrays. Power is NaN if the standard error is 0
+        or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: a difference of 0, and arguments for which `detectable_difference` raises.
+        ValueError: if `difference` is 0, or if `detectable_difference` would raise.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -190,7 +194,9 @@ def power(
     """
     d = abs(as_number(difference, "difference"))
     if d == 0:
-        raise ValueError("difference must not be 0: no number of examples can show it.")
+        raise ValueError(
+            "difference must not be 0, because no number of examples can show a difference of 0."
+        )
     reach = _reach(num_examples, level, cluster_axis)
     errors = _errors_of_one(difference_of(metric), paired, cluster_axis, "paired")
     return trees.map(lambda s: special.ndtr(d * math.sqrt(num_examples) / s - reach), errors)
@@ -207,25 +213,28 @@ def simulated_error(
 ) -> Any:
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
-    It verifies a plan, which is based on derivatives: with few examples of a class a metric is not
-    nearly linear, and its standard error is not `s sqrt(N / n)`.
+    Use it to verify a sample size from `required_examples`, which assumes that the standard error
+    is `s sqrt(N / n)`. The assumption is not accurate if a class has few examples, because the
+    metric is then not nearly linear.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays;
-            `difference(metric)` reads pairs.
-        counts: `(..., K, K)`, of a pilot study; the test sets are drawn from its proportions.
-        num_examples: number of examples n, or with clusters the number of clusters, which are drawn
-            as a whole.
-        cluster_axis: the axis with one table per cluster, -3, or -4 for pairs.
+        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. For
+            paired counts use `difference(metric)`.
+        counts: confusion matrix `(..., K, K)` of a pilot study. Simulated test sets are drawn with
+            the proportions of its cells.
+        num_examples: number of examples n. With clusters, number of clusters, which are drawn as a
+            whole.
+        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 for pairs.
         num_samples: number of test sets S. With 2000 the result has a standard error of 1.6 %.
 
     Returns:
-        Standard deviations `(...)`, or a pytree; test sets for which the metric is undefined do not
-        count.
+        Standard deviations of shape `(...)`, or a pytree of such arrays. Test sets for which the
+        metric is undefined are skipped.
 
     Raises:
-        ValueError: counts of another shape or negative, no examples, num_samples < 2.
+        ValueError: if `counts` have another shape or are negative, if there are no examples, or if
+            `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> pilot = [[45, 5], [5, 45]]
@@ -251,7 +260,7 @@ def _simulated_error(metric: Functional, key: Key, n: int, size: int) -> Array:
 def _errors_of_one(
     metric: Metric, counts: ArrayLike, cluster_axis: int | None, name: str = "counts"
 ) -> Any:
-    """Return the standard errors for a single example or cluster; NaN if nothing varies."""
+    """Return the standard errors for one example or cluster; NaN if the metric does not vary."""
     check = partial(Delta().check, name=name)
     question = question_of(metric, counts, check, cluster_axis=cluster_axis)
     return answer(question, Delta(), Confidence(0.5), summary=_error_of_one)
@@ -264,11 +273,13 @@ def _error_of_one(found: Any, samples: None, metric: Functional, reach: Confiden
 
 
 def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
-    """Return the half-width of an interval in standard errors."""
+    """Return the half-width of an interval, divided by the standard error."""
     as_number(num_examples, "num_examples", above=0)
     z = normal_quantile(level)
     if cluster_axis is None:
         return z
     if num_examples < 2:
-        raise ValueError("num_examples must be 2 or more: a single cluster has no interval.")
+        raise ValueError(
+            "num_examples must be 2 or more clusters, because one cluster has no interval."
+        )
     return float(student_quantile(z, np.float64(num_examples - 1)))

@@ -1,8 +1,9 @@
-"""Bayesian posteriors of recalls, of balanced accuracy, and of cell probabilities, from counts.
+"""Bayesian posterior distributions of recall, precision, accuracy and balanced accuracy.
 
-A rate with s successes in n trials and the prior Beta(alpha, beta) has the posterior Beta(alpha +
-s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or, for
-one rate per class, a row (alpha, beta) per class.
+If a rate has s successes in n trials and the prior Beta(alpha, beta), its posterior is Beta(alpha +
+s, beta + n - s). The argument `prior` is a number for alpha = beta (1 for a flat prior, 0.5 for
+Jeffreys' prior), a pair (alpha, beta), or, for rates per class, an array with a row (alpha, beta)
+for each class.
 """
 
 from __future__ import annotations
@@ -31,28 +32,30 @@ __all__ = [
 
 
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Compute the posterior distribution of balanced accuracy, the mean of K independent betas.
+    """Compute the posterior distribution of balanced accuracy.
 
-    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count (classes
-    without examples with their prior); `balanced_accuracy` averages only over the classes that
-    occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    Balanced accuracy is the mean of K independent recalls
+    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples. Classes without
+    examples are included with their prior, while the function `balanced_accuracy` skips them.
+    Sources: Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
-    A prior of 1 is worth two examples of each class. So the posterior of a constant classifier is
-    not exactly at chance: the recall of a rare class may be above 0, and `sf(1 / K)` may be 0.9.
-    Its credible interval is not a confidence interval: for many classes with recalls near 1 it
-    misses the true value. With Jeffreys' prior, 0.5, its coverage is better.
+    A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
+    Therefore the posterior of a constant classifier is not exactly at chance: the posterior recall
+    of a rare class is above 0, and `sf(1 / K)` may be 0.9. The credible interval is not a
+    confidence interval: for many classes with recalls near 1 it misses the true value. With
+    Jeffreys' prior, 0.5, its coverage is better.
 
     Args:
-        counts: `(..., K, K)`, row = true class.
-        prior: a number, `(alpha, beta)`, or `(K, 2)`.
+        counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
+        prior: a number, a pair `(alpha, beta)`, or an array of shape `(K, 2)`.
 
     Returns:
-        `BetaAverage` of shape `(...)` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so
-        on. All NaN for a matrix with a negative or NaN count.
+        `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
+        `.interval(level)`. All values are NaN for a matrix with a negative or NaN count.
 
     Raises:
-        ValueError: counts that are not square; a prior below 1/2, or below 0.2 for two classes, for
-            which the convolution is not exact where poles of the classes' densities meet.
+        ValueError: if `counts` are not square, or if `prior` is below 1/2 (for two classes below
+            0.2), for which the computation is not accurate.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -64,10 +67,11 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Compute the posterior mean of balanced accuracy, without any convolution.
+    """Compute the posterior mean of balanced accuracy (faster than the whole posterior).
 
-    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, `(...)`, for `counts` `(..., K, K)`.
-    `prior` is a number, `(alpha, beta)`, or `(K, 2)`, at least 0.05.
+    The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
+    examples. Returns one number per confusion matrix `(..., K, K)` in `counts`. The `prior` is a
+    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -81,10 +85,11 @@ def _mean_of_means(parameters: Array) -> Array:
 
 
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Compute the posterior distribution of each class's recall, `(..., K)` independent betas.
+    """Compute the posterior distribution of the recall of each class, a beta distribution.
 
-    They have the methods of `BetaAverage`. `counts` are `(..., K, K)`; `prior` is a number,
-    `(alpha, beta)`, or `(K, 2)`, at least 0.05.
+    Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
+    least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -93,10 +98,11 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
 
 
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Compute the posterior distribution of each class's precision, `(..., K)` betas.
+    """Compute the posterior distribution of the precision of each class, a beta distribution.
 
-    The rate is C_ii successes among the examples predicted as i. `counts` are `(..., K, K)`;
-    `prior` is a number, `(alpha, beta)`, or `(K, 2)`, at least 0.05.
+    Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
+    least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -105,9 +111,10 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
 
 
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong), `(...)`.
+    """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
-    `counts` are `(..., K, K)`; `prior` is a number or (alpha, beta), at least 0.05.
+    Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
+    The `prior` is a number or a pair `(alpha, beta)`, at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -131,30 +138,32 @@ def posterior_counts(
     prior: ArrayLike = 1.0,
     prevalence: ArrayLike | Literal["inferred", "fixed"] = "inferred",
 ) -> Array:
-    """Draw confusion matrices of cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
+    """Draw confusion matrices from the posterior of their cell probabilities, Dirichlet(a_ij +
+    C_ij).
 
-    Use them as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of
-    the metric. The matrices of a batch share their random numbers, so that each gets the same draws
-    as it would alone.
+    Use it to get the posterior of any metric: call the metric with the returned matrices (or
+    `jax.vmap(metric)`, if it does not accept batch axes). All matrices of a batch use the same
+    random numbers, so that the draws for a matrix do not depend on the batch.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        counts: `(..., K, K)`.
+        counts: confusion matrix of shape `(..., K, K)`.
         num_samples: number of draws S.
-        prior: `a_ii = alpha` for the correct cell of a row and `a_ij = beta / (K - 1)` for each
-            wrong one, which makes the recall of each class Beta(alpha + C_ii, beta + m_i - C_ii)
-            for any K. `(1, K - 1)` is flat on all cells, and makes wrong cells that were never
-            observed too probable.
-        prevalence: `"inferred"`: one Dirichlet distribution of all cells. Otherwise one per row,
-            times the share of the class: as in the counts (`"fixed"`), or known shares `(K,)`.
+        prior: a number or pair (alpha, beta). The prior is `a_ii = alpha` for the diagonal cell of
+            a row, and `a_ij = beta / (K - 1)` for all others, so that the posterior of recall is
+            the same for any K. A prior of `(1, K - 1)` is flat on all cells, and makes mistakes
+            that were never observed too probable.
+        prevalence: `"inferred"` for one Dirichlet distribution of all cells. `"fixed"` for one
+            Dirichlet distribution per row, multiplied by the share of the class in `counts`. An
+            array `(K,)` for the same with known shares.
 
     Returns:
-        Matrices `(S, ..., K, K)`; each sums to 1. NaN for a matrix with a NaN count, or with a
-        negative count that jit hides.
+        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. Matrices are NaN if a count is
+        NaN, or under jit if a count is negative.
 
     Raises:
-        ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence
-            that does not sum to 1.
+        ValueError: if `counts` are not square, if `prior` has another shape or is below 0.05, or if
+            `prevalence` does not sum to 1.
 
     >>> draws = posterior_counts(0, [[90, 10], [5, 95]], 1000)
     >>> draws.shape

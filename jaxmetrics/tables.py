@@ -1,19 +1,20 @@
-"""Confusion matrices of data frames and SQL tables, counted by their own engine.
+"""Confusion matrices of data frames and SQL tables, counted by their engine.
 
-A table is one of pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
-library that narwhals supports. The engine groups and sums, so a lazy table of any length is counted
-in little memory; only one row per non-empty cell is fetched. Sums are sums of whole numbers, which
-do not depend on the order of addition: every engine returns the same bits.
+Tables are from pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
+library that narwhals supports. The engine groups and sums the rows, and returns one row per
+non-empty cell, so that a lazy table of any length needs little memory. Only integers are summed, so
+that the result does not depend on the order of rows and is the same for all engines.
 
-- **Labels** are strings, integers or bool. Categorical columns are read as their categories, and
-  floats that are whole numbers as integers.
-- **A row is ignored**, and counted in `num_ignored`, if its truth, prediction or group is null, NaN
-  or a negative integer.
-- `sample_weight` names a column of weights, or of counts for a table with one row per cell.
-  Integers are added exactly, to int64. Floats are truncated 93 binary digits below the greatest of
-  them (or at 2^-1062), added exactly, and rounded once: weights above 2^-40 of the greatest lose
-  nothing.
-- `groups` and `clusters` name columns of ids, which add axes before the others.
+- **Labels** are strings, integers or bool. For categorical columns the categories are the labels.
+  Floats without fractional part are converted to integers.
+- **Rows are ignored**, and counted in `num_ignored`, if the true label, the prediction or the group
+  is null, NaN or a negative integer.
+- `sample_weight` is the name of a column of weights, or of counts for a table with one row per
+  cell. Integers are summed exactly, in int64. Floats are truncated 93 binary digits below the
+  greatest weight (or at 2^-1062), summed exactly, and rounded once. Weights greater than 2^-40
+  times the greatest weight are not changed by truncation.
+- `groups` and `clusters` are names of columns of ids. The result then has a matrix per group or
+  cluster, in additional leading axes.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ from jaxmetrics.ranking.histograms import check_num_bins, score_bins
 __all__ = ["TableCounts", "confusion_matrix_of", "paired_confusion_matrix_of", "score_histogram_of"]
 
 _MOST_COUNTS = 2**27  # 1 GB
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)  # rounding of probabilities beyond 0 or 1
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)  # tolerance for rounding errors of probabilities
 
 
 class TableCounts(NamedTuple):
-    """Counts of a table, and the names along their axes.
+    """Counts of a table, with the names of classes, groups and clusters.
 
     Attributes:
-        counts: int64, or float64 for weights that are not integers.
-        class_names: names of the classes, in the order of rows and columns.
-        group_names, cluster_names: sorted names of groups and clusters, in the order of their axes;
-            empty without groups or clusters.
-        num_ignored: number of rows without a class or group, or their weight.
+        counts: array of int64, or float64 if weights are not integers.
+        class_names: names of the classes in the order of rows and columns.
+        group_names, cluster_names: sorted names of groups and clusters in the order of their axes;
+            empty if there are none.
+        num_ignored: number (or total weight) of the rows that were ignored.
     """
 
     counts: np.ndarray
@@ -65,26 +66,27 @@ def confusion_matrix_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Compute the confusion matrix `C[i, j]` (class i predicted as j) of a data frame or SQL table.
+    """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or relation, with at most 2^23 non-empty cells.
-        y_true, y_pred: names of the columns of labels.
-        sample_weight: name of a column of weights, or of counts.
-        groups, clusters: names of columns of ids, which add axes.
-        labels: the K classes in the order of the rows; by default the classes that occur, sorted.
+        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        y_true, y_pred: names of the columns of true and predicted labels.
+        sample_weight: name of a column of weights, or of counts of equal rows.
+        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        labels: the K classes in the order of the rows; default: all classes that occur, sorted.
 
     Returns:
-        `TableCounts` with counts `(K, K)`; with groups `(G, K, K)`; with clusters `(C, K, K)`, for
-        functions with `cluster_axis=-3`; with both `(G, C, K, K)`.
+        `TableCounts`, whose `counts` have shape `(K, K)`: `counts[i, j]` is the number of rows of
+        class i predicted as class j. The shape is `(G, K, K)` with groups, `(C, K, K)` with
+        clusters (pass `cluster_axis=-3` to other functions), and `(G, C, K, K)` with both.
 
     Raises:
-        ImportError: narwhals is not installed.
-        TypeError: an object that is not a table, columns that do not hold labels or weights,
-            strings mixed with integers.
-        ValueError: a column that is missing, a label that is not among `labels`, a weight that is
-            negative, NaN, infinite or null, a null cluster, no class, too many cells, a sum of 2^63
-            or more.
+        ImportError: if narwhals is not installed.
+        TypeError: if `table` is not a table, if a column does not contain labels or weights, or if
+            labels are both strings and integers.
+        ValueError: if a column is missing, if a label is not in `labels`, if a weight is negative,
+            NaN, infinite or null, if a cluster id is null, if no class occurs, if there are too
+            many cells, or if a sum is 2^63 or more.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
@@ -115,15 +117,17 @@ def paired_confusion_matrix_of(
     """Compute the paired confusion matrix of a data frame or SQL table, for `compare`.
 
     Args:
-        table: a data frame or relation, with at most 2^23 non-empty cells.
-        y_true, y_pred_a, y_pred_b: names of the columns of true labels and predictions of A and B.
-        sample_weight: name of a column of weights, or of counts.
-        groups, clusters: names of columns of ids, which add axes.
-        labels: the K classes in the order of the axes; by default the classes that occur, sorted.
+        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
+            and B.
+        sample_weight: name of a column of weights, or of counts of equal rows.
+        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        labels: the K classes in the order of the axes; default: all classes that occur, sorted.
 
     Returns:
-        `TableCounts` with counts `(K, K, K)` by truth, prediction of A and prediction of B; groups
-        and clusters add axes before them. It raises the same errors as `confusion_matrix_of`.
+        `TableCounts`, whose `counts` have shape `(K, K, K)`, as in `paired_confusion_matrix`. With
+        groups or clusters there are additional leading axes. The same errors are raised as in
+        `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -149,34 +153,34 @@ def score_histogram_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Compute the histogram of scores of two classes of a data frame or SQL table.
+    """Compute the histogram of scores of each class from a data frame or SQL table.
 
-    The bins are exactly the same as in `score_histogram`. One pass over the table gives
-    `roc_auc` and `average_precision` with certified bounds, and with a threshold the confusion
-    matrix.
+    The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
+    `average_precision` to get lower and upper bounds of the exact area. With `threshold`, the
+    confusion matrix is counted in the same pass over the table.
 
     Args:
-        table: a data frame or relation, with at most 2^23 non-empty cells.
-        scale: the spacing of the bins: `"probability"`, `"logit"` or `"float"`; see
+        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
-        y_true: name of a column of 0 and 1, or bool, or of the two `labels`.
-        y_score: name of a column of real numbers.
-        threshold: adds an axis of the predictions `score >= threshold`; rounded to float32 for a
-            column of float32.
+        y_true: name of a column of labels: 0 and 1, bool, or the two `labels`.
+        y_score: name of a column of scores, real numbers.
+        threshold: if given, rows are also counted by the prediction `score >= threshold`. The
+            threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
-        sample_weight: name of a column of weights, or of counts.
-        groups, clusters: names of columns of ids, which add axes.
-        labels: the negative class and the positive one.
+        sample_weight: name of a column of weights, or of counts of equal rows.
+        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
-        `TableCounts` with counts `(2, B)`, negatives first. With a threshold `(2, 2, B)`: the sum
-        over the bins is the confusion matrix, the sum over the predictions (`counts.sum(-2)`) the
-        histogram.
+        `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then of
+        positives. With `threshold` the shape is `(2, 2, B)`: `counts.sum(-1)` is the confusion
+        matrix, and `counts.sum(-2)` the histogram.
 
     Raises:
-        TypeError, ValueError: the mistakes for which `confusion_matrix_of` raises; scores of
-            counted rows that are NaN, null or, for `scale="probability"`, not probabilities; truth
-            other than 0 and 1 without `labels`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix_of`; also if the score
+            of a row that is not ignored is NaN, null or, for `scale="probability"`, not in [0, 1],
+            or if labels are not 0 and 1 and `labels` is not given.
 
     >>> import polars as pl, jaxmetrics as jm
     >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})
@@ -203,7 +207,9 @@ def _counted(
     labels: Sequence[Hashable] | None,
     scores: Scores | None = None,
 ) -> TableCounts:
-    """Map the labels of the engine's cells to indices, and fill the table."""
+    """Convert the labels of the cells returned by the engine to indices, and fill the array of
+    counts.
+    """
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
     cells = fetch(table, columns, sample_weight, scores)
@@ -236,17 +242,17 @@ def _check_units(
     sample_weight: str | None,
     clusters: str | None,
 ) -> None:
-    """Raise for invalid weights, and for rows that count but belong to no cluster."""
+    """Raise if weights are invalid, or if a row that is not ignored has no cluster id."""
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
-            f"sample_weight names the column {sample_weight!r}, of which {num_invalid} weights are"
-            " negative, NaN, infinite, null or beyond 2^62."
+            f"sample_weight is the column {sample_weight!r}, in which {num_invalid} weights are"
+            " negative, NaN, infinite, null or greater than 2^62."
         )
     if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
-            f"clusters names the column {clusters!r}, which holds nulls; each row needs an id, a"
-            " unique one if it belongs to no cluster."
+            f"clusters is the column {clusters!r}, which contains nulls: every row needs an id."
+            " Use a unique id for a row that belongs to no cluster."
         )
 
 
@@ -261,7 +267,7 @@ def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
 def _numbers_by_role(
     values: dict[str, list[Any]], class_columns: dict[str, str], labels: Sequence[Hashable] | None
 ) -> dict[str, Any]:
-    """Map the labels of all axes to indices, -1 for ignored labels."""
+    """Convert the labels of all axes to indices; ignored labels become -1."""
     return dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
         "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
         "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
@@ -272,25 +278,25 @@ def _numbers_by_role(
 def _class_ids(
     values: dict[str, list[Any]], columns: dict[str, str], labels: Sequence[Hashable] | None
 ) -> dict[Hashable, int]:
-    """Map classes in these columns to ids: `labels`, by default the classes that occur, sorted."""
+    """Return a dict from classes to ids, for `labels` or for all classes that occur, sorted."""
     present = {x for role in columns for x in values[role]} - {None}
     if len({isinstance(x, str) for x in present}) > 1:
         named = ", ".join(f"{role} ({column!r})" for role, column in columns.items())
-        raise TypeError(f"{named} mix strings and integers: cast one to the type of the other.")
+        raise TypeError(f"{named} contain strings and integers: convert them to the same type.")
     if labels is None:
         labels = sorted(x for x in present if not _is_ignored(x))
         if not labels:
             raise ValueError(
                 f"no class occurs in the column {columns['y_true']!r}: pass labels=[...] with the"
-                " classes of a table that may be empty."
+                " classes if a table may be empty."
             )
     ids = ids_by_label(labels)
     for role, column in columns.items():
         unknown = [x for x in values[role] if x not in ids and not _is_ignored(x)]
         if unknown:
             raise ValueError(
-                f"{role} names the column {column!r}, which holds {unknown[0]!r}, not among"
-                f" labels {list(ids)!r}; filter such rows, or make them null."
+                f"{role} is the column {column!r}, which contains {unknown[0]!r}, but this is not"
+                f" among labels {list(ids)!r}: filter such rows, or set them to null."
             )
     return ids
 
@@ -298,7 +304,7 @@ def _class_ids(
 def _two_classes(
     values: list[Any], labels: Sequence[Hashable] | None, column: str
 ) -> Sequence[Hashable]:
-    """Return the negative class and the positive one."""
+    """Return the negative and the positive class."""
     if labels is not None:
         classes = as_names(labels, "labels")
         if len(classes) != 2:
@@ -309,30 +315,30 @@ def _two_classes(
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
         shown = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true names the column {column!r}, which holds {shown}; truth must be 0 or 1, or"
-            " bool: pass labels=[negative, positive] for other classes."
+            f"y_true is the column {column!r}, which contains {shown}, but it must contain 0 and"
+            " 1, or bool: for other classes pass labels=[negative, positive]."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
 
 
 def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
-    """Return the bin of each cell, by the function that is also used for arrays."""
-    named = f"y_score names the column {asked.column!r}, which holds"
+    """Return the bin of each cell, by the same function as for arrays."""
+    named = f"y_score is the column {asked.column!r}, which contains"
     scores = cells.scores
     if np.isnan(scores[:, is_counted]).any():
-        raise ValueError(f"{named} NaN or null; filter such rows, or make their truth null.")
+        raise ValueError(f"{named} NaN or null: filter such rows, or set their true label to null.")
     if asked.scale == "probability":
         beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
         if beyond.size:
             raise ValueError(
-                f"{named} {beyond.flat[0]:g}, but probabilities lie in [0, 1]. For logits use"
+                f"{named} {beyond.flat[0]:g}, but probabilities must be in [0, 1]. For logits use"
                 ' scale="logit".'
             )
         scores = np.clip(scores, 0, 1)
     bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
     if (bins != bins_of_greatest)[is_counted].any():
         raise ArithmeticError(
-            f"{named} scores for which the engine's arithmetic does not follow IEEE 754."
+            f"{named} scores for which the arithmetic of the engine does not follow IEEE 754."
         )
     return bins
 
@@ -340,15 +346,15 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
 def _summed(
     cells: Cells, axes: list[np.ndarray], shape: list[int]
 ) -> tuple[np.ndarray, int | float]:
-    """Add up the weights of each entry of a table, and the weights of ignored rows.
+    """Return the sum of weights of each entry of the table, and of ignored rows.
 
-    Integers are added exactly; other weights round once.
+    Integers are summed exactly; sums of other weights are rounded once.
     """
     size = math.prod(shape)
     if size > _MOST_COUNTS:
         raise ValueError(
-            f"counts of shape {tuple(shape)} have more than {_MOST_COUNTS} entries: use fewer"
-            " classes or ids."
+            f"counts of shape {tuple(shape)} would have more than {_MOST_COUNTS} entries: use"
+            " fewer classes, groups or clusters."
         )
     is_kept = np.all([ids >= 0 for ids in axes], axis=0)
     index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
@@ -361,7 +367,9 @@ def _summed(
     if not cells.has_integers:
         totals = [math.ldexp(total, lowest) for total in totals]
     elif max(totals, default=0) >= 2**63:
-        raise ValueError(f"weights of one cell add up to {max(totals)}, which int64 cannot hold.")
+        raise ValueError(
+            f"the weights of one cell sum to {max(totals)}, which is too large for int64."
+        )
     flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals
     return flat[:-1].reshape(shape), flat[-1].item()

@@ -76,7 +76,10 @@ def test_variance_is_split() -> None:
     ("call", "message"),
     [
         (lambda: jm.pass_at_k([1, 0], 1), "scores must have shape"),
-        (lambda: jm.pass_at_k([[1, 0]], 3), "k must be at most the attempts in scores, 2, got 3"),
+        (
+            lambda: jm.pass_at_k([[1, 0]], 3),
+            "k must be at most 2, the number of attempts in scores, got 3",
+        ),
         (lambda: jm.pass_at_k([[1, 0]], 0), "k must be at least 1"),
         (lambda: jm.pass_at_k([[1, 0.5]], 1), r"scores\[0, 1\] is 0.5, expected 0, 1 or NaN"),
         (lambda: jm.pass_at_k([[1, 0]], 1, rule="most"), "rule"),  # type: ignore[arg-type]

@@ -405,11 +405,11 @@ def test_queries_of_odd_shapes() -> None:
     assert average.ppf(np.zeros((0, 1))).shape == (0, 3)
     assert average.sample(jax.random.key(0), (0,)).shape == (0, 3)
     with pytest.raises(
-        ValueError, match=r"x of shape \(2,\) does not broadcast against the batch \(3,\)"
+        ValueError, match=r"x of shape \(2,\) does not broadcast against the batch axes \(3,\)"
     ):
         average.cdf(np.zeros(2))
     for shape in (3, (-1,)):
-        with pytest.raises(ValueError, match="shape must be a tuple of sizes"):
+        with pytest.raises(ValueError, match="shape must be a tuple of ints"):
             average.sample(jax.random.key(0), shape)  # type: ignore[arg-type]
 
 

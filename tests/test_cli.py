@@ -432,7 +432,7 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
 
 
 def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
-    question = _rows.Question(**options)
+    question = _rows.Selection(**options)
     return _counted_files.count_predictions([path], question)
 
 
@@ -515,7 +515,7 @@ def test_columns_of_free_text_are_refused_at_once(
     with pytest.raises(_errors.InputError) as error:
         _counted_files.count_predictions(
             [path],
-            _rows.Question(),
+            _rows.Selection(),
             on_progress=lambda rows, _: done.append(rows),
         )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
@@ -551,7 +551,7 @@ def test_progress_counts_rows(
     path = save(FRAME, tmp_path / f"x{suffix}")
     _counted_files.count_predictions(
         [path],
-        _rows.Question(),
+        _rows.Selection(),
         on_progress=lambda done, total: seen.append((done, total)),
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -891,7 +891,10 @@ def test_states_that_cannot_be_merged(
             "with exactly one confusion matrix; this state has 0, among Moments(name='loss',",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
-        ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
+        (
+            (write(tmp_path / "x.npz", "hello"),),
+            "x.npz: this file does not contain the state of an evaluator",
+        ),
         ((path, "--output", path), "--output would overwrite the input"),
         ((path, "--output", tmp_path / "x.zip"), ".html, .json, .md, .csv, .npz (the state)"),
         (

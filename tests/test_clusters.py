@@ -72,7 +72,7 @@ def test_what_is_no_id_is_refused(ids: Any, error: type[Exception], message: str
 
 
 def test_ids_that_jit_hides_are_refused() -> None:
-    with pytest.raises(TypeError, match="close over them"):
+    with pytest.raises(TypeError, match="use the ids as a constant in the function"):
         jax.jit(lambda ids: numbered_clusters(ids, (3,))[0])(jnp.arange(3))
 
 

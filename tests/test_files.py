@@ -201,7 +201,9 @@ def test_states_of_other_contents(
 ) -> None:
     arrays: dict[str, Any] = saved | CHANGES[number](saved)
     np.savez(tmp_path / "x.npz", **arrays)
-    with pytest.raises(ValueError, match=r"x\.npz: no state of an evaluator\.$"):
+    with pytest.raises(
+        ValueError, match=r"x\.npz: this file does not contain the state of an evaluator\.$"
+    ):
         jm.load_state(tmp_path / "x.npz")
 
 
@@ -233,7 +235,7 @@ def test_merged_counts_do_not_start_again_from_0() -> None:
         dataclasses.replace(state, examples=state.examples.at[:, 0].set(x)) for x in words
     )
     assert EVALUATOR.merge(half, less).examples[:, 0].tolist() == [2**32 - 1, 2**32 - 1]
-    with pytest.raises(ValueError, match=r"the states together hold counts of 2\^64 or more"):
+    with pytest.raises(ValueError, match=r"the sum of the states has counts of 2\^64 or more"):
         EVALUATOR.merge(half, half)
     assert jax.jit(EVALUATOR.merge)(half, half).examples[:, 0].tolist() == [0, 0]  # hidden by jit
 
@@ -261,11 +263,11 @@ def test_damaged_states(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
         assert message.startswith(f"{path}: ")
         assert message.isprintable()
     np.savez_compressed(path, **saved)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no state of an evaluator"):
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("version.npy", b"")
-    with pytest.raises(ValueError, match="no state of an evaluator"):
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
 
 

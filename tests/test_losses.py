@@ -378,7 +378,7 @@ def test_nan_logits_make_loss_and_gradient_nan() -> None:
 
 def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:
     with pytest.raises(
-        ValueError, match=r"labels\[1\] is 1\.5, but a probability lies in \[0, 1\]"
+        ValueError, match=r"labels\[1\] is 1\.5, but probabilities must be in \[0, 1\]"
     ):
         jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5])
     assert jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5], where=[True, False])[1] == 0
@@ -728,7 +728,7 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         (lambda: jm.cross_entropy(LABELS, LOGITS), "labels must hold class ids"),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS[1:]),
-            "logits and labels must have the same examples",
+            "logits and labels must have the same number of examples",
         ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]),
@@ -736,7 +736,7 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, where=np.ones(3, bool)),
-            "where and the examples must have the same examples",
+            "where and the examples must have the same number of examples",
         ),
         (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
         (
@@ -744,10 +744,10 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
             r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)",
         ),
         (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
-        (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or of shape"),
+        (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or have shape"),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS[:, None]),
-            "logits and labels must have the same examples",
+            "logits and labels must have the same number of examples",
         ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1),
@@ -755,7 +755,7 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         ),
         (
             lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY),
-            "logits and labels must have the same examples",
+            "logits and labels must have the same number of examples",
         ),
         (
             lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
@@ -763,7 +763,7 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         ),
         (
             lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
-            "values and sample_weight must have the same examples",
+            "values and sample_weight must have the same number of examples",
         ),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),

@@ -130,7 +130,7 @@ def test_reliability_diagram(tmp_path: Any) -> None:
 
 def test_curves_that_cannot_be_drawn() -> None:
     y, prob, weights = problem()
-    with pytest.raises(ValueError, match="without batch axes"):
+    with pytest.raises(ValueError, match="curve must have no batch axes"):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
     with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
         plots.roc(jm.precision_recall_curve(y, prob))
@@ -220,16 +220,16 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
             "counts must be finite and not negative",
         ),
         (lambda: plots.confusion_matrix(np.eye(2), numbers="percent"), "numbers must be"),  # type: ignore[arg-type]
-        (lambda: plots.confusion_matrix(np.eye(2), scale=0), "scale must be a share above 0"),
+        (lambda: plots.confusion_matrix(np.eye(2), scale=0), "scale must be a fraction above 0"),
         (
             lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
             "class_names must have 2 names, got 1",
         ),
         (lambda: plots.intervals({"a": 1}), "dict of Estimates"),
-        (lambda: plots.intervals({}), "one or more estimates"),
+        (lambda: plots.intervals({}), "at least one Estimate"),
         (
             lambda: plots.intervals({"a": jm.interval(jm.recall, COUNTS[0], method=jm.Delta())}),
-            "of one number each",
+            "each of a single number",
         ),
         (lambda: plots.difference({"a": 1}), "dict of Comparisons"),
     ],
@@ -254,7 +254,7 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
     assert programs == []
     with pytest.raises(TypeError, match="curve must be a RocCurve, got list"):
         plots.roc([0, 1])
-    with pytest.raises(ValueError, match="without batch axes"):
+    with pytest.raises(ValueError, match="curve must have no batch axes"):
         plots.roc(y, np.stack([prob, prob]))
 
 
@@ -274,7 +274,7 @@ def test_labels_are_counted(programs: list[str]) -> None:
         ValueError, match=r"counts \(K, K\) as the only argument, with names as class_n"
     ):
         plots.confusion_matrix(np.eye(2), ["a", "b"])
-    with pytest.raises(ValueError, match="no examples to count"):
+    with pytest.raises(ValueError, match="must contain at least one example"):
         plots.confusion_matrix([-1], [-1])
     with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names"):
         plots.confusion_matrix(["cat", "dog"], ["cat", "cow"], class_names=["cat", "dog"])
@@ -297,7 +297,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
     assert [label.get_text() for label in one.get_yticklabels()] == [""]
     with pytest.raises(ValueError, match="names must have 2 names, got 1"):
         plots.intervals(recalls, ["cat"])
-    with pytest.raises(ValueError, match="of one number each"):
+    with pytest.raises(ValueError, match="each of a single number"):
         plots.intervals(jm.Estimate(*np.zeros((5, 2, 2))))
 
 

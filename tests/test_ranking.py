@@ -354,7 +354,7 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     recall = jm.best_threshold(jm.recall, y, score)  # of class 1
     assert recall == jm.best_threshold(jm.binary(jm.recall), y, score) == (1, score[y == 1].min())
     for constraint in (None, (jm.accuracy, 0)):
-        with pytest.raises(ValueError, match="metric must return one number for one matrix"):
+        with pytest.raises(ValueError, match="metric must return one number per confusion matrix"):
             jm.best_threshold(lambda c: c, y, score, subject_to=constraint)
         with pytest.raises(ValueError, match="metric must return an array or a pytree"):
             jm.best_threshold(lambda c: {}, y, score)
@@ -991,7 +991,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=1), r"min_tpr must lie in \[0, 1\)"),
     (
         lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=0.5, max_fpr=0.5),
-        "not both",
+        "max_fpr and min_tpr cannot be used together",
     ),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
     (
@@ -1008,7 +1008,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.auc([0.0], [1.0]), "at least 2"),
     (
         lambda: jm.score_histogram([0, 1], [0.1, 0.2]),
-        'the spacing of the bins: scale="probability"',
+        'the bins are not defined: pass scale="probability"',
     ),
     (
         lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100),
@@ -1017,15 +1017,21 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must be increasing"),
     (
         lambda: jm.roc_auc([1, 2]),
-        r"y_true \(a histogram, without y_score\) must have shape \(..., 2, B\)",
+        r"y_true \(a histogram if y_score is not given\) must have shape \(..., 2, B\)",
     ),
     (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
     (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
     (lambda: subject_to((jm.precision, [0.5])), r"subject_to\[1\] must be a number, or an array"),
     (lambda: subject_to((jm.precision, np.nan)), r"subject_to\[1\] is nan, expected the least"),
-    (lambda: subject_to((0.5, jm.precision)), r"subject_to\[0\] must be a function of counts"),
+    (
+        lambda: subject_to((0.5, jm.precision)),
+        r"subject_to\[0\] must be a metric, a function of counts",
+    ),
     (lambda: subject_to((lambda c: c, 0)), r"subject_to\[0\] must return one number"),
-    (lambda: subject_to(jm.precision), r"subject_to must be a metric and its least value"),
+    (
+        lambda: subject_to(jm.precision),
+        r"subject_to must be a pair of a metric and its least value",
+    ),
 ]
 # What only values show: checked on the host.
 IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [

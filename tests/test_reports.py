@@ -616,7 +616,7 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
 
     def counted() -> jm.Report:
-        question = _rows.Question(prob="p_")
+        question = _rows.Selection(prob="p_")
         found = _counted_files.count_predictions([path], question)
         return _commands.report_of(found, None, 0.95)
 

@@ -68,7 +68,7 @@ def test_mistakes_are_named() -> None:
         jm.scorer(jm.f1)(model, X, Y)
     with pytest.raises(TypeError, match=r"result of metric must hold real numbers.* is None"):
         jm.scorer(lambda counts: None)(model, X, Y)
-    with pytest.raises(ValueError, match=r"y must have shape \(n,\)"):
+    with pytest.raises(ValueError, match=r"must have the same shape \(n,\)"):
         jm.scorer(jm.accuracy)(model, X, Y[:, None])
     with pytest.raises(TypeError, match=r"macro\(f1\)\(confusion_matrix.*scorer\(macro\(f1\)\)"):
         make_scorer(jm.macro(jm.f1))(model, X, Y)

@@ -831,9 +831,9 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_curve(np.ones((3, 2))),
             ValueError,
-            r"y_true without y_prob must hold bins of shape \(..., B, 3\).*, got \(3, 2\)",
+            r"y_true must contain bins of shape \(..., B, 3\).*, got shape \(3, 2\)",
         ),
-        (lambda: sc.calibration_error([0, 1, 1]), ValueError, r"hold bins .*, got \(3,\)"),
+        (lambda: sc.calibration_error([0, 1, 1]), ValueError, r"contain bins .*, got shape \(3,\)"),
         (
             lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
             TypeError,

@@ -405,7 +405,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "two kinds": (
         frame(y_true=["a", "b"]),
         {},
-        r"y_true \('y_true'\), y_pred .* mix strings and int",
+        r"y_true \('y_true'\), y_pred .* contain strings and int",
     ),
     "no class": (
         frame(y_true=[-1, -1], y_pred=[None, -1]),
@@ -415,32 +415,36 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "unknown label": (
         frame(),
         {"labels": [1, 2]},
-        r"'y_true', which holds 0, not among labels \[1, 2\]",
+        r"'y_true', which contains 0, but this is not among labels \[1, 2\]",
     ),
     "a string": (frame(), {"labels": "01"}, r"labels must be a sequence of names, got '01'"),
-    "doubled label": (frame(), {"labels": [1, 0, 1]}, r"labels must name each class once"),
+    "doubled label": (
+        frame(),
+        {"labels": [1, 0, 1]},
+        r"labels must contain at least one class, and each class only once",
+    ),
     "negative weight": (
         frame(n=[1, -1]),
         {"sample_weight": "n"},
-        r"'n', of which 1 weights are neg",
+        r"'n', in which 1 weights are neg",
     ),
-    "NaN weight": (frame(n=[NAN, 1.0]), {"sample_weight": "n"}, r"'n', of which 1 weights are"),
+    "NaN weight": (frame(n=[NAN, 1.0]), {"sample_weight": "n"}, r"'n', in which 1 weights are"),
     "infinite weight": (
         frame(n=[1.0, np.inf]),
         {"sample_weight": "n"},
-        r"'n', of which 1 weights are",
+        r"'n', in which 1 weights are",
     ),
-    "null weight": (frame(n=[1, None]), {"sample_weight": "n"}, r"'n', of which 1 weights are"),
+    "null weight": (frame(n=[1, None]), {"sample_weight": "n"}, r"'n', in which 1 weights are"),
     "words": (frame(n=["a", "b"]), {"sample_weight": "n"}, r"'n' of String; weights are numbers"),
     "beyond int64": (
         frame(y_true=[1, 1], n=[2**62] * 2),
         {"sample_weight": "n"},
-        r"add up to 92233",
+        r"sum to 92233",
     ),
     "null cluster": (
         frame(n=[1, None]),
         {"clusters": "n"},
-        r"clusters names .* 'n', which holds nulls",
+        r"clusters is .* 'n', which contains nulls",
     ),
 }
 
@@ -462,22 +466,22 @@ def test_a_column_must_be_there_once() -> None:
 
 
 MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
-    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which holds NaN or null; filter"),
-    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which holds NaN or null; filter"),
+    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which contains NaN or null: filter"),
+    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which contains NaN or null: filter"),
     "logits": (
         {"y_score": [0.5, 1.5]},
         {},
-        r"'y_score', which holds 1\.5, but probabilities lie in",
+        r"'y_score', which contains 1\.5, but probabilities must be in",
     ),
-    "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which holds -0\.5, but probabilities"),
+    "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which contains -0\.5, but probabilities"),
     "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String; scores are real numbers"),
     "strings": (
         {"y_true": ["no", "yes"]},
         {},
-        r"holds 'no', 'yes'; truth must be 0 or 1, or bool: ",
+        r"contains 'no', 'yes', but it must contain 0 and 1, or bool: ",
     ),
-    "signs": ({"y_true": [-1, 1]}, {}, r"holds -1, 1; truth must be 0 or 1, or bool: "),
-    "three classes": ({"y_true": [0, 2]}, {}, r"holds 0, 2; truth must be 0 or 1"),
+    "signs": ({"y_true": [-1, 1]}, {}, r"contains -1, 1, but it must contain 0 and 1, or bool: "),
+    "three classes": ({"y_true": [0, 2]}, {}, r"contains 0, 2, but it must contain 0 and 1"),
     "three labels": (
         {},
         {"labels": [0, 1, 2]},
@@ -526,7 +530,9 @@ def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="'y_true', 'y_pred' have more than 3 combinations"):
         jm.confusion_matrix_of(frame(y_true=range(5), y_pred=range(5)))
     monkeypatch.setattr(tables, "_MOST_COUNTS", 8)
-    with pytest.raises(ValueError, match=r"counts of shape \(3, 3\) have more than 8 entries"):
+    with pytest.raises(
+        ValueError, match=r"counts of shape \(3, 3\) would have more than 8 entries"
+    ):
         jm.confusion_matrix_of(frame(), labels=[0, 1, 2])
 
 
@@ -534,7 +540,10 @@ def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.Monkey
     """The least and the greatest score of each part lie in one bin, or it raises."""
     monkeypatch.setattr(_engines, "_with_parts_of_bins", lambda frame, scores: (frame, []))
     table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
-    with pytest.raises(ArithmeticError, match="'y_score', which holds scores for which the engine"):
+    with pytest.raises(
+        ArithmeticError,
+        match="'y_score', which contains scores for which the arithmetic of the engine",
+    ):
         jm.score_histogram_of(table, scale="probability")
 
 

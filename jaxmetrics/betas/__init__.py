@@ -1,14 +1,14 @@
-"""Beta distributions: a single one, and sums and averages of independent ones.
+"""The beta distribution, and distributions of sums and averages of independent beta variables.
 
-- `distributions`: density, cdf and quantiles of one beta distribution
-- `parameters`: priors, and the posteriors of recalls from counts
-- `beta_averages`: `BetaAverage`, and its methods as functions
-- `sums`: the sum, on a grid and at points
-- `_convolutions`: how the distribution of a sum is computed, and its accuracy
-- `_characteristic`: characteristic functions, and windows that contain all of the mass
-- `_multilevel`: sums whose characteristic function decays slowly
-- `_splines`: how such a distribution is stored and evaluated
-- `_quadrature`: points and weights
+- `distributions`: density, cdf and quantiles of the beta distribution
+- `parameters`: priors, and parameters of the posteriors of recalls
+- `beta_averages`: `BetaAverage`, the distribution of an average, and its methods as functions
+- `sums`: the distribution of a sum, on a grid and at points
+- `_convolutions`: how the distribution of a sum is computed, and how accurately
+- `_characteristic`: characteristic functions
+- `_multilevel`: sums whose density is not smooth
+- `_splines`: how the distribution of a sum is stored and evaluated
+- `_quadrature`: points and weights of numerical integration
 """
 
 from jaxmetrics._public_names import public_names as _public_names
@@ -19,5 +19,5 @@ from jaxmetrics.betas.sums import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

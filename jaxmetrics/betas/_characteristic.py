@@ -1,6 +1,7 @@
-"""Characteristic functions of betas and of their sums, and the windows that contain the mass.
+"""Characteristic functions of sums of beta variables, and intervals (windows) that contain their
+mass.
 
-Positions of a sum are relative to its mean.
+All positions of a sum are relative to its mean.
 """
 
 from __future__ import annotations
@@ -20,22 +21,21 @@ from jaxmetrics.betas.distributions import Beta
 
 __all__: list[str] = []
 
-_GROUPS = 0, 1, 4, 16  # starts of groups of classes, which use as many nodes as their first class
-_FINE = 8  # frequencies are multiples of eight, and what remains
+# First classes of groups. All classes of a group use the number of nodes of the first.
+_GROUPS = 0, 1, 4, 16
+_FINE = 8  # frequencies are written as 8 p + q
 
 
 class Settings(NamedTuple):
     frequencies: int  # N
-    nodes: tuple[int, int]  # (base, more): phi of the j-th widest class takes base + more / sqrt(j)
-    steps: int  # per panel of the spline
+    nodes: tuple[int, int]  # (base, more): base + more / sqrt(j) nodes for phi of class j
+    steps: int  # steps per panel of the spline
     unresolved: float  # |phi(w_N)| above which windows are refined
-    levels: int  # of refined windows
-    sharpness: float  # of the cut between two levels
+    levels: int  # number of levels of refined windows
+    sharpness: float  # sharpness of the cut between two levels
     negligible: float  # mass below which no smaller window is needed
-    more_frequencies: int  # of refined windows, for each class and once more
-    least_start: int = (
-        1  # size of groups of classes after the first; the first includes all classes before
-    )
+    more_frequencies: int  # of refined windows: (k + 1) times this for k classes
+    least_start: int = 1  # least index at which a group after the first may start
 
     @property
     def nodes_of_parts(self) -> int:
@@ -43,15 +43,17 @@ class Settings(NamedTuple):
 
     @property
     def on_accelerators(self) -> Settings:
-        """Return the settings for large groups only: fewer kernels, half as long to compile."""
+        """Return settings with fewer, larger groups, which need fewer kernels and half the compile
+        time.
+        """
         return self._replace(least_start=16)
 
     def starts(self, groups: Sequence[int]) -> list[int]:
-        """Return the starts of the groups of classes that are computed separately."""
+        """Return the indices at which groups of classes start."""
         return [start for start in groups if start == 0 or start >= self.least_start]
 
     def of_parts(self, k: int) -> Settings:
-        """Return the settings of refined windows for the parts of k classes."""
+        """Return the settings for refined windows and k classes."""
         return self._replace(frequencies=self.more_frequencies * (min(k, 7) + 1))
 
 
@@ -62,9 +64,7 @@ def settings_for(dtype: np.dtype) -> Settings:
 
 
 def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
-    """Return the distances by which the sum of some classes extends below and above its mean,
-    `(...)`.
-    """
+    """Return how far the mass of a sum extends below and above its mean, both of shape `(...)`."""
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
     variance = xp.where(among, distributions.variance_of(a, b), 0).sum(-1)
     ratio = distributions.skewness(a, b)
@@ -76,26 +76,27 @@ def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
 
 
 def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -> Array:
-    """Return `E exp(i n step (S - mean - low))` for n < N, `(..., N)`, of classes widest first.
+    """Compute the characteristic function `E exp(i n step (S - mean - low))` of a sum S for n < N.
 
-    The j-th widest class is at most 1 / sqrt(j) as wide as the sum, so its phase varies less and
-    needs fewer nodes.
+    The result has shape `(..., N)`. Classes are sorted by width, widest first. The width of class j
+    is at most 1 / sqrt(j) times the width of the sum, so its phase varies less and needs fewer
+    nodes.
     """
     k, base, more = classes.mean.shape[-1], *settings.nodes
 
     def factors(start: int, stop: int) -> Array:
         m = math.ceil(base + more / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
-        # Without this, GPUs compute and compile the densities once per sum.
+        # Without this barrier, GPUs compile and compute the densities once per sum.
         z, mass = lax.optimization_barrier((z, mass))
         mass = mass / mass.sum(-1, keepdims=True)
-        # The mean of z is 0 up to rounding, which would add up over a thousand classes.
+        # The mean of z is 0 up to a rounding error, which would accumulate over a thousand classes.
         z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
         phase = (z - (low / k)[..., None, None]) * step[..., None, None]
         return harmonics(phase, mass, settings.frequencies)
 
     product = by_groups(factors, k, settings.starts(_GROUPS))
-    # Multiply in pairs, which takes log2(k) steps.
+    # Multiplication in pairs takes log2(k) steps.
     while (k := product.shape[-2]) > 1:
         half = k // 2
         pairs = product[..., :half, :] * product[..., half : 2 * half, :]
@@ -106,17 +107,19 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
 def by_groups(
     factors: Callable[[int, int], Array], k: int, starts: Sequence[int], axis: int = -2
 ) -> Array:
-    """Join the `factors(start, stop)` of groups of k classes, along the axis of classes."""
+    """Compute `factors(start, stop)` for each group of classes, and join them along the axis of
+    classes.
+    """
     groups = pairwise([start for start in starts if start < k] + [k])
     joined: Array = xp.concatenate([factors(*group) for group in groups], axis)
     return joined
 
 
 def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
-    """Return cos and sin of q times the phase for q < 8, and of the multiples of 8 below `number`.
+    """Return cos and sin of q times the phase for q < 8, and for the multiples of 8 below `number`.
 
-    With n = 8 p + q, `exp(i n x) = exp(8 i p x) exp(i q x)`: sums over n are products of two small
-    matrices. They are kept real, because real matrix products are faster than complex ones.
+    If n = 8 p + q, then `exp(i n x) = exp(8 i p x) exp(i q x)`, so that sums over n are products of
+    two small matrices. The matrices are real, because real products are faster than complex ones.
     """
 
     def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> tuple[Array, Array]:
@@ -130,9 +133,9 @@ def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
 
 
 def _by_powers(phase: Array, number: int) -> Array:
-    """Return cos and, below, sin of the multiples of phases `(..., M)`, `(..., 2 number, M)`.
+    """Return cos and sin of multiples of phases `(..., M)`, stacked to shape `(..., 2 number, M)`.
 
-    On a CPU, powers by doubling are faster than cosines.
+    On a CPU, computing powers by doubling is faster than computing cosines.
     """
     base = lax.complex(xp.cos(phase), xp.sin(phase))[..., None, :]
     powers = xp.ones_like(base)
@@ -143,18 +146,16 @@ def _by_powers(phase: Array, number: int) -> Array:
 
 
 def _by_angles(phase: Array, number: int) -> Array:
-    """Return the same as `_by_powers`, from all angles at once: one memory pass, not one per
-    power.
-    """
+    """Return the same values as `_by_powers` in one pass over memory, not one per power."""
     angles = np.arange(number, dtype=phase.dtype)[:, None] * phase[..., None, :]
     return xp.concatenate([xp.cos(angles), xp.sin(angles)], -2)
 
 
 def spectra(phi: Array) -> tuple[Array, Array]:
-    """Return the Fourier coefficients of a cdf, without its linear part, and of a density.
+    """Return the Fourier coefficients of a cdf (without its linear part) and of a density.
 
-    `phi` are the values of the characteristic function at n `2 pi / window`, `(..., N)`, in units
-    of the window.
+    `phi` is the characteristic function at the N frequencies `2 pi n / window`, of shape
+    `(..., N)`.
     """
     n = np.arange(phi.shape[-1])
     density = xp.conj(phi) * xp.where(n > 0, 2, 0).astype(phi.dtype)
@@ -162,7 +163,7 @@ def spectra(phi: Array) -> tuple[Array, Array]:
 
 
 def harmonics(phase: Array, mass: Array, number: int) -> Array:
-    """Return `sum_m mass_m exp(i n phase_m)` for n < number."""
+    """Return `sum_m mass_m exp(i n phase_m)` for all n < number."""
     of_q, of_p = _rotations(phase, number)
     products = matmul(of_p, xp.swapaxes(of_q * mass[..., None, :], -1, -2))
     rows = number // _FINE
@@ -172,7 +173,9 @@ def harmonics(phase: Array, mass: Array, number: int) -> Array:
 
 
 def series(coefficients: tuple[Array, ...], phase: Array) -> list[Array]:
-    """Return the real parts of `sum_n c_n exp(i n phase)` for several c, `(..., N)`."""
+    """Return the real part of `sum_n c_n exp(i n phase)` for several arrays c of shape
+    `(..., N)`.
+    """
     of_q, of_p = _rotations(phase, coefficients[0].shape[-1])
     values = []
     for c in coefficients:

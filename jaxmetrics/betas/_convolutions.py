@@ -1,24 +1,25 @@
-"""Compute the distribution of a sum of independent betas, as a spline (`_splines`).
+"""Distributions of sums of independent beta variables, computed as a spline (`_splines`).
 
-1. By Fourier inversion. The product of the characteristic functions phi_i of the classes is
-   inverted on a window that contains the mass. Frequencies above the N-th are missing; they are
-   negligible if phi has decayed by then, which is measured. Where the density of a class vanishes
-   smoothly at both ends, phi_i decays like a Gaussian; where it jumps (a class without errors) as
-   1/w; where it has a pole (under Jeffreys' prior) as w^-1/2. So this method is insufficient only
-   for sums with few classes, or with one class that is far wider than the rest.
-2. On ever smaller windows, for those sums (`_multilevel`).
+1. Fourier inversion is tried first. The characteristic function phi of the sum is the product of
+the characteristic functions phi_i of the classes, and is inverted on an interval (window) that
+contains the mass. Only N frequencies are used, which is sufficient if phi is nearly 0 at the
+highest frequency. We check that it is. If the density of a class is 0 at both ends, phi_i decays
+like a Gaussian. If the density jumps (a class without errors), phi_i decays as 1/w, and if it has a
+pole (Jeffreys' prior), as w^-1/2. So the first method is not sufficient only if there are few
+classes, or if one class is far wider than all others. 2. For such sums, which we call rough,
+inversion is repeated on smaller and smaller windows (`_multilevel`).
 
-The error of the cdf in x64 (in float32), measured against quadrature, convolution on fine grids and
-finer steps:
+The error of the cdf in float64 (in float32) was measured by quadrature, by convolution on fine
+grids and with finer steps:
 
-- of the first method 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of the |phi| at the highest
-  frequencies;
-- of the second usually 1e-9 (1e-6); in the worst of eighteen designs 5e-8 (3e-6), four classes of
-  Jeffreys' prior without data.
+- the error of the first method is 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of |phi| at the
+  highest frequencies;
+- the error of the second method is usually 1e-9 (1e-6); in the worst of eighteen designs, which is
+  four classes with Jeffreys' prior and no data, it is 5e-8 (3e-6).
 
-Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior distribution,
-ICPR. Carrillo, Brodersen and Castellanos (2014), Probabilistic performance evaluation for
-multiclass classification using the posterior balanced accuracy, ROBOT 2013.
+Sources: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
+distribution, ICPR. Carrillo, Brodersen and Castellanos (2014), Probabilistic performance evaluation
+for multiclass classification using the posterior balanced accuracy, ROBOT 2013.
 """
 
 from __future__ import annotations
@@ -47,17 +48,16 @@ from jaxmetrics.betas.distributions import Beta
 __all__: list[str] = []
 
 
-_NUMBERS_AT_ONCE = (
-    2**17
-)  # sums per chunk: enough for all cores of a CPU, few enough for their caches
-# Factor on accelerators: 128 MB in float32. With more, refining a single sum, for which a whole
-# group is computed, would take longer than launching the kernels.
+# Number of sums per chunk: enough for all CPU cores, few enough for their caches.
+_NUMBERS_AT_ONCE = 2**17
+# Chunks on accelerators are greater by this factor: 128 MB in float32. Even greater chunks would be
+# slower if a single sum is rough, because a whole group is computed for it.
 _TIMES_ON_ACCELERATORS = 256
 _SOFT = np.zeros((_splines.PANELS, 2), bool)
 
 
 def widest_first(parameters: Array) -> Array:
-    """Sort classes `(..., k, 2)` by variance, largest first."""
+    """Sort the parameters `(..., k, 2)` of classes by variance, greatest first."""
     variance = distributions.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
     return xp.take_along_axis(parameters, xp.argsort(-variance, axis=-1)[..., None], -2)
 
@@ -68,7 +68,7 @@ def _classes(parameters: Array) -> Beta:
 
 @lru_cache
 def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the knots y, as fractions of the window, and rows of cos and sin of `2 pi n y`."""
+    """Return the knots y as fractions of the window, and rows of cos and sin of `2 pi n y`."""
     y = _splines.knots(_SOFT, steps, np.dtype(float)).y
     at = ((np.arange(_splines.PANELS)[:, None] + y) / _splines.PANELS).ravel()
     angles = 2 * np.pi * np.arange(1, frequencies)[:, None] * at
@@ -76,7 +76,7 @@ def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Array]:
-    """Compute sums by Fourier inversion; also return which are rough."""
+    """Compute sums by Fourier inversion, and return a mask of the rough ones."""
     classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
@@ -95,24 +95,24 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Arra
 
 
 def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
-    """Return the cdf and the density at the knots, in units of the window.
+    """Return the cdf and the density at the knots, if the width of the window is 1.
 
     `phi` is the characteristic function at the multiples of 2 pi / window.
     """
     y, basis = _fourier_basis(settings.frequencies, settings.steps)
     both = xp.stack(spectra(phi))[..., 1:]
     parts = xp.concatenate([both.real, -both.imag], -1)
-    # One product for all sums, because NumPy would otherwise read the basis once per sum.
+    # One matrix product for all sums, so that NumPy reads the basis only once.
     products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
     ripple, density = products.reshape((*parts.shape[:-1], len(y)))
     return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
 def first_distribution(parameters: Array) -> tuple[Spline, Array]:
-    """Compute the sums by Fourier inversion, from parameters `(B, k, 2)`, widest class first.
+    """Compute sums by Fourier inversion from parameters `(B, k, 2)`, widest class first.
 
-    Computed in chunks, to bound the memory. Returns splines relative to the mean, and which sums
-    are rough, because their characteristic function has not decayed.
+    Sums are computed in chunks to limit memory. Returns splines relative to the mean, and a mask of
+    the rough sums, whose characteristic function is not 0 at the highest frequencies.
     """
     settings = settings_for(parameters.dtype)
     chunk = max(1, _NUMBERS_AT_ONCE // (sum(settings.nodes) * parameters.shape[-2]))
@@ -126,9 +126,9 @@ def first_distribution(parameters: Array) -> tuple[Spline, Array]:
 
 
 def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
-    """Refine the rough sums.
+    """Compute the rough sums again on smaller windows.
 
-    Outside of a trace, the refinement is only compiled and run if a sum needs it.
+    Outside of jit, this is only compiled and run if a sum is rough.
     """
     if is_known(is_rough) and not is_rough.any():
         return spline
@@ -136,9 +136,9 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
 
 
 def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed: Array) -> Spline:
-    """Refine the sums of a group that need it, without any work if there are none.
+    """Refine the rough sums of a group, without any work if there are none.
 
-    The other rows of the result have no meaning.
+    Rows of the result for all other sums are arbitrary.
     """
 
     def refined() -> Spline:
@@ -151,12 +151,12 @@ def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed
 
 @compiled
 def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
-    """Replace the needed sums in groups."""
+    """Replace rough sums by refined sums, group by group."""
     settings, k = settings_for(parameters.dtype), parameters.shape[-2]
 
     def replace_in_groups() -> Spline:
-        # Sums that need refinement come first, so that they fill groups; the order is restored at
-        # the end.
+        # Rough sums are sorted to the front, so that they fill groups. The order is restored at the
+        # end.
         order = xp.argsort(~needed)
         count = len(needed) if is_jax(needed) else int(needed.sum())
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)

@@ -1,21 +1,20 @@
-"""Fourier inversion of a sum on ever smaller windows, where its characteristic function decays
-slowly.
+"""Fourier inversion on smaller and smaller windows, for sums whose density is not smooth.
 
-The density of a class may jump or have a pole at an end of its support, which is 0 or 1. Where all
-classes are at such ends, or at their means if they have none, the sum has a corner; elsewhere it is
-as smooth as its smoothest class. With chi a smooth function that falls from 1 at the end to 0 at a
-distance R, each class is a part `chi f` near its end and a rest that is smooth on the scale R. In
-the product of their characteristic functions, only the term of parts alone is not smooth on that
-scale:
+The density of a class may jump or have a pole at an end of its support, 0 or 1. We call such an end
+hard. The sum has a corner at the point where all classes are at their hard ends (or at their means,
+if they have none). Elsewhere the density of the sum is as smooth as the density of its smoothest
+class. Let chi be a smooth function that decreases from 1 at a hard end to 0 at the distance R. Each
+density f is split into a part `chi f` near its hard end, and a rest that is smooth on the scale R.
+In the product of their characteristic functions, only the product of all parts is not smooth on
+this scale:
 
     phi_1 phi_2 ... = (phi_1 phi_2 ... - part_1 part_2 ...) + part_1 part_2 ...
 
-The bracket is inverted with few frequencies. What follows is a small mass at the corner, and is
-inverted in the same way on a window that is a quarter as wide, and so on. A class that is far
-narrower than R is a part as a whole, until windows are as narrow. So every scale is resolved, each
-by windows of its own size.
+The bracket is inverted with few frequencies. The product of all parts is a small mass at the
+corner, which is inverted in the same way on a window that is a quarter as wide, and so on. The part
+of a class that is far narrower than R is the whole class, until windows are as narrow.
 
-Where m classes have two such ends, there are m + 1 corners, at distances of 1.
+If m classes have two hard ends, the sum has m + 1 corners, at distances of 1.
 """
 
 from __future__ import annotations
@@ -42,33 +41,32 @@ from jaxmetrics.betas.distributions import Beta, Interval, mirrored
 __all__: list[str] = []
 
 _INNER_EDGES = PANELS - 1
-_RATIO = 4  # of the radii of two levels
-_GROUPS = {0: 1, 4: 2, 16: 4}  # where classes start that take all, half and a quarter of the nodes
+_RATIO = 4  # ratio of the radii of two levels
+_GROUPS = {0: 1, 4: 2, 16: 4}  # first classes that use all, 1/2 and 1/4 of the nodes
 
 
 class _Parts(NamedTuple):
-    """Classes, mirrored so that a hard end is the lower end, `(..., k, ends)`.
+    """Parts of classes, mirrored so that the hard end is the lower end, of shape `(..., k, ends)`.
 
-    The first part of a class is at its hard end, or its mean if it has none; the second at its
-    second hard end, if it has two.
+    The first part of a class is at its hard end, or at its mean if it has none. The second part is
+    at its second hard end, if it has two.
     """
 
     one: Beta
-    sign: Array  # -1 where it is mirrored
+    sign: Array  # -1 if mirrored
     exists: Array
-    total: Array  # of its masses
+    total: Array  # total mass
 
     @property
     def anchor(self) -> Array:
-        """Position of the first part of each class, relative to the mean, `(..., k)`."""
+        """Position of the first part of each class relative to the mean, of shape `(..., k)`."""
         return (self.sign * xp.where(self.one.hard_low, self.one.low, 0))[..., 0]
 
 
 def _direction(classes: Beta) -> Array:
-    """Return 1 if corners follow the first upwards, -1 if downwards, `(...)`.
+    """Return 1 if all other corners are above the first corner, and -1 if they are below.
 
-    Classes with two hard ends start at the end with more mass, because the last of many corners are
-    not refined.
+    The first corner is at the end with more mass, because the last of many corners are not refined.
     """
     excess = lax.stop_gradient(classes.b - classes.a)
     upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
@@ -76,7 +74,7 @@ def _direction(classes: Beta) -> Array:
 
 
 def _number_of_corners(classes: Beta) -> int:
-    """Return the number of refined corners; on the host, at most the existing ones."""
+    """Return the number of corners to refine; for NumPy arrays, only corners that exist."""
     most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
     if is_jax(classes.mean):
         return most
@@ -96,13 +94,14 @@ def _parts_of(classes: Beta, direction: Array, ends: int, settings: Settings) ->
 def _near_corners(
     parts: _Parts, radii: Array, step: Array, corners: int, settings: Settings
 ) -> Array:
-    """Return the product of the parts at each corner, for two radii: `(2, ..., C, N)`.
+    """Return the product of the parts at each of C corners for two radii, of shape
+    `(2, ..., C, N)`.
 
-    They are characteristic functions of offsets from the corner, at the multiples of `step`. At
-    corner j so many classes are at their second end.
+    The products are characteristic functions of offsets from the corner, at multiples of `step`. At
+    corner j, j classes are at their second hard end.
     """
     k, ends = parts.sign.shape[-2:]
-    is_first = (np.arange(ends) == 0)[:, None, None]  # the only part of the whole class
+    is_first = (np.arange(ends) == 0)[:, None, None]  # a whole class has a single part
     r, step = radii[..., None, None, :, None], step[..., None, None, None, None]
 
     def factors(start: int, stop: int) -> Array:
@@ -118,9 +117,9 @@ def _near_corners(
 
 
 def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
-    """Return nodes of the classes within the radius from their anchors, and their masses.
+    """Return integration nodes of the classes within a radius of their anchors, and their masses.
 
-    They are offsets from the anchors, `(..., k, ends, m)`.
+    Nodes are offsets from the anchors, of shape `(..., k, ends, m)`.
     """
     one, radius = parts.one, radius[..., None, None]
     extent = one.high - one.low
@@ -138,7 +137,9 @@ def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
 
 
 def _product(phi: Array, corners: int) -> Array:
-    """Multiply the classes, `(..., k, ends, N)`: at corner j so many are at their second end."""
+    """Multiply the factors `(..., k, ends, N)` of all classes; at corner j, j classes are at their
+    second end.
+    """
 
     def times(products: tuple[Array, ...], of_class: Array) -> tuple[tuple[Array, ...], None]:
         more = [product * of_class[..., 0, :] for product in products]
@@ -150,14 +151,16 @@ def _product(phi: Array, corners: int) -> Array:
     start = (zero + 1, *[zero] * (corners - 1))
     by_class = xp.moveaxis(phi, -3, 0)
     products, _ = lax.scan(times, start, by_class, unroll=min(len(by_class), 16))
-    # Without it GPUs compute, and compile, the products once for each of their uses.
+    # Without this barrier, GPUs compile and compute the products once for each use.
     return lax.optimization_barrier(xp.stack(products, -2))
 
 
 def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array, Array]:
-    """Return where the sum of the parts begins, relative to their corner, and the window's width.
+    """Return the start of the window for the sum of the parts, relative to the corner, and its
+    width.
 
-    Each part has at most half of it, else it would need more nodes.
+    The window is at least twice as wide as each part, because parts would otherwise need more
+    nodes.
     """
     r, has_two = radius[..., None], classes.has_two_hard_ends
     low, high = classes.low - anchor, classes.high - anchor
@@ -172,9 +175,10 @@ def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array
 
 
 def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Array, Array]:
-    """Return cdf and density at places `(..., C, Z)` of measures with characteristic functions phi.
+    """Return the cdf and density at places `(..., C, Z)` of measures with characteristic function
+    phi.
 
-    Their windows begin at `begin`, `(..., C)`, and have the same width, `(...)`.
+    The windows begin at `begin` of shape `(..., C)`, and all have the same width.
     """
     width, begin = width[..., None, None], begin[..., None]
     inside = xp.clip(places, begin, begin + width)
@@ -188,17 +192,17 @@ def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Ar
 def _layout(
     classes: Beta, anchor: Array, direction: Array, corners: int
 ) -> tuple[Array, Array, Array]:
-    """Cut the window of the sum into panels that end at its corners.
+    """Divide the window of the sum into panels that end at its corners.
 
-    Returns the edges `(..., PANELS + 1)`, which ends of the panels are hard, `(..., PANELS, 2)`,
-    and the corners `(..., C)`; places are relative to the mean.
+    Returns the edges `(..., PANELS + 1)`, a mask of the hard ends of panels `(..., PANELS, 2)`, and
+    the corners `(..., C)`. All positions are relative to the mean.
     """
     low, high = (v[..., None] for v in window(classes))
     j = np.arange(_INNER_EDGES)
     steps = direction[..., None] * j.astype(low.dtype)
     all_corners = anchor.sum(-1)[..., None] + steps
     is_corner = j <= classes.has_two_hard_ends.sum(-1)[..., None]
-    # Edges that no corner needs share out the window.
+    # Edges that are not at a corner divide the window equally.
     share = ((j + 1) / PANELS).astype(low.dtype)
     inner = xp.where(is_corner, xp.clip(all_corners, low, high), low + (high - low) * share)
     order = xp.argsort(inner, axis=-1)
@@ -209,9 +213,10 @@ def _layout(
 
 
 def _from_corners(corners: Array, edges: Array, knots: Grid) -> Array:
-    """Return the offsets of all knots from each corner, `(..., C, Z)`.
+    """Return the offsets of all knots from each corner, of shape `(..., C, Z)`.
 
-    Near a corner they have the digits of the distance from the end of the panel.
+    Near a corner, offsets are computed from the distance to the end of the panel, to avoid
+    cancellation.
     """
     lengths = xp.diff(edges)[..., None]
     ends = (edges[..., None, :] - corners[..., None])[..., None]
@@ -222,7 +227,7 @@ def _from_corners(corners: Array, edges: Array, knots: Grid) -> Array:
 
 
 def refined_sum(classes: Beta, settings: Settings) -> Spline:
-    """Compute the sum of classes, given widest first."""
+    """Compute the distribution of a sum of classes, which are sorted with the widest first."""
     settings = settings.of_parts(classes.mean.shape[-1])
     direction, number = _direction(classes), _number_of_corners(classes)
     parts = _parts_of(classes, direction, min(number, 2), settings)
@@ -238,17 +243,19 @@ def refined_sum(classes: Beta, settings: Settings) -> Spline:
 def _over_levels(
     classes: Beta, parts: _Parts, direction: Array, places: Array, settings: Settings
 ) -> tuple[Array, Array]:
-    """Return cdf and density at offsets from the corners, `(..., C, Z)`, to be added over these."""
+    """Return the cdf and density at offsets `(..., C, Z)` from the corners; add them over the
+    corners.
+    """
     dtype, corners = places.dtype, places.shape[-2]
     _, width = _window_of_parts(classes, parts.anchor, xp.full_like(direction, xp.inf))
     greatest = xp.minimum(width / _RATIO, 1)[..., None]
     from_first = direction[..., None] * np.arange(corners).astype(dtype)
 
     def level(sums: tuple[Array, ...], factors: Array) -> tuple[Array, ...]:
-        """Add what lies within the first radius from the corners but not within the second."""
+        """Add the mass that is within the first radius of the corners but not within the second."""
         radii = factors * greatest
         begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
-        # The whole sum has one window for all corners.
+        # At the first level there is one window for all corners.
         begin = begin[..., None] - xp.where(factors[0] < xp.inf, 0, from_first)
         here, left = _near_corners(parts, radii, 2 * np.pi / width, corners, settings)
         cdf, density = _inverted(here - left, begin, width, places)

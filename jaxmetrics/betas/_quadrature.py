@@ -1,7 +1,7 @@
-"""Points and weights of double exponential quadrature on an interval.
+"""Double exponential quadrature on an interval: points and weights.
 
-An end of the interval is hard if the integrand may jump there, have a pole or a kink; else it is
-soft. Takahasi and Mori (1974), Publ. RIMS 9.
+An end of the interval is called hard if the integrand may have a jump, a pole or a kink there;
+otherwise it is soft. Source: Takahasi and Mori (1974), Publ. RIMS 9.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ __all__: list[str] = []
 
 
 class Grid(NamedTuple):
-    """Points of an interval, on the last axis."""
+    """Points of an interval, in arrays whose last axis has one element per point."""
 
-    y: Array  # fractions of the length, from 0 to 1
+    y: Array  # points y as fractions of the length, from 0 to 1
     rest: Array  # 1 - y
     log_y: Array  # y itself may underflow
     log_rest: Array
-    weight: Array  # the derivative of log(y / (1 - y)) by the number of the point
-    slope: Array  # the derivative of y by the number of the point
+    weight: Array  # derivative of log(y / (1 - y)) by the index of the point
+    slope: Array  # derivative of y by the index of the point
 
 
 class Ends(NamedTuple):
-    """The extent of a grid towards an end of the interval: up to sinh v = `reach`.
+    """How far a grid extends towards an end of the interval: up to sinh v = `reach`.
 
-    If the end is soft the interval ends there; if it is hard, only `exp(-reach)` of it lies beyond.
+    If the end is soft, the grid extends exactly to this end. If it is hard, only the fraction
+    `exp(-reach)` of the interval is beyond the grid.
     """
 
     reach: float
@@ -43,21 +44,21 @@ class Ends(NamedTuple):
 
     @property
     def cut(self) -> float:
-        """The part of (0, 1) beyond the end of the grid."""
+        """The length of the part of (0, 1) that is beyond the grid."""
         return 0.0 if self.hard else 1 / (1 + math.exp(self.reach))
 
 
-SOFT = Ends(1.1, hard=False)  # where a density vanishes smoothly: nearly equal steps
-# Where it may jump or have a pole: 1e-32 of the interval is left out, 1e-16 of the mass of x^-1/2.
+SOFT = Ends(1.1, hard=False)  # for a density that is smooth and 0 at the end: nearly equal steps
+# For a jump or a pole: 1e-32 of the interval is left out, and 1e-16 of the mass of x^-1/2.
 HARD = Ends(73.6, hard=True)
 POLE = Ends(368.0, hard=True)  # 1e-16 of the mass of x^-0.9 is left out
 
 
 @lru_cache
 def grid(low: Ends, high: Ends, n: int, *, at_middles: bool) -> Grid:
-    """Return the nodes of an integral: the midpoints, or the ends, of n equal steps of v.
+    """Return the nodes of an integral: the midpoints or the ends of n equal steps of v.
 
-    These are n + 1, from end to end of the interval.
+    There are n midpoints, or n + 1 ends that include both ends of the interval.
     """
     numbers = np.arange(1, 2 * n, 2) if at_middles else np.arange(0, 2 * n + 1, 2)
     v = (low.v + high.v) * numbers / (2 * n) - low.v
@@ -77,7 +78,7 @@ def grid(low: Ends, high: Ends, n: int, *, at_middles: bool) -> Grid:
 def grid_for_ends(
     n: int, hard_low: Array, hard_high: Array, dtype: np.dtype, *, at_middles: bool
 ) -> Grid:
-    """Return the grid of n steps for ends that are hard or soft, on a new last axis."""
+    """Return the grid of n steps for an interval with hard or soft ends, on a new last axis."""
     ends = SOFT, HARD
     grids = [grid(low, high, n, at_middles=at_middles) for low in ends for high in ends]
     tables = (np.stack(field).astype(dtype) for field in zip(*grids, strict=True))

@@ -1,10 +1,11 @@
-"""A distribution on an interval as a quintic spline of its cdf, on a fixed grid of knots.
+"""Quintic splines of the cdf of a distribution on an interval.
 
-The interval is cut into five panels. In each the knots are equally spaced in v, where y, the
-fraction of the panel, is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly
-spaced in y where an end is soft, crowded towards an end that is hard. So jumps and poles at the
-ends of the panels are smooth in v. The spline holds the cdf at the knots and its first two
-derivatives by the number of the knot; between two knots it is the quintic that agrees with them.
+The interval is divided into five panels. In each panel the knots are equally spaced in v, where y =
+1 / (1 + exp(-sinh v)) is the position as a fraction of the panel, as in `_quadrature`. So knots are
+nearly equally spaced near a soft end, and very close together near a hard end, where jumps and
+poles are smooth functions of v. The spline stores the cdf and its first two derivatives (by the
+index of the knot) at all knots. Between two knots it is the polynomial of degree 5 that has these
+values and derivatives.
 """
 
 from __future__ import annotations
@@ -27,31 +28,35 @@ _LEAST = math.exp(-HARD.reach)
 
 
 class Spline(NamedTuple):
-    """A cdf; leading axes are batch axes, positions are relative to an origin chosen by the
-    caller.
+    """A cdf as a spline. Leading axes are batch axes, and positions are relative to an origin that
+    the caller chooses.
     """
 
-    edges: Array  # (..., 6), of the panels
-    hard: Array  # (..., 5, 2), bool: the ends of each panel
+    edges: Array  # (..., 6), edges of the panels
+    hard: Array  # (..., 5, 2), bool: whether the ends of each panel are hard
     cdf: Array  # (..., 5 (n + 1))
-    slope: Array  # its first derivative by the number of the knot
-    curvature: Array  # the second
+    slope: Array  # first derivative by the index of the knot
+    curvature: Array  # second derivative
 
 
 def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
-    """Return the n + 1 knots of each panel, `(..., 5, n + 1)`, as fractions of its length."""
+    """Return the n + 1 knots of each panel as fractions of its length, of shape
+    `(..., 5, n + 1)`.
+    """
     return grid_for_ends(n, hard[..., 0], hard[..., 1], dtype, at_middles=False)
 
 
 def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
-    """Make a spline of the cdf and its derivative by the number of the knot, `(..., 5, n + 1)`."""
+    """Make a spline from the cdf and its derivative by the index of the knot, `(..., 5, n + 1)`."""
     curvature = _differentiate(slope)
     size = cdf.shape[-2] * cdf.shape[-1]
     return Spline(edges, hard, *(v.reshape((*v.shape[:-2], size)) for v in (cdf, slope, curvature)))
 
 
 def _differentiate(values: Array) -> Array:
-    """Differentiate by the number of the knot the polynomial through the seven nearest values."""
+    """Return the derivative (by the index of the knot) of the polynomial through the seven nearest
+    values.
+    """
     matrix, size = _differentiation_matrix().astype(values.dtype), values.shape[-1]
     first = matmul(values[..., :7], matrix[:3].T)
     middle = sum(matrix[3, i] * values[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
@@ -61,9 +66,10 @@ def _differentiate(values: Array) -> Array:
 
 @lru_cache
 def _differentiation_matrix() -> np.ndarray:
-    """Return rows that differentiate at each of seven points the polynomial through all of them.
+    """Return weights for the derivative of the polynomial through seven points, at each of these
+    points.
 
-    The weights w at point i solve `sum_j w_j (j - i)^p = [p = 1]`.
+    The weights w at point i solve `sum_j w_j (j - i)^p = [p = 1]` for all powers p.
     """
     places = np.arange(7.0)
     return np.stack(
@@ -72,25 +78,23 @@ def _differentiation_matrix() -> np.ndarray:
 
 
 def monotone(spline: Spline) -> Spline:
-    """Remove decreases, values outside [0, 1] and negative slopes of the cdf, which are rounding
-    errors.
-    """
+    """Remove rounding errors of the cdf: decreases, values outside [0, 1], negative slopes."""
     cdf = xp.clip(spline.cdf, 0, 1)
     risen = lax.cummax(cdf, axis=cdf.ndim - 1)
-    # Derivatives are unchanged, as for all corrections of rounding.
+    # The correction has no effect on derivatives with respect to the parameters.
     return spline._replace(
         cdf=cdf + lax.stop_gradient(risen - cdf), slope=xp.maximum(spline.slope, 0)
     )
 
 
 def _pick(values: Array, panel: Array) -> Array:
-    """Return the value `(..., 5)` of the panel of each query `(..., Q)`."""
+    """Return for each query `(..., Q)` the value of its panel, from values `(..., 5)`."""
     return xp.take_along_axis(values, panel, -1)
 
 
 def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
-    """Return -v at the low end of the panel of each query, v at its high end, and the parts of
-    (0, 1) beyond both.
+    """Return -v at the low end of the panel of each query, v at its high end, and the length of (0,
+    1) beyond each.
     """
     hard = [_pick(spline.hard[..., end], panel) for end in (0, 1)]
     first, last = (xp.where(h, HARD.v, SOFT.v).astype(spline.cdf.dtype) for h in hard)
@@ -99,22 +103,22 @@ def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
-    """Return the positions of the two ends of the panel of each query."""
+    """Return the positions of both ends of the panel of each query."""
     return _pick(spline.edges[..., :-1], panel), _pick(spline.edges[..., 1:], panel)
 
 
 class _Piece(NamedTuple):
-    """Locate queries `(..., Q)` in the polynomial between two knots."""
+    """Positions of queries `(..., Q)` between two knots."""
 
     polynomial: tuple[Array, ...]
-    reached: Array  # the cdf at the next knot
-    t: Array  # the fraction of the step from one knot to the next
+    reached: Array  # cdf at the next knot
+    t: Array  # t, the fraction of the step between two knots
     rate: Array  # dt / dz
     acceleration: Array  # d^2 t / dz^2
 
 
 def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
-    """Return the piece at the distances `below` and `above` from the two ends of the panel."""
+    """Return the piece for distances `below` and `above` from both ends of the panel."""
     n = spline.cdf.shape[-1] // PANELS - 1
     first, last, cut_low, cut_high = _panel(spline, panel)
     length = below + above
@@ -136,15 +140,17 @@ def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
 
 
 def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
-    """Return the coefficients of the quintic between `knot` and the next, and the cdf there."""
+    """Return the coefficients of the polynomial between `knot` and the next knot, and the cdf
+    there.
+    """
     f0, f1, d0, d1, c0, c1 = (
         xp.take_along_axis(values, knot + i, axis=-1, mode="clip")
         for values in (spline.cdf, spline.slope, spline.curvature)
         for i in (0, 1)
     )
     rise = f1 - f0
-    # If the cdf hardly increases, the increase is computed from the slopes, which are accurate also
-    # where the cdf rounds to 1.
+    # If the cdf hardly increases, its increase is computed from the slopes, which are accurate even
+    # if the cdf is rounded to 1.
     rise = xp.where(rise > 1024 * xp.finfo(rise.dtype).eps, rise, (d0 + d1) / 2 + (c0 - c1) / 12)
     coefficients = (
         f0,
@@ -169,7 +175,9 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
-    """Return whether z lies inside, and its piece (outside, the middle piece)."""
+    """Return whether z is inside of the interval, and its piece (the middle piece if it is
+    outside).
+    """
     low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
@@ -179,7 +187,7 @@ def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
 
 
 def cdf(spline: Spline, z: Array) -> Array:
-    """Return P(Z <= z) for z of shape `(..., Q)`, with the spline's batch axes first."""
+    """Return P(Z <= z) for z of shape `(..., Q)`, where `...` are the batch axes of the spline."""
     inside, piece = _locate(spline, z)
     value = xp.clip(_horner(piece.polynomial, piece.t), piece.polynomial[0], piece.reached)
     return xp.where(inside, value, xp.where(z < spline.edges[..., :1], 0, 1))
@@ -201,9 +209,9 @@ def slope_of_pdf(spline: Spline, z: Array) -> Array:
 
 
 def quantile(spline: Spline, q: Array) -> Array:
-    """Return z with P(Z <= z) = q, for q of shape `(..., Q)`.
+    """Return the quantile z with P(Z <= z) = q for q of shape `(..., Q)`.
 
-    The knot before z is found by bisection, the position between two knots by Newton's method
+    The knot before z is found by bisection, and the position between two knots by Newton's method
     within a bracket.
     """
     n = spline.cdf.shape[-1] // PANELS - 1
@@ -222,7 +230,9 @@ def quantile(spline: Spline, q: Array) -> Array:
 
 
 def _last_knot_below(spline: Spline, q: Array) -> Array:
-    """Return the last knot with a cdf of at most q, or the first knot."""
+    """Return the index of the last knot with a cdf of at most q, or of the first knot if there is
+    none.
+    """
     size = spline.cdf.shape[-1]
 
     def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -236,7 +246,7 @@ def _last_knot_below(spline: Spline, q: Array) -> Array:
 
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:
-    """Return z after this share of the steps of a panel, the inverse of `_piece`."""
+    """Return z at a fraction of the steps of a panel, the inverse of `_piece`."""
     first, last, cut_low, cut_high = _panel(spline, panel)
     between = 1 - cut_low - cut_high
     logit = xp.sinh((first + last) * share - first)

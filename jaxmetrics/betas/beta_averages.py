@@ -1,4 +1,4 @@
-"""The average of independent betas: constructed once, evaluated often."""
+"""The distribution of an average of independent beta variables."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 def _prepare(
     parameters: Array,
 ) -> tuple[Array, tuple[Array, Array], Array, tuple[Spline, Array] | None]:
-    """Compute everything in a `BetaAverage` except sums that need smaller windows.
+    """Compute the attributes of a `BetaAverage`, before rough sums are refined.
 
     Returns:
-        The parameters, NaN where one is impossible; the average of the means, in two parts; the
-        parameters as `(B, k, 2)`, widest class first; for k > 1 the sum by Fourier inversion.
+        The parameters (NaN if one is impossible), the average of the means in two parts, the
+        parameters as `(B, k, 2)` with the widest class first, and for k > 1 the sum by Fourier
+        inversion.
     """
     valid = are_beta_parameters(parameters, parameters.shape[-2]).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
-    if safe.dtype == np.complex128:  # from complex steps, see `intervals.derivatives`
+    if safe.dtype == np.complex128:  # complex steps of `intervals.derivatives`
         safe = safe.real
     high, low = _average_of_means(lax.stop_gradient(safe))
     flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
@@ -47,9 +48,9 @@ def _prepare(
 
 
 def _average_of_means(parameters: Array) -> tuple[Array, Array]:
-    """Return the average in two parts, `high + low`.
+    """Return the average of the means in two parts, `high + low`.
 
-    Near 1, one float has too few digits for a posterior that is narrower than its last digit.
+    Near 1, a single float is not precise enough if the posterior is narrower than its last digit.
     """
     mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
@@ -65,7 +66,7 @@ class _Moments(NamedTuple):
 
 
 class _Summary(Printed, _Moments):
-    """The values with which a `BetaAverage` is printed."""
+    """The values that are printed for a `BetaAverage`."""
 
     __slots__ = ()
 
@@ -75,38 +76,38 @@ class _Summary(Printed, _Moments):
 
 class _BetaAverage(NamedTuple):
     parameters: Array
-    origin: tuple[Array, Array]  # the average of the means, in two parts
-    spline: Spline | None  # of the sum, relative to the sum of the means; None for k = 1
+    origin: tuple[Array, Array]  # average of the means in two parts
+    spline: Spline | None  # of the sum minus the sum of the means; None for k = 1
 
 
 class BetaAverage(Printed, _BetaAverage):
-    """Distribution of the average of independent betas, `(A_1 + ... + A_k) / k`.
+    """Distribution of the average of independent beta variables, `(A_1 + ... + A_k) / k`.
 
-    A_i ~ Beta(alpha_i, beta_i). The convolution is computed once, by the constructor; each method
-    then evaluates a spline. For k = 1 it is the beta distribution itself. Leading axes of the
-    parameters are batch axes: methods broadcast their argument against `shape` as NumPy does. The
-    object is a frozen pytree, for jit, vmap and grad; derivatives with respect to x, q and the
-    parameters are those of the distribution.
+    Here A_i ~ Beta(alpha_i, beta_i). The constructor computes the distribution once and stores it
+    as a spline, which the methods evaluate. For k = 1 it is the beta distribution itself. Leading
+    axes of the parameters are batch axes: arguments of methods broadcast against `shape`. The
+    object is a frozen pytree and works with jit, vmap and grad, with respect to x, q and the
+    parameters.
 
     Args:
-        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Attributes:
         parameters: the parameters as floats.
-        origin, spline: the sum of the means and the distribution around it, for the methods.
+        origin, spline: for internal use, the sum of the means and the spline around it.
 
     Raises:
-        ValueError: parameters of another shape, or below the least verified ones: 0.05 for k = 1,
-            0.2 for k = 2, 1/2 for more. If jit hides such parameters, and for NaN or infinite ones,
-            all results are NaN.
+        ValueError: if parameters have another shape or are too small for accurate results: below
+            0.05 for k = 1, 0.2 for k = 2, 1/2 for k > 2. Under jit, and for NaN or infinite
+            parameters, all results are NaN instead.
 
-    The error of the cdf is at most 1e-6 for parameters from 1/2 to 1e9 (usually 1e-9), for k = 2
-    also from 0.2; in float32 it is at most 1e-4 (usually 1e-6) plus the effect of the last digit of
-    x, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-7 are noise in float32, tails below
-    1e-15 in float64.
+    The error of the cdf is at most 1e-6 (usually 1e-9) for parameters from 1/2 (for k = 2 from 0.2)
+    to 1e9. In float32 it is at most 1e-4 (usually 1e-6) plus the rounding error of x times the
+    density, which is 0.003 for 1e9 examples. Tail probabilities below 1e-15 (float32: 1e-7) are not
+    accurate.
 
-    It prints its mean and equal-tailed 95 % interval; `to_dict` and `to_frame` add the standard
-    deviation.
+    Printing shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
+    the standard deviation.
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average
@@ -119,14 +120,13 @@ class BetaAverage(Printed, _BetaAverage):
     _plural = "averages of betas"
 
     def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102  # the class says it
-        if computed:  # a pytree that is put together
+        if computed:  # JAX unflattens a pytree
             return super().__new__(cls, parameters, *computed)
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
             raise ValueError(
-                "parameters must have shape (..., k, 2), a row (alpha, beta) per class,"
-                f" got {p.shape}. jaxmetrics.betas.get_beta_parameters makes them from a confusion"
-                " matrix."
+                "parameters must have shape (..., k, 2), a row (alpha, beta) per class, got"
+                f" {p.shape}. For a confusion matrix use jaxmetrics.betas.get_beta_parameters."
             )
         k, least = p.shape[-2], smallest_parameter(p.shape[-2])
         if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
@@ -149,7 +149,7 @@ class BetaAverage(Printed, _BetaAverage):
     def _members(self) -> Members | None:
         if not all(map(is_known_number, trees.leaves(self))) or np.ndim(self.parameters) < 2:
             return None
-        # On the host, so that printing does not compile.
+        # Computed by NumPy, so that printing does not compile.
         return members_of(trees.map(np.asarray, self)._summary())
 
     def _summary(self) -> _Summary:
@@ -161,42 +161,44 @@ class BetaAverage(Printed, _BetaAverage):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the batch axes."""
+        """Shape of the batch axes of the parameters."""
         return self.parameters.shape[:-2]
 
     @property
     @compiled
     def mean(self) -> Array:
-        """`sum_i alpha_i / (alpha_i + beta_i) / k`."""
+        """Mean, `sum_i alpha_i / (alpha_i + beta_i) / k`."""
         return (self.parameters[..., 0] / self.parameters.sum(-1)).mean(-1)
 
     @property
     @compiled
     def variance(self) -> Array:
-        """`sum_i alpha_i beta_i / ((alpha_i + beta_i)^2 (alpha_i + beta_i + 1)) / k^2`."""
+        """Variance,
+        `sum_i alpha_i beta_i / ((alpha_i + beta_i)^2 (alpha_i + beta_i + 1)) / k^2`.
+        """
         variances = distributions.variance_of(self.parameters[..., 0], self.parameters[..., 1])
         return variances.sum(-1) / self.parameters.shape[-2] ** 2
 
     def pdf(self, x: ArrayLike) -> Array:
-        """Return the density at x; 0 outside of [0, 1]."""
+        """Return the probability density at x; it is 0 outside of [0, 1]."""
         return _pdf(self, self._query(x, "x"))
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the cumulative distribution `P(A <= x)`; 0 below and 1 above [0, 1]."""
+        """Return the cumulative distribution function `P(A <= x)`."""
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
         """Return the survival function `P(A > x) = 1 - cdf(x)`.
 
-        It is the probability of being better than x. Its absolute error is the same as the error of
-        the cdf.
+        If A is the balanced accuracy, this is the probability that it is greater than x. The
+        absolute error is the same as the error of the cdf.
         """
         return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> Array:
-        """Return the quantile, x with `P(A <= x) = q`; NaN for q outside of [0, 1].
+        """Return the quantile x with `P(A <= x) = q`; NaN if q is not in [0, 1].
 
-        It is inaccurate for q closer to 0 or 1 than 1e-8.
+        The quantile is not accurate if q < 1e-8 or q > 1 - 1e-8.
         """
         return _quantile(self, self._query(q, "q"))
 
@@ -206,29 +208,32 @@ class BetaAverage(Printed, _BetaAverage):
             np.broadcast_shapes(array.shape, self.shape)
         except ValueError:
             raise ValueError(
-                f"{name} of shape {array.shape} does not broadcast against the batch {self.shape}"
-                f" of this BetaAverage; use {name}[:, None] for several values of each."
+                f"{name} of shape {array.shape} does not broadcast against the batch axes"
+                f" {self.shape} of this BetaAverage: pass {name}[:, None] for several values per"
+                " batch entry."
             ) from None
         return array
 
     @property
     def mode(self) -> Array:
-        """Mode, the point of highest density.
+        """Mode, the point with the highest density.
 
-        If there are several modes it is the highest one found; for a flat density it is the centre.
+        If there are several modes, it is the highest one that was found. If the density is
+        constant, it is the centre.
         """
         return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the ends of a credible interval, which contains A with probability `level`.
+        """Return the two ends of a credible interval, which contains A with probability `level`.
 
-        `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density
-        interval, is the shortest.
+        With `kind="equal_tailed"`, A is below and above the interval with probability
+        `(1 - level) / 2` each. With `"hdi"`, the highest-density interval, the interval is the
+        shortest one.
 
         Raises:
-            ValueError: a level outside of (0, 1), an unknown kind.
+            ValueError: if `level` is not in (0, 1) or `kind` is unknown.
         """
         check_level(level)
         if kind == "equal_tailed":
@@ -240,15 +245,16 @@ class BetaAverage(Printed, _BetaAverage):
     def sample(
         self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
     ) -> Array:
-        """Draw `(*shape, *batch)` independent values.
+        """Draw independent samples, an array of shape `(*shape, *batch)`.
 
         Args:
             key: a JAX key, an int seed or, for NumPy parameters, a NumPy Generator.
-            shape: the shape of the draws of one average.
-            method: `"ppf"` evaluates quantiles of the spline, `"betas"` draws and averages k betas.
+            shape: shape of the samples for each batch entry.
+            method: `"ppf"` to evaluate quantiles of the spline, `"betas"` to draw and average k
+                beta variables.
         """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
-            raise ValueError(f"shape must be a tuple of sizes, such as (1000,), got {shape!r}.")
+            raise ValueError(f"shape must be a tuple of ints, such as (1000,), got {shape!r}.")
         source = as_key(key, self.parameters)
         if method == "betas":
             a, b = self.parameters[..., 0], self.parameters[..., 1]
@@ -267,9 +273,9 @@ def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
-    """Return `function(spline, x)`, with x broadcast against the batch.
+    """Return `function(spline, x)`, where x broadcasts against the batch axes.
 
-    The functions of splines take queries on the last axis, so they are moved there and back.
+    Functions of splines need queries on the last axis, so they are moved there and back.
     """
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
@@ -287,7 +293,7 @@ def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
 
 
 def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
-    """Return x, a and b, broadcast, for the functions of a single beta distribution."""
+    """Return broadcast x, a and b for the functions of a single beta distribution."""
     x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
 
@@ -296,8 +302,8 @@ def _nan_for_nan(value: Array, average: BetaAverage, x: Array) -> Array:
     return xp.where(xp.isnan(x) | xp.isnan(average.origin[0]), xp.nan, value)
 
 
-# Derivatives with respect to x are derivatives of the spline's polynomials; derivatives with
-# respect to the parameters flow through its values.
+# Derivatives with respect to x are derivatives of the spline's polynomials. Derivatives with
+# respect to the parameters are computed from the values of the spline.
 
 
 @custom_jvp
@@ -346,7 +352,7 @@ def _cdf_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
     value, tangent = _jvp_by_parameters(_cdf.fun, *primals, tangents[0])
-    density = xp.minimum(_pdf(*primals), xp.finfo(value.dtype).max)  # finite at a pole
+    density = xp.minimum(_pdf(*primals), xp.finfo(value.dtype).max)  # finite even at a pole
     return value, tangent + density * tangents[1]
 
 
@@ -380,7 +386,7 @@ def _quantile(average: BetaAverage, q: Array) -> Array:
 def _quantile_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    """Differentiate F(x) = q: dx = (dq - dF) / f(x)."""
+    """Compute the derivative from F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
     x = _quantile(average, q)
     _, by_parameters = _jvp_by_parameters(_cdf, average, x, tangents[0])
@@ -389,10 +395,10 @@ def _quantile_jvp(
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """Return the quantiles with probability `tail` on either side.
+    """Return the two quantiles with probability `tail` below and above.
 
-    For a single beta the upper end is found from its own tail, since 1 - tail has fewer digits; the
-    spline of a sum has no more digits than that.
+    For k = 1 the upper end is computed from its own tail, because 1 - tail is less precise. For k >
+    1 the spline is not more precise than 1 - tail.
     """
     tail = xp.asarray(tail, average.parameters.dtype)
     if average.spline is None:
@@ -405,8 +411,8 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
 
 
 def _sign_change(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return where a function becomes positive, by bisection."""
-    # To 2^-36 of the bracket: below, the rounding of densities decides.
+    """Find the point where a function becomes positive by bisection."""
+    # The bracket is divided by 2^36; beyond that, rounding errors of densities dominate.
     fraction = 2.0 ** -min(xp.finfo(low.dtype).nmant, 36)
 
     def at(t: Array) -> tuple[Array, Array]:
@@ -427,9 +433,7 @@ def _mode_of_one(parameters: Array) -> Array:
 @custom_jvp
 @compiled
 def _mode(average: BetaAverage) -> Array:
-    """Find the mode: the best of some quantiles, then a root of the slope between its
-    neighbours.
-    """
+    """Find the mode: the quantile with the highest density, then a root of the slope near it."""
     levels = np.linspace(0, 1, 65).clip(1e-5, 1 - 1e-5).astype(average.parameters.dtype)
     x = _quantile(average, levels.reshape((-1, *(1,) * len(average.shape))))
     best = xp.argmax(_pdf(average, x), axis=0, keepdims=True)
@@ -450,9 +454,10 @@ def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tupl
 
 @compiled
 def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
-    """Find the ends with F(high) - F(low) = level and the same density.
+    """Find the ends of the interval with F(high) - F(low) = level and the same density at both
+    ends.
 
-    If there are none, one end is an end of the support.
+    If there is no such interval, one end is an end of the support.
     """
     level = xp.asarray(level, average.parameters.dtype)
     low, high = _ends(_mass_below(average, level), average, level)
@@ -460,12 +465,12 @@ def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
 
 def _ends(below: Array, average: BetaAverage, level: Array) -> Array:
-    """Return the quantiles with this mass below, and `level` between them."""
+    """Return the quantiles with this mass below the first and mass `level` between them."""
     return _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
 
 
 def _excess(below: Array, average: BetaAverage, level: Array) -> Array:
-    """Return how much higher the density is at the lower end."""
+    """Return the density at the lower end minus the density at the upper end."""
     at_low, at_high = _pdf(average, _ends(below, average, level))
     return at_low - at_high
 
@@ -473,7 +478,7 @@ def _excess(below: Array, average: BetaAverage, level: Array) -> Array:
 @custom_jvp
 @compiled
 def _mass_below(average: BetaAverage, level: Array) -> Array:
-    """Return the mass below the shortest interval."""
+    """Return the probability mass below the shortest interval."""
     zeros = 0 * average.origin[0]
 
     def sign_of_excess(below: Array) -> Array:
@@ -495,10 +500,10 @@ def _mass_below_jvp(
 def _tangent_of_root(
     rising: Callable[..., Array], x: Array, primals: Any, tangents: Any, room: Array
 ) -> Array:
-    """Differentiate `rising(x, *primals) = 0` with respect to the primals: dx = -dr / r'(x).
+    """Compute the derivative of the root x of `rising(x, *primals) = 0`: dx = -dr / r'(x).
 
-    It is 0 if x is not a root but an end of the support or a kink, so that Newton's step to the
-    root would be longer than `room`.
+    The derivative is 0 if x is not a root but an end of the support or a kink, which is the case if
+    a Newton step from x would be longer than `room`.
     """
     value, change = jax.jvp(lambda *p: rising(x, *p), primals, tangents)
     _, slope = jax.jvp(lambda x: rising(x, *primals), (x,), (xp.ones_like(x),))
@@ -507,15 +512,15 @@ def _tangent_of_root(
 
 
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the density of the average of independent betas: `BetaAverage(parameters).pdf(x)`.
+    """Return the density of an average of beta variables, `BetaAverage(parameters).pdf(x)`.
 
     Args:
         x: real numbers, which broadcast against the batch axes of the parameters.
-        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Returns:
-        The density of `(A_1 + ... + A_k) / k` at x, of the common shape. Errors and NaN are the
-        same as for `BetaAverage`.
+        The density of `(A_1 + ... + A_k) / k` at x, where A_i ~ Beta(alpha_i, beta_i) are
+        independent. See `BetaAverage` for its accuracy and for invalid parameters.
 
     >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
@@ -524,10 +529,11 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the cdf of the average of independent betas: `BetaAverage(parameters).cdf(x)`.
+    """Return the cdf of an average of beta variables, `BetaAverage(parameters).cdf(x)`.
 
-    It is `P((A_1 + ... + A_k) / k <= x)`. `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) >
-    0 per class; x broadcasts against their batch axes.
+    The cdf is `P((A_1 + ... + A_k) / k <= x)` for independent A_i ~ Beta(alpha_i, beta_i).
+    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    broadcast against the batch axes of the parameters.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
@@ -536,10 +542,11 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the quantile of the average of independent betas: `BetaAverage(parameters).ppf(q)`.
+    """Return the quantile of an average of beta variables, `BetaAverage(parameters).ppf(q)`.
 
-    `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; q broadcasts against
-    their batch axes. For many calls construct one `BetaAverage`.
+    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The probabilities
+    q broadcast against the batch axes of the parameters. If you call this often, make one
+    `BetaAverage` and use its methods.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

@@ -1,4 +1,4 @@
-"""Parameters of beta distributions: priors, and the posteriors of recalls from counts."""
+"""Parameters of beta distributions: priors, and posteriors of recalls from counts."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ __all__ = ["get_beta_parameters"]
 
 
 def smallest_parameter(k: int) -> float:
-    """Return the smallest parameter for which averages of k betas were verified.
+    """Return the smallest parameter for which averages of k beta variables were verified.
 
-    Below it, too much mass is in the poles of the densities: where poles of several classes meet,
-    the cdf was wrong by 0.001 at 0.4 and by 0.9 at 0.25 (k = 6), by 0.0003 at 0.1 (k = 2).
+    For smaller parameters too much mass is in the poles of the densities, and results are not
+    accurate. For example, the error of the cdf was 0.001 for parameters of 0.4 and 0.9 for 0.25 (k
+    = 6), and 0.0003 for 0.1 (k = 2).
     """
     return {1: 0.05, 2: 0.2}.get(k, 0.5)
 
 
 def are_beta_parameters(parameters: Array, k: int) -> Array:
-    """Tell which parameters are allowed for an average of k betas."""
+    """Return a mask of the parameters that are allowed for an average of k beta variables."""
     return (parameters >= smallest_parameter(k) * (1 - 1e-6)) & (parameters < xp.inf)
 
 
 def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
     """Return `prior` as one row (alpha, beta) per class, `(k, 2)`.
 
-    Impossible values raise, or become NaN where jit hides them.
+    Invalid values raise, or become NaN under jit.
     """
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
         raise ValueError(
-            f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape"
-            f" {p.shape}."
+            f"prior must be a number, a pair (alpha, beta) or an array of shape (K, 2) = ({k}, 2),"
+            f" got shape {p.shape}."
         )
     possible = are_beta_parameters(p, averaged)
     if is_known(p) and not bool(possible.all()):
@@ -47,21 +48,23 @@ def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
 
 
 def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Return the parameters of the beta posterior of each class's recall A_i.
+    """Return the parameters of the beta posterior of the recall of each class.
 
-    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where m_i is the number of examples of class i.
+    The posterior of the recall of class i is `Beta(alpha + C_ii, beta + m_i - C_ii)`, where m_i is
+    the number of examples of class i. Pass the result to `BetaAverage`.
 
     Args:
-        counts: `(..., K, K)`, row = true class.
-        prior: alpha = beta, a number (1 = flat, 0.5 = Jeffreys); or `(2,)`: alpha, beta; or
-            `(K, 2)`: a row per class.
+        counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
+        prior: a number for alpha = beta (1 for a flat prior, 0.5 for Jeffreys' prior), a pair
+            (alpha, beta), or an array of shape `(K, 2)` with a row (alpha, beta) per class.
 
     Returns:
-        Parameters `(..., K, 2)`; NaN for a class with a NaN count, or with a negative count or a
-        prior below 0.05 that jit hides.
+        Parameters of shape `(..., K, 2)`. Parameters are NaN for a class with a NaN count, and
+        under jit also for a class with a negative count or a prior below 0.05.
 
     Raises:
-        ValueError: counts that are not square or negative, a prior of another shape or below 0.05.
+        ValueError: if `counts` are not square or are negative, or if `prior` has another shape or
+            is below 0.05.
 
     >>> get_beta_parameters([[90, 10], [5, 95]])
     array([[91., 11.],
@@ -73,7 +76,7 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
 
 @compiled
 def parameters_of(counts: Array, prior: Array) -> Array:
-    """Return the parameters of the posteriors of recalls under a prior `(K, 2)`."""
+    """Return the parameters of the posteriors of recalls for a prior of shape `(K, 2)`."""
     c = xp.where(counts >= 0, counts, xp.nan)
     right = diagonal(c)
     wrong = off_diagonal(c).sum(-1) + 0 * right

@@ -1,4 +1,4 @@
-"""Student's t distribution with ν degrees of freedom, by `ν / (ν + t^2) ~ Beta(ν/2, 1/2)`."""
+"""Student's t distribution with ν degrees of freedom, from `ν / (ν + t^2) ~ Beta(ν/2, 1/2)`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ __all__: list[str] = []
 
 
 def student_quantile(z: Array | float, freedom: Array) -> Array:
-    """Return the quantile of Student's distribution at the probability of the normal quantile z >=
-    0.
+    """Return Student's quantile for the same probability as the normal quantile z >= 0.
 
-    The degrees of freedom need not be integers; NaN if there are none.
+    Degrees of freedom need not be integers. If they are 0, the quantile is NaN.
 
     >>> student_quantile(1.959964, 19).round(3)
     np.float64(2.093)
@@ -27,10 +26,10 @@ def student_quantile(z: Array | float, freedom: Array) -> Array:
 
 
 def student_tails(t: Array, freedom: Array) -> Array:
-    """Return the probability that Student's distribution lies beyond -t or t.
+    """Return the probability that a Student variable is below -t or above t.
 
-    For small t and large ν, `1 - p` is computed, because `ν / (ν + t^2)` has few digits. On the
-    device, in float32, tails below 1e-7 are 0.
+    For small t and large ν we compute `1 - p`, because `ν / (ν + t^2)` is not precise. In JAX
+    arrays of float32, probabilities below 1e-7 are 0.
 
     >>> student_tails(12.7062, 1).round(6)
     np.float64(0.05)

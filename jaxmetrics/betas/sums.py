@@ -1,4 +1,4 @@
-"""The sum of independent betas, on a grid and at points."""
+"""The distribution of a sum of independent beta variables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):
-    """Distribution of a sum of betas on a grid, as returned by `convolve_betas`.
+    """Distribution of a sum of beta variables on a grid, as returned by `convolve_betas`.
 
     Attributes:
-        x: equally spaced points, `(..., num_points)`.
-        pdf, cdf: density and cdf there, `(..., num_points)`.
+        x: equally spaced points, of shape `(..., num_points)`.
+        pdf, cdf: density and cdf at these points, of shape `(..., num_points)`.
     """
 
     x: Array
@@ -28,20 +28,20 @@ class Convolution(NamedTuple):
 
 
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
-    """Return the density and cdf of a sum of independent betas, `A_1 + ... + A_k`, on a grid.
+    """Return the density and cdf of a sum of beta variables, `A_1 + ... + A_k`, on a grid.
 
-    A_i ~ Beta(alpha_i, beta_i). The grid covers the part of [0, k] that contains all but 2e-16
-    (1e-7 in float32) of the mass on either side, for any number of examples.
+    The A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers the part of [0, k] outside of
+    which the probability mass is at most 2e-16 (1e-7 in float32) on either side.
 
     Args:
-        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
-        num_points: number of points, 1025 by default.
+        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        num_points: number of points; default: 1025.
 
     Returns:
-        `Convolution`, each part `(..., num_points)`.
+        `Convolution`, whose three arrays have shape `(..., num_points)`.
 
     Raises:
-        ValueError: parameters for which `BetaAverage` raises; no points.
+        ValueError: if `BetaAverage` would raise for the parameters, or if there are no points.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -61,10 +61,10 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 
 
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the density of a sum of independent betas: `BetaAverage(parameters).pdf(x / k) / k`.
+    """Return the density of a sum of beta variables, `BetaAverage(parameters).pdf(x / k) / k`.
 
-    `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; x broadcasts against
-    their batch axes.
+    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    broadcast against the batch axes of the parameters.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
@@ -75,10 +75,11 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the cdf of a sum of independent betas: `BetaAverage(parameters).cdf(x / k)`.
+    """Return the cdf of a sum of beta variables, `BetaAverage(parameters).cdf(x / k)`.
 
-    It is `P(A_1 + ... + A_k <= x)`. `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per
-    class; x broadcasts against their batch axes.
+    The cdf is `P(A_1 + ... + A_k <= x)` for independent A_i ~ Beta(alpha_i, beta_i). `parameters`
+    have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
+    against the batch axes of the parameters.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]

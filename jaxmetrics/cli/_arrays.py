@@ -83,7 +83,7 @@ class Arrays(FileTable):
         header = self._header(name)
         if len(header.shape) == 1:
             return f"array {name!r} holds {header.dtype}"
-        return f"array {name!r} has shape {header.shape}, expected (n,), and dtype {header.dtype}"
+        return f"array {name!r} has shape {header.shape}, expected (n,)"
 
     def written(self, name: str, labels: pl.Expr) -> pl.Expr:
         """Convert labels to strings; booleans become "True" and "False", as in NumPy."""

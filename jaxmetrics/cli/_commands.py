@@ -17,7 +17,7 @@ from jaxmetrics.cli._gates import verdicts
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._rows import LABELS, Question
+from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import parts_of
 from jaxmetrics.clusters import numbered_clusters
@@ -49,7 +49,7 @@ def report(given: Namespace) -> int:
 
 
 def _report_of_predictions(given: Namespace) -> AnyReport:
-    shares, question = _shares(given.prevalence), Question.of(given)
+    shares, question = _shares(given.prevalence), Selection.of(given)
     if shares is not None and (given.prob or given.cluster):
         raise InputError("--prevalence does not go with --prob or --cluster: leave one of them out")
     if given.id is not None and not given.examples:
@@ -97,7 +97,7 @@ def _report_of_counts(given: Namespace) -> AnyReport:
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts needs a single file, got {len(paths)}")
-    found, shares = read_counts(paths[0], Question.of(given)), _shares(given.prevalence)
+    found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
         raise InputError("--counts does not go with --pos-label if FILE is a confusion matrix")
 

@@ -18,7 +18,7 @@ from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import is_pipe, opened, parts_of
 from jaxmetrics.clusters import numbered_clusters
@@ -64,7 +64,7 @@ def _comparison(given: Namespace) -> ComparisonReport:
     _refuse_groups("compare", given)
     with refusals("--rope"):
         check_rope(given.rope)
-    question = Question.of(given)
+    question = Selection.of(given)
     judged = read_judged([(file, question) for file in (given.a, given.b)])
 
     @cache
@@ -166,7 +166,7 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
 
 def _ranking(given: Namespace) -> TabularReport:
     _refuse_groups("leaderboard", given)
-    paths, question = _paths(given.files), Question.of(given)
+    paths, question = _paths(given.files), Selection.of(given)
     inputs, names = _contenders(paths, _columns_of_predictions(paths, question, given.pred))
     judged = read_judged([(path, replace(question, pred=pred)) for path, pred in inputs])
     function = _metric(given.metric, given.pos_label)
@@ -209,7 +209,7 @@ def _contenders(
 
 
 def _columns_of_predictions(
-    paths: Sequence[Path], question: Question, given: Sequence[str]
+    paths: Sequence[Path], question: Selection, given: Sequence[str]
 ) -> Sequence[str | None]:
     """Return the given columns of predictions, or the columns that begin with y_pred in a single
     file.
@@ -269,7 +269,7 @@ def _plan_of_scores(given: Namespace) -> TabularReport:
 
 
 def _plan_of_width(given: Namespace) -> TabularReport:
-    (file,), question = given.files, Question.of(given)
+    (file,), question = given.files, Selection.of(given)
     if given.counts and given.cluster is not None:
         raise InputError("--cluster does not go with --counts, because counts have no clusters")
     if given.counts:
@@ -282,7 +282,7 @@ def _plan_of_width(given: Namespace) -> TabularReport:
 
 
 def _plan_of_difference(given: Namespace) -> TabularReport:
-    question = Question.of(given)
+    question = Selection.of(given)
     judged = read_judged([(file, question) for file in given.files])
     numbers = number = None
     if judged.clusters is not None:

@@ -24,7 +24,7 @@ from jaxmetrics.cli._classes import (
 )
 from jaxmetrics.cli._errors import InputError, listed, named, refusals, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, FILE, Mistakes
-from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Question, cells_of
+from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection, cells_of
 from jaxmetrics.cli._sources import opened, parts_of
 from jaxmetrics.cli._tables import ROW, check_held
 from jaxmetrics.clusters import check_size_of_tables
@@ -62,7 +62,7 @@ class Counted:
         num_rows: the number of rows of all files.
     """
 
-    question: Question
+    question: Selection
     is_held: bool = False
     mistakes: Mistakes | None = None
     positive: str | None = None
@@ -230,7 +230,7 @@ def _with_confidence(file: Predictions, rows: pl.DataFrame, part: str | None) ->
 
 
 def count_predictions(
-    paths: Sequence[Path], question: Question, on_progress: OnProgress = _ignore
+    paths: Sequence[Path], question: Selection, on_progress: OnProgress = _ignore
 ) -> Counted:
     """Count the predictions in the files."""
     mistakes = Mistakes(question.examples) if question.examples else None
@@ -240,7 +240,7 @@ def count_predictions(
     return counted
 
 
-def hold_predictions(path: Path, question: Question) -> Counted:
+def hold_predictions(path: Path, question: Selection) -> Counted:
     """Keep all rows of a file, or of the files in a folder."""
     held = Counted(question, is_held=True).read(parts_of(path))
     if not held.num_rows:

@@ -14,12 +14,10 @@ from jaxmetrics.cli._classes import check_kinds, class_ids
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
-from jaxmetrics.cli._rows import COUNTED, LABELS, Question
-from jaxmetrics.cli._tables import ROW
+from jaxmetrics.cli._rows import COUNTED, LABELS, Selection
+from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
 
 __all__: list[str] = []
-
-JOIN_HINT = "give --id with a column of ids to match the rows by"
 
 
 class Judged(NamedTuple):
@@ -67,7 +65,7 @@ class Judged(NamedTuple):
         return listed_rows(pl.concat(sides).head(number), ["true", "A", "B"], self.names_of_rows)
 
 
-def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
+def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
     """Read predictions of the same examples, and match their rows by `id` or by their order.
 
     All files must have the same true classes.
@@ -126,14 +124,6 @@ def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[s
             f" classes in the files are {listed(classes)}"
         )
     return rows["prob"].to_numpy()
-
-
-def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
-    """Raise an error if files without ids have different numbers of rows."""
-    number = len(frames[0])
-    for path, rows in zip(paths, frames, strict=True):
-        if len(rows) != number:
-            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
 
 
 def _check_same_truth(

@@ -16,7 +16,7 @@ from jaxmetrics.cli._arrays import Arrays
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.cli._tables import ROW, FileTable, Value
 from jaxmetrics.cli._text import SeparatedValues
@@ -33,7 +33,7 @@ class Matrix(NamedTuple):
     is_of_cells: bool = False
 
 
-def read_counts(path: Path, question: Question) -> Matrix:
+def read_counts(path: Path, question: Selection) -> Matrix:
     """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
     with opened(path, question.separator) as table, reading():
         # A table of cells is read twice, and a pipe cannot be.
@@ -44,7 +44,7 @@ def read_counts(path: Path, question: Question) -> Matrix:
     return Matrix(counted.table(), counted.classes, counted.ignored(), is_of_cells=True)
 
 
-def _cells(table: FileTable, question: Question) -> Question | None:
+def _cells(table: FileTable, question: Selection) -> Selection | None:
     """Return the columns to read from a table of cells, or None for a matrix."""
     roles = {question.true, question.pred or "y_pred"}
     if not roles <= set(table.names):
@@ -60,17 +60,20 @@ def _cells(table: FileTable, question: Question) -> Question | None:
     return replace(question, weight=question.weight or others[0])
 
 
-def _matrix(table: FileTable, question: Question) -> Matrix:
+def _matrix(table: FileTable, question: Selection) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
-    if replace(question, separator=None, ignore=(), pos_label=None) != Question():
+    if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
         raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
     names: list[str] | None = None
     if isinstance(table, Arrays):
         if "counts" not in table.names and len(table.names) != 1:
             raise InputError(table.missing("no array 'counts'"))
-        columns = table.family("counts" if "counts" in table.names else table.names[0])
+        name = "counts" if "counts" in table.names else table.names[0]
+        if table.width(name) is None:
+            raise InputError(f"array {name!r} is no matrix (K, K) of real numbers")
+        columns = table.family(name)
     else:
         columns = {name: Value(name, pl.col(name)) for name in table.names}
         names = list(columns)

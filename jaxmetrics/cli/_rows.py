@@ -26,7 +26,7 @@ _NO_GROUP = "(missing)"  # the name of the group of rows without a group
 
 
 @dataclass(frozen=True)
-class Question:
+class Selection:
     """The columns and rows to read; the attributes have the names of the options.
 
     Attributes:
@@ -57,7 +57,7 @@ class Question:
     examples: int = 0
 
     @classmethod
-    def of(cls, given: Namespace) -> Question:
+    def of(cls, given: Namespace) -> Selection:
         """Make the selection from the options of a command."""
         names = {field.name for field in fields(cls)} & {*vars(given)}
         question = cls(**{name: getattr(given, name) for name in names})
@@ -102,7 +102,7 @@ class Predictions:
         classes: the labels that occur, in the order of their first appearance.
     """
 
-    def __init__(self, table: FileTable, question: Question, classes: dict[str, None]) -> None:
+    def __init__(self, table: FileTable, question: Selection, classes: dict[str, None]) -> None:
         question.check_threshold()
         self._table, self._question, self._classes = table, question, classes
         self.prob_classes: list[str] = []

@@ -10,9 +10,15 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._errors import InputError, named, reading, shown
-from jaxmetrics.cli._judged_files import JOIN_HINT, check_number_of_rows
 from jaxmetrics.cli._sources import opened, parts_of
-from jaxmetrics.cli._tables import ROW, FileTable, Value, check_held
+from jaxmetrics.cli._tables import (
+    JOIN_HINT,
+    ROW,
+    FileTable,
+    Value,
+    check_held,
+    check_number_of_rows,
+)
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []

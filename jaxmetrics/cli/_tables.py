@@ -17,6 +17,7 @@ BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # the largest number of rows of a piece
 MAX_CLASSES = 4096  # the largest number of classes of a report
 _MOST_HELD = 3 * 2**28  # the largest size of the rows that are kept in memory, in bytes
+JOIN_HINT = "give --id with a column of ids to match the rows by"
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
 _LONGEST_TEXT = 1000  # the largest number of characters of a shown value
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
@@ -181,6 +182,14 @@ def check_held(rows: Iterable[pl.DataFrame]) -> None:
             "too many rows: scores, probabilities of clusters, and paired predictions are kept in"
             f" memory and may take at most {_MOST_HELD // 2**20} MB"
         )
+
+
+def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files without ids have different numbers of rows."""
+    number = len(frames[0])
+    for path, rows in zip(paths, frames, strict=True):
+        if len(rows) != number:
+            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
 
 
 def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

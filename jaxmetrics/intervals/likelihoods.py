@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._arithmetic import argmax, divide
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
@@ -114,48 +114,42 @@ class _LikelihoodSearch(NamedTuple):
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
         flat = (allowed & (slopes == 0)).reshape(-1)
-        signs = np.array([-1, 1], start.dtype)
-        steepest = [_steepest(sample, sign * slopes, allowed, self.added) for sign in signs]
-        cells = xp.stack(steepest)
-        reached = self.reached(flat, cells)
+        reached = self.reached(flat)[: flat.size]
         is_known = xp.isfinite(start) | (infinite != 0)
 
-        def extreme(sign: Array, cell: Array) -> Array:
-            cell, is_hidden = _hidden(flat, sign * reached, cell)
+        def extreme(sign: Array) -> Array:
+            steepest = _steepest(sample, sign * slopes, allowed, self.added)
+            cell, is_hidden = _hidden(flat, sign * reached, steepest)
             found = sign * self.ascend(sign, sign * slopes, cell, is_hidden | (infinite != 0))
             found = xp.where(is_known, found, xp.nan)
             return xp.where(sign * infinite > 0, infinite, found)
 
-        if is_jax(start):
-            return jax.vmap(extreme)(jax.numpy.asarray(signs), cells)
-        return np.stack([extreme(sign, cell) for sign, cell in zip(signs, cells, strict=True)])
+        one = xp.ones_like(start)
+        return lax.map(extreme, xp.stack([-one, one]))
 
-    def reached(self, flat: Array, steepest: Array) -> Array:
+    def reached(self, flat: Array) -> Array:
         """Return, for each cell, the value after the cell has grown as far as the likelihood
         allows.
 
-        It is computed for the steepest cell and for flat cells, which at first do not change the
-        value, such as errors in classes hidden behind the worst class; all 0 if there are too many
-        cells.
+        It is needed for flat cells, which at first do not change the value, such as errors in
+        classes hidden behind the worst class; all 0 if there are none, or too many cells.
         """
         counts = self.metric.sample.counts
         values: Any = xp.zeros_like(counts).reshape(-1)
         if counts.size**2 > AT_ONCE:
             return values
-        # Loop while there are flat cells (smooth metrics have none); on the device, several at a
-        # time.
-        order = xp.concatenate([steepest, xp.argsort(~flat)])
-        number = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
-        width = _SOME if is_jax(counts) else int(number)
-        order = xp.pad(order, (0, _SOME))
+        # Smooth metrics have no flat cells; on the device, several cells are grown at a time.
+        width = _SOME if is_jax(counts) else counts.size
+        blocks = xp.arange(-(-counts.size // width))
+        number = xp.where(flat.any(), len(blocks), 0)
 
         def evaluate(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            first, values = state
-            some = order[first + xp.arange(width)]
-            found = self.value(_grown(counts, some, self.reach))
-            return first + width, xp.put_along_axis(values, some, found, 0, inplace=False)
+            block, values = state
+            found = self.value(_grown(counts, block * width + xp.arange(width), self.reach))
+            return block + 1, xp.where((blocks == block)[:, None], found, values)
 
-        return lax.while_loop(lambda state: state[0] < number, evaluate, (0 * number, values))[1]
+        first = 0 * number, xp.zeros((len(blocks), width), counts.dtype)
+        return lax.while_loop(lambda state: state[0] < number, evaluate, first)[1].reshape(-1)
 
     def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
         """Return the maximum of `sign` times the value, starting from its slopes at the counts,
@@ -205,10 +199,11 @@ class _LikelihoodSearch(NamedTuple):
         """Go to the greatest `sign` times the value on a segment, or stay."""
         steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
         values = sign * self.value(place.weights + steps * way)
-        best = xp.argmax(values)
-        gain = values[best] - place.value
-        weights = xp.where(gain > 0, place.weights + steps[best] * way, place.weights)
-        value = xp.maximum(values[best], place.value)
+        greatest = values.max()
+        step = xp.where(values == greatest, steps[:, 0, 0], 0).max()
+        gain = greatest - place.value
+        weights = xp.where(gain > 0, place.weights + step * way, place.weights)
+        value = xp.maximum(greatest, place.value)
         return _Place(weights, slopes, value, gain, place.passes + 1)
 
 
@@ -218,16 +213,17 @@ def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Ar
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
     share = totals / (totals + added) if len(counts) > 1 else xp.ones_like(totals)
-    return xp.argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf))
+    return argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf).reshape(-1))
 
 
 def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
     """Return the flat cell that reaches further than the steepest cell, or the steepest cell if
     none does, and whether one does.
     """
-    furthest = xp.argmax(xp.where(flat, reached, -xp.inf))
-    is_hidden = reached[furthest] - reached[steepest] > 0
-    return xp.where(is_hidden & flat[furthest], furthest, steepest), is_hidden
+    of_flat = xp.where(flat, reached, -xp.inf)
+    of_steepest = xp.where(xp.arange(len(flat)) == steepest, reached, 0).sum()
+    is_hidden = of_flat.max() > of_steepest
+    return xp.where(is_hidden, argmax(of_flat), steepest), is_hidden
 
 
 def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
@@ -245,7 +241,7 @@ def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Arra
     if sample.clusters is None:
         return more
     mean = divide((counts * slopes).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
-    best_cluster = xp.argmax((sample.clusters * (slopes - mean)).sum((-2, -1)))
+    best_cluster = argmax((sample.clusters * (slopes - mean)).sum((-2, -1)))
     return more + ADDED_OF_CLUSTER * sample.clusters[best_cluster]
 
 

@@ -1,8 +1,9 @@
-"""Differentiable losses of logits, one per example, to be reduced by `weighted_mean`.
+"""Differentiable losses of logits for training. Most return one loss per example, which
+`weighted_mean` averages.
 
 - `per_example`: cross-entropy and related losses, hinge losses
-- `large_vocabulary`: cross-entropy of a linear layer whose logits do not fit into memory
-- `whole_batch`: losses of a whole batch: any metric of soft counts, ROC AUC, calibration
+- `large_vocabulary`: cross-entropy of a linear layer with too many classes to store its logits
+- `whole_batch`: losses of a whole batch: any smooth metric, ROC AUC, calibration
 """
 
 from jaxmetrics.losses.large_vocabulary import *

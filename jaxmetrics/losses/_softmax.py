@@ -1,5 +1,5 @@
-"""Losses of a softmax and their derivatives, accurate also where probabilities underflow or are
-near 1.
+"""Losses of a softmax and their derivatives, which are accurate even if probabilities are near 0 or
+1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 @custom_jvp
 def neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
-    """Compute `-ln softmax(z)_y`, 0 where not `counts`."""
+    """Compute `-ln softmax(z)_y`; 0 if `counts` is False."""
     return _neg_log_softmax_of(_row(z), z, ids, counts)
 
 
@@ -31,7 +31,8 @@ def _neg_log_softmax_jvp(
 ) -> tuple[Array, Array]:
     """Compute `(softmax(z) - y) dz`.
 
-    Without a gather, whose transpose scatters, and finite where logits are infinite.
+    The derivative needs no gather (whose transpose would be a slow scatter), and it is finite for
+    infinite logits.
     """
     (z, ids, counts), (dz, _, _) = primals, tangents
     row = _row(z)
@@ -41,7 +42,7 @@ def _neg_log_softmax_jvp(
 
 @custom_jvp
 def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
-    """Compute `-sum_c t_c ln softmax(z)_c`, 0 where not `counts`; a class with t = 0 adds 0."""
+    """Compute `-sum_c t_c ln softmax(z)_c`; 0 if `counts` is False. A class with t = 0 adds 0."""
     losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
     return xp.where(counts, xp.where(t == 0, 0, t * losses).sum(-1), 0)
 
@@ -50,7 +51,9 @@ def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
 def _soft_target_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
-    """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, kept finite for infinite z."""
+    """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, which is finite for infinite
+    z.
+    """
     (z, t, counts), (dz, dt, _) = primals, tangents
     row = _row(z)
     t = xp.where(counts[..., None], t, 0)
@@ -61,16 +64,16 @@ def _soft_target_loss_jvp(
 
 
 class _Row(NamedTuple):
-    """The terms of a softmax that are computed once per row of logits.
+    """Terms of a softmax that are computed once per row of logits.
 
-    The case of an infinite `greatest` is selected row by row: a branch would make a GPU wait, and a
-    selection per logit prevents the fast softmax of XLA on a CPU.
+    Rows with an infinite greatest logit are handled by a selection per row, because a branch would
+    make a GPU wait, and a selection per logit would prevent XLA's fast softmax on a CPU.
     """
 
     greatest: Array
-    top: Array  # the greatest if it is finite, else 0
+    top: Array  # the greatest logit if it is finite, else 0
     exps: Array  # exp(z - top), (..., K)
-    total: Array  # the sum of exps
+    total: Array  # sum of exps
 
 
 def _row(z: Array) -> _Row:
@@ -81,9 +84,10 @@ def _row(z: Array) -> _Row:
 
 
 def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
-    """Compute `-ln softmax` at some logits of each row, `(..., C)`, or at one logit, `(...)`.
+    """Compute `-ln softmax` of several logits of each row, `(..., C)`, or of one logit, `(...)`.
 
-    If the greatest logit is +inf, those equal to it are certain; if it is -inf, all are equal.
+    If the greatest logit is +inf, all logits of +inf have loss 0. If it is -inf, all classes are
+    equally probable.
     """
     greatest, top, total = (
         x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
@@ -94,9 +98,9 @@ def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
 
 
 def _softmax(z: Array, row: _Row, counts: Array) -> Array:
-    """Compute softmax, 0 where not `counts`.
+    """Compute softmax; 0 if `counts` is False.
 
-    The exponentials are shared with the loss, because on a CPU they take most of the time.
+    The exponentials are also used for the loss, because on a CPU they take most of the time.
     """
     greatest, total = row.greatest[..., None], row.total[..., None]
     limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
@@ -105,5 +109,5 @@ def _softmax(z: Array, row: _Row, counts: Array) -> Array:
 
 
 def one_hot(ids: Array, k: int) -> Array:
-    # jnp's arange is an iota; NumPy's would stand in the program as a constant of k numbers.
+    # NumPy's arange would be a constant of k numbers in the compiled program; jnp's is not.
     return ids[..., None] == (jnp if is_jax(ids) else np).arange(k, dtype=np.int32)

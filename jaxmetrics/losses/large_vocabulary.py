@@ -1,16 +1,16 @@
-"""Cross-entropy of a linear layer over a vocabulary too large to hold its logits in memory.
+"""Cross-entropy of a linear layer with a large vocabulary, without storing all logits in memory.
 
-For n examples and V words the logits are n V numbers, and their gradient as many again: for 8192
-tokens and 131,072 words 4 GiB each, more than the rest of many models. Here a block of `chunk_size`
-words is computed, used and discarded, and computed again for the gradient: one of four matrix
-products is additional work.
+For n examples and V words there are n V logits, and their gradient has the same size. For 8192
+tokens and 131,072 words each needs 4 GiB, which is more than all other arrays of many models. Here
+the logits are computed in blocks of `chunk_size` words, which are discarded and computed again for
+the gradient. Therefore there are four matrix products instead of three.
 
-Each block leaves two numbers, kept separate from the label's own logit: `M`, the largest of the
-other logits, and `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is
-`ln(1 + e^t)` and its derivative with respect to `z_y` is `-sigmoid(t)`: neither is the difference
-of two large numbers, so a loss of 1e-9 keeps its digits, also for logits of 1e4. Blocks and devices
-are combined by adding S relative to a common M. Milakov and Gimelshein (2018), Online normalizer
-calculation for softmax, arXiv:1805.02867, section 3.
+Two numbers per example are kept: M, the greatest logit except the label's logit `z_y`, and
+`S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)`, and its
+derivative with respect to `z_y` is `-sigmoid(t)`. Neither is a difference of two large numbers, so
+that a loss of 1e-9 is accurate even for logits of 1e4. To combine blocks or devices, their S are
+added relative to a common M. Source: Milakov and Gimelshein (2018), Online normalizer calculation
+for softmax, arXiv:1805.02867, section 3.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = ["linear_cross_entropy"]
 
 T = TypeVar("T")
 
-# Without chunk_size: logits in a block, and the least number of words. Longer blocks leave the
-# cache of a CPU, narrower products do not reach its speed. On an accelerator each block reads and
-# writes the gradient of `hidden` once more, so that few and long ones take a fifth of the time.
+# Default size of a block: number of logits, and the least number of words. On a CPU, longer blocks
+# do not fit in the cache, and narrower products are slow. On an accelerator, long blocks take a
+# fifth of the time, because each block reads and writes the gradient of `hidden` once.
 BLOCKS = {"cpu": 2**22, "default": 2**27}
 NARROWEST = 512
 
@@ -55,31 +55,31 @@ _Start = jax.Array | int
 
 
 class _Options(NamedTuple):
-    """The static options."""
+    """Static options of `linear_cross_entropy`."""
 
-    chunk_size: int  # 0: the best size for the platform
+    chunk_size: int  # 0 for the best size on this platform
     soft_cap: float | None
-    smooth: bool  # the sum of all logits is needed, too
+    smooth: bool  # whether the sum of all logits is needed
     axis_name: Hashable | None
     vocabulary: int  # V, on all devices
 
 
 class _Operands(NamedTuple):
-    """The operands of the logits, and the labels as columns of the kernel; or the gradients of the
-    operands.
+    """The arrays from which logits are computed, and the labels as columns of the kernel. Also used
+    for the gradients of these arrays.
     """
 
     hidden: jax.Array  # (n, d)
     kernel: jax.Array  # (d, V)
     bias: jax.Array | None  # (V,)
-    ids: Any  # (n,), without gradient
+    ids: Any  # (n,), not differentiated
 
 
 class _LogitSums(NamedTuple):
-    """The sums over the logits of each example, `(n,)` each."""
+    """Sums over the logits of each example; all arrays have shape `(n,)`."""
 
-    top: jax.Array  # M, the largest logit but the label's
-    others: jax.Array  # S = sum of exp(z - M), without the label's
+    top: jax.Array  # M, the greatest logit except the label's
+    others: jax.Array  # S = sum of exp(z - M), except the label's
     label: jax.Array  # the label's logit, 0 if the label is not among the columns
     total: jax.Array  # the sum of all logits if it is needed, else 0
 
@@ -97,37 +97,38 @@ def linear_cross_entropy(
     soft_cap: float | None = None,
     axis_name: Hashable | None = None,
 ) -> jax.Array:
-    """Compute the cross-entropy of logits `z = hidden @ kernel + bias` without holding the logits.
+    """Compute the cross-entropy of logits `z = hidden @ kernel + bias` without storing the logits.
 
-    It is `ln sum_v exp(z_v) - z_y`, in nats.
+    The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use it for language models, whose
+    logits may not fit in memory.
 
-    Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. If both
-    matrices are bfloat16, products are bfloat16 and sums float32, in the gradient too; otherwise
-    all is float32 (float64 with `jax_enable_x64`). Leading axes are cheaper than `jax.vmap`,
-    which holds a gradient of the kernel for each item of the batch before they are added. JAX only:
-    NumPy arrays are moved to the device.
+    `jax.grad` works with respect to `hidden`, `kernel` and `bias`, but not forward mode. If both
+    matrices are bfloat16, products are bfloat16 and sums are float32, also in the gradient;
+    otherwise all computations are in float32 (float64 if `jax_enable_x64` is on). Batch axes need
+    less memory than `jax.vmap`, which stores a gradient of the kernel for each batch entry. NumPy
+    arrays are converted to JAX arrays.
 
     Args:
-        hidden: `(..., n, d)`.
-        kernel: `(d, V)`.
-        labels: word ids, `(..., n)`; a negative id drops its example: loss and gradient are exactly
-            0. An id at or beyond V does the same in a JAX array, and raises in a NumPy array.
-        bias: `(V,)`; -inf rules a word out, even with a soft cap. (Label smoothing gives it
-            probability: the loss is inf.)
-        chunk_size: words per block, static; V need not be a multiple. By default about 4 million
-            logits per block on a CPU, 134 million elsewhere, but at least 512 words.
-        where: bool, `(..., n)`; False drops the example, even if it holds NaN.
-        label_smoothing: eps in [0, 1]: `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v
-            exp(z_v) - mean_v z_v)`.
+        hidden: activations, of shape `(..., n, d)`.
+        kernel: weights of the linear layer, of shape `(d, V)`.
+        labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
+            An id of V or more also gives 0 in a JAX array, but raises in a NumPy array.
+        bias: bias of shape `(V,)`; -inf makes a word impossible, even with a soft cap (but with
+            label smoothing the loss is inf).
+        chunk_size: number of words per block. Default: about 4 million logits per block on a CPU,
+            134 million elsewhere, but at least 512 words.
+        where: boolean mask of shape `(..., n)`; if False, loss and gradient are 0, even for NaN.
+        label_smoothing: eps in [0, 1], for the loss
+            `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
         z_loss: adds `z_loss (ln sum_v exp(z_v))^2`: Chowdhery et al. (2022), PaLM,
             arXiv:2204.02311, section 5.
-        soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
-        axis_name: the axis of `jax.shard_map` over which the words are sharded: `kernel` and `bias`
-            hold this device's columns, `labels` are ids in the whole vocabulary.
+        soft_cap: c > 0 to replace the logits by `c tanh(z / c)`, which are in [-c, c].
+        axis_name: axis of `jax.shard_map` over which the words are sharded. Then `kernel` and
+            `bias` contain the columns of this device, and `labels` are ids in the whole vocabulary.
 
     Returns:
-        Losses `(..., n)`, one per example; float32, or float64 under x64. Logits of +inf, and rows
-        of only -inf, are treated as in `cross_entropy`, with gradient 0.
+        One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the
+        loss is the same as in `cross_entropy`, and the gradient is 0.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])
@@ -158,28 +159,28 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
     h, k = hidden.shape, kernel.shape
     if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
         raise ValueError(
-            f"hidden must be (..., n, d) and kernel (d, V), got hidden {h} and kernel {k}."
+            f"hidden must have shape (..., n, d) and kernel (d, V), got hidden {h} and kernel {k}."
         )
     if bias is not None and bias.shape != k[1:]:
         raise ValueError(
-            f"bias must have shape (V,) = ({k[1]},) like the columns of kernel, got {bias.shape}."
+            f"bias must have shape (V,) = ({k[1]},), one per column of kernel, got {bias.shape}."
         )
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
-    """Keep a float in its own dtype, which is the dtype of its gradient; convert others to
-    float.
+    """Convert to an array of floats. A float array keeps its dtype, so that gradients have the
+    same.
     """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 
 
 def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
-    """Convert word ids to int32, -1 for those outside of [0, vocabulary)."""
+    """Convert word ids to int32; ids that are not in [0, vocabulary) become -1."""
     if not is_integer(labels):
         raise TypeError(
-            f"labels must hold word ids of an integer dtype, got {labels.dtype}. The order is"
-            " (hidden, kernel, labels)."
+            f"labels must contain word ids of an integer dtype, got {labels.dtype}. The order of"
+            " arguments is (hidden, kernel, labels)."
         )
     return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
@@ -188,12 +189,12 @@ def _check_cap(soft_cap: float) -> float:
     is_number = isinstance(soft_cap, int | float | np.integer | np.floating)
     if not is_number or isinstance(soft_cap, bool):
         raise TypeError(
-            "soft_cap must be a Python number, because it is static, or None; got"
+            "soft_cap must be a Python number or None, not an array, got"
             f" {type(soft_cap).__name__}."
         )
     if not 0 < soft_cap <= float(np.finfo(float).max):
         raise ValueError(
-            f"soft_cap must be positive and finite (None: no cap), got {shown(soft_cap)}."
+            f"soft_cap must be positive and finite, or None for no cap, got {shown(soft_cap)}."
         )
     return float(soft_cap)
 
@@ -212,11 +213,13 @@ def _linear_cross_entropy(
     shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
     keep, ids = (jnp.broadcast_to(x, shape).reshape(-1) for x in (keep, ids))
     hidden = jnp.broadcast_to(hidden, (*shape, hidden.shape[-1])).reshape(-1, hidden.shape[-1])
-    hidden = jnp.where(keep[:, None], hidden, 0)  # before the products, because 0 NaN = NaN
+    # Masked before the matrix products, because 0 times NaN is NaN.
+    hidden = jnp.where(keep[:, None], hidden, 0)
     axis_name = options.axis_name
     if axis_name is not None:
         _check_spread(axis_name, hidden, kernel, ids)
-        ids = ids - lax.axis_index(axis_name) * kernel.shape[1]  # among this device's columns
+        # Relative to the first column of this device.
+        ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
     operands = _Operands(*varying_alike(hidden, kernel, bias, ids))
     sums = _sums_of_logits(options, operands)
     if axis_name is not None:
@@ -231,19 +234,19 @@ def _loss(
     weight_of_z: jax.Array | None,
     vocabulary: int,
 ) -> jax.Array:
-    """Compute the loss from the sums, `ln(1 + S e^(M - z_y))`, with smoothing and z-loss.
+    """Compute the loss `ln(1 + S e^(M - z_y))` from the sums, and add label smoothing and z-loss.
 
-    If a logit is +inf, or all are -inf, it is the limit, with gradient 0.
+    If a logit is +inf or all logits are -inf, the loss is a limit and its gradient is 0.
     """
-    largest = jnp.finfo(sums.top.dtype).max  # stands for +inf
+    largest = jnp.finfo(sums.top.dtype).max  # replaces +inf
     all_ruled_out = (sums.label == -jnp.inf) & (sums.others == 0)
     finite = keep & ~(all_ruled_out | (sums.label >= largest) | (sums.top >= largest))
-    # Replaced sums do not affect gradients.
+    # The original sums do not affect gradients.
     top, others, label, total = (
         jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
     )
 
-    alone = others == 0  # all other words are ruled out
+    alone = others == 0  # all other words are impossible
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
     loss = _plain_loss(top - label, others, log_others)
     limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
@@ -261,9 +264,9 @@ def _loss(
 
 
 def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
-    """Compute `ln(1 + S e^d)`, d = M - z_y, by the one of two equal forms with a small exponential.
+    """Compute `ln(1 + S e^d)` for d = M - z_y by one of two equal formulas, so that e^d <= 1.
 
-    If the label's logit is the largest, this is log1p, which keeps the digits of a small loss.
+    If the label's logit is the greatest, the formula is log1p, which is accurate for small losses.
     """
     label_on_top = difference <= 0
     small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
@@ -274,24 +277,26 @@ def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array)
 def _check_spread(
     axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
 ) -> None:
-    """Check that only the words differ along the axis; unknown under `check_vma=False`."""
+    """Check that only words are sharded over the axis; this is not known under
+    `check_vma=False`.
+    """
     if axis_name not in varying_axes(lax.axis_index(axis_name)):
         return
     if axis_name not in varying_axes(kernel):
         raise ValueError(
-            f"axis_name {axis_name!r}: kernel is the same on all devices; its columns must be"
-            " sharded over the devices."
+            f"axis_name {axis_name!r} needs a kernel whose columns are sharded over the devices,"
+            " but kernel is the same on all devices."
         )
     if axis_name in varying_axes(hidden) | varying_axes(ids):
         raise ValueError(
-            f"axis_name {axis_name!r}: hidden and labels differ between devices; only kernel and"
-            " bias may."
+            f"axis_name {axis_name!r} needs hidden and labels that are the same on all devices,"
+            " but they differ."
         )
 
 
 def _number_of_devices(axis_name: Hashable) -> int:
     try:
-        hash(axis_name)  # it is static
+        hash(axis_name)  # check_vma is static
         return int(lax.psum(1, axis_name))
     except (NameError, TypeError, ValueError):
         raise ValueError(
@@ -300,7 +305,7 @@ def _number_of_devices(axis_name: Hashable) -> int:
 
 
 def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
-    """Combine the sums over the columns of all devices."""
+    """Combine the sums of all devices, each of which has some of the columns."""
     top_here = lax.stop_gradient(sums.top)
     top = lax.pmax(top_here, axis_name)
     others_here = sums.others * jnp.exp(top_here - top)
@@ -310,7 +315,7 @@ def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
-    """Compute the sums. M is a constant in gradients, because no result depends on it."""
+    """Compute the sums over logits. M is not differentiated, because no result depends on it."""
 
     def step(sums: _LogitSums, start: _Start, size: int) -> _LogitSums:
         z, is_label, _, _ = _block(options, operands, start, size)
@@ -322,7 +327,7 @@ def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
         return _LogitSums(top, others, label, total)
 
     zeros = jnp.zeros(operands.hidden.shape[:1], float_dtype())
-    # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
+    # Finite, because -inf - (-inf) would be NaN if the bias is -inf for a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
     start = _LogitSums(lowest, zeros, zeros, zeros)
     return _over_blocks(options, step, start, operands)
@@ -338,11 +343,12 @@ def _forward(
 def _backward(
     options: _Options, residuals: tuple[_Operands, jax.Array], g: _LogitSums
 ) -> tuple[_Operands]:
-    """Compute the gradients with respect to the operands from the gradients with respect to the
-    sums, `g`.
+    """Compute the gradients with respect to the operands from `g`, the gradients with respect to
+    the sums.
 
-    With `dz` the gradient in the logits of a block: `d hidden` adds up `dz @ columns.T` over
-    blocks, `d kernel` and `d bias` are written block by block.
+    For each block let `dz` be the gradient with respect to its logits. The gradient of `hidden` is
+    the sum of `dz @ columns.T` over all blocks. The gradients of `kernel` and `bias` are written
+    block by block.
     """
     operands, top = residuals
     hidden, kernel, bias, _ = operands
@@ -351,9 +357,8 @@ def _backward(
     def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
         block = _block(options, operands, start, size)
         dz, columns = _gradient_of_logits(options, block, top, g), block.columns
-        dz = jnp.where(
-            has_gradient[:, None], dz, 0
-        )  # for dropped examples, so that 0 NaN becomes 0
+        # 0 for ignored examples, even if their gradients are NaN.
+        dz = jnp.where(has_gradient[:, None], dz, 0)
         d_bias = gradients.bias
         if bias is not None and d_bias is not None:
             d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
@@ -385,7 +390,9 @@ _sums_of_logits.defvjp(_forward, _backward)
 def _over_blocks(
     options: _Options, step: Callable[[T, _Start, int], T], state: T, operands: _Operands
 ) -> T:
-    """Fold `step(state, start, size)` over the columns, in blocks of the platform's size."""
+    """Apply `step(state, start, size)` to all blocks of columns one after another; the block size
+    depends on the platform.
+    """
     n, total = len(operands.hidden), operands.kernel.shape[1]
     folds = {
         platform: partial(
@@ -399,10 +406,11 @@ def _over_blocks(
 
 
 def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) -> T:
-    """Fold over blocks of `size` of `total` columns.
+    """Apply `step` to blocks of `size` of the `total` columns, one after another.
 
-    The first block has the remainder. It initialises the state of the loop from data: inside
-    `jax.shard_map`, constant zeros do not vary between devices, and a loop may not change that.
+    If `total` is not a multiple of `size`, the first block is smaller. The first block is computed
+    before the loop, because the initial values of a loop inside `jax.shard_map` must vary between
+    devices, which constant zeros do not.
     """
     full = (total - 1) // size
     first = total - full * size
@@ -417,12 +425,12 @@ def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) 
 
 
 class _Block(NamedTuple):
-    """The logits of some columns of the kernel, for all examples."""
+    """The logits of all examples for some columns of the kernel."""
 
     z: jax.Array  # (n, size)
     is_label: jax.Array  # (n, size)
     columns: jax.Array  # (d, size)
-    slope: jax.Array | None  # derivative of the cap, (n, size)
+    slope: jax.Array | None  # derivative of the soft cap, (n, size)
 
 
 def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
@@ -435,9 +443,9 @@ def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> 
     if options.soft_cap is not None:
         u = z / options.soft_cap
         e = jnp.exp(-2 * jnp.abs(u))
-        slope = 4 * e / (1 + e) ** 2  # 1 - tanh^2, which would cancel
+        slope = 4 * e / (1 + e) ** 2  # equals 1 - tanh^2, but does not cancel
         z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
-    z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # for +inf, because two would give NaN
+    z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # replaces +inf, because inf - inf would be NaN
     is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
     return _Block(z, is_label, columns, slope)
 
@@ -448,25 +456,25 @@ def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
 
 
 def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
-    """Multiply matrices, summing over one axis of each."""
+    """Multiply two matrices; the sum is over one axis of each."""
     contracted = ((axes[0],), (axes[1],))
     return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
 
 
 def _read(x: jax.Array, start: _Start, size: int) -> jax.Array:
-    """Take `x[..., start : start + size]`."""
+    """Return `x[..., start : start + size]`."""
     return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
 
 
 def _write(bits: jax.Array, x: jax.Array, dtype: np.dtype, start: _Start) -> jax.Array:
-    """Write `x` into the columns from `start` on of an array of `dtype`, held as bits."""
+    """Write `x` to the columns from `start` of an array of `dtype` that is stored as integers."""
     return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
 
 
 def _bits(x: jax.Array) -> jax.Array:
-    """Turn half-precision floats into integers, for slicing.
+    """Return the bits of half-precision floats as integers, for slicing.
 
-    On a CPU, XLA would convert the whole array to float32 for each slice.
+    Otherwise XLA would convert the whole array to float32 for each slice on a CPU.
     """
     return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
 

@@ -1,20 +1,22 @@
-"""Losses per example, unreduced, from logits, in float32 or better.
+"""Losses per example, such as cross-entropy, computed from logits without reduction.
 
-`logits` `(..., K)` have the classes on the last axis, `labels` `(...)` are class ids, losses are
-`(...)`. The last axis of examples has the same length in all arguments, leading axes broadcast. A
-negative label, and False in `where` `(...)`, makes the loss and its gradient exactly 0, whatever
-the logits; so does a label beyond K under jit. Infinite logits are limits: -inf rules a class out,
-+inf makes it certain, and if all are -inf they are equally probable; the loss may then be infinite,
-but its gradient with respect to the logits is never infinite or NaN. NaN logits make the loss NaN.
-`class_weights` `(K,)` multiply the loss of each example by the weight of its class; a weight of 0
-leaves it out. In float32, losses of several classes have an absolute error of 1e-7.
+`logits` have shape `(..., K)` with the K classes on the last axis; `labels` are class ids of shape
+`(...)`, and the losses have shape `(...)`, too. The last axis of examples has the same length in
+all arguments, and leading axes broadcast. The loss and its gradient are exactly 0, whatever the
+logits, if the label is negative, if the mask `where` `(...)` is False, or if the label is K or more
+in a JAX array. Logits may be infinite: a class with -inf is impossible, a class with +inf is
+certain, and if all are -inf, they are equally probable. The loss may then be infinite, but its
+gradient with respect to logits is never infinite or NaN. If a logit is NaN, the loss is NaN.
+`class_weights` of shape `(K,)` multiply the loss of each example by the weight of its class;
+examples with weight 0 are ignored. Losses are computed in float32 or better. In float32, losses of
+several classes have an absolute error of 1e-7.
 
-NumPy arrays and lists give NumPy losses in float64; JAX arrays give losses that are compiled, and
-have gradients.
+NumPy arrays and lists return NumPy losses in float64. JAX arrays return losses that are compiled
+and differentiable.
 
-Labels of another dtype than integer or bool (except distributions, where documented) raise
-TypeError. Shapes that do not go together raise ValueError. In NumPy arrays and lists, so do labels
-at or beyond K, and logits that are probabilities in every row: in [0, 1] with sum 1.
+Labels that are not integer or bool raise TypeError, unless the docstring allows soft labels. Shapes
+that do not match raise ValueError. NumPy arrays and lists also raise ValueError if a label is K or
+more, or if the logits look like probabilities, because all are in [0, 1] and every row sums to 1.
 """
 
 from __future__ import annotations
@@ -71,19 +73,19 @@ def cross_entropy(
 ) -> Array:
     """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
-    With smoothing s the label has probability 1 - s, plus s / K for every class:
-    `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where l_c is the loss of class c and w_c its weight.
-    Szegedy et al. (2016), CVPR, section 7.
+    With label smoothing s the loss is `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where
+    `l_c = -ln softmax(z)_c` and w_c is the weight of class c: Szegedy et al. (2016), CVPR, section
+    7.
 
     Args:
-        logits: real numbers z, `(..., K)`.
-        labels: class ids y, `(...)`; a negative label gives loss and gradient 0.
-        where: bool, `(...)`; False gives loss and gradient 0.
-        class_weights: weight of each class, `(K,)`.
-        label_smoothing: s, in [0, 1].
+        logits: real numbers z of shape `(..., K)`.
+        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        class_weights: weight of each class, of shape `(K,)`.
+        label_smoothing: label smoothing s in [0, 1].
 
     Returns:
-        Losses `(...)`, one per example; `weighted_mean` reduces them.
+        One loss per example, of shape `(...)`. Use `weighted_mean` to average them.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])
@@ -107,17 +109,17 @@ def _cross_entropy(given: _Labelled, weights: Array | None, smoothing: Array | N
 
 
 def as_real(x: ArrayLike, name: str) -> Array:
-    """Convert to floats; complex numbers raise, also while derivatives are taken."""
+    """Convert to floats; complex numbers raise TypeError, also under jit and grad."""
     array = as_float(x, name)
     check_real(array, name)
     return array
 
 
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
-    """Check the coefficient of a term of a loss: one number in [0, `most`].
+    """Check the coefficient of a term of a loss, which must be one number in [0, `most`].
 
-    The value of a Python number is known: out of range it raises, and 0 becomes None, so that its
-        term is not computed.
+    The value of a Python number is known: a number out of range raises, and 0 becomes None, so that
+        its term is not computed.
     """
     number = as_real(coefficient, name)
     if number.ndim:
@@ -131,7 +133,7 @@ def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
 
 
 def scaled(coefficient: Array, loss: Array) -> Array:
-    """Multiply; a coefficient of 0 gives 0 even for an infinite loss."""
+    """Multiply a loss by a coefficient; a coefficient of 0 gives 0 even if the loss is infinite."""
     return coefficient * xp.where((coefficient == 0) & xp.isinf(loss), 0, loss)
 
 
@@ -142,10 +144,11 @@ def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> 
 def soft_cross_entropy(
     logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the cross-entropy with soft labels t, `-sum_c t_c ln softmax(z)_c`, in nats.
+    """Compute the cross-entropy of soft labels t, `-sum_c t_c ln softmax(z)_c`, in nats.
 
-    `logits` z are `(..., K)`; `target_probs`, t `(..., K)` >= 0, are not normalised. False in
-    `where` `(...)` gives loss and gradient 0.
+    `logits` are z and `target_probs` are t >= 0, both of shape `(..., K)`; t is not normalised.
+    Where the boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one
+    loss per example, of shape `(...)`.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
@@ -172,17 +175,17 @@ def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """Compute the negative log-likelihood `-sum_c y_c ln p_c` from probabilities, in nats.
 
-    This is the textbook form of cross-entropy; `cross_entropy` of logits is more accurate.
+    If you have logits, use `cross_entropy`, which is more accurate.
 
     Args:
-        probs: probabilities p, `(..., K)`, used as given, without normalising or clipping.
-        labels: class ids `(...)`, or distributions y, for example one-hot, with as many axes as
-            `probs`, `(..., K)`.
-        where: bool, `(...)`; False gives loss and gradient 0.
+        probs: probabilities p of shape `(..., K)`, which are neither normalised nor clipped.
+        labels: class ids of shape `(...)`, or soft or one-hot labels y of shape `(..., K)`, with
+            the same number of axes as `probs`.
+        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
 
     Returns:
-        Losses `(...)`; inf if p = 0 for a class with y > 0, with gradient -inf. A class with y = 0
-        contributes 0, with gradient 0, also at p = 0.
+        One loss per example, of shape `(...)`. If p = 0 for a class with y > 0, the loss is inf and
+        its gradient -inf. A class with y = 0 adds 0 to the loss and to its gradient, even if p = 0.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -196,7 +199,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         y = as_real(y, "labels")
         if y.shape[-1] != p.shape[-1]:
             raise ValueError(
-                f"labels must be class ids, or of shape (..., K) like probs {p.shape}, got"
+                f"labels must be class ids, or have shape (..., K) as probs {p.shape}, got"
                 f" {y.shape}."
             )
         mask = _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1]))
@@ -224,11 +227,13 @@ def binary_cross_entropy(
     """Compute the binary cross-entropy `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)`, in nats.
 
     Args:
-        logits: real numbers z, `(...)`, one per example, or per example and label (multilabel).
-        labels: `(...)`, integers 0 and 1, or floats: the probability y of the event (values outside
-            of [0, 1] raise, and give NaN under jit).
-        where: bool, `(...)`; False gives loss and gradient 0.
-        class_weights: `(2,)`, the weights of y = 0 and y = 1.
+        logits: real numbers z of shape `(...)`, one per example, or one per example and label for
+            multilabel problems.
+        labels: integers y = 0 or 1, or floats y in [0, 1] that are probabilities of class 1, of
+            shape `(...)`. A number that is not in [0, 1] raises ValueError, and gives NaN under
+            jit.
+        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        class_weights: weights of y = 0 and y = 1, of shape `(2,)`.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
     array([0.6931, 0.1269, 2.1269])
@@ -238,7 +243,7 @@ def binary_cross_entropy(
     weights = _class_weights(class_weights, 2)
     if is_integer(given):
         return _binary_cross_entropy(z, class_ids(given, 2, mask), mask, weights)
-    y, message = as_real(given, "labels"), "but a probability lies in [0, 1]."
+    y, message = as_real(given, "labels"), "but probabilities must be in [0, 1]."
     refuse_where(lambda y: (y < 0) | (y > 1), y, "labels", message, mask)
     return _binary_cross_entropy(z, y, mask, weights)
 
@@ -254,7 +259,7 @@ def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array
 
 @custom_jvp
 def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
-    """Weigh both losses of a logit: `negative ln(1 + e^z) + positive ln(1 + e^-z)`."""
+    """Compute `negative ln(1 + e^z) + positive ln(1 + e^-z)` for two weights of each logit z."""
     return scaled(negative, xp.logaddexp(z, 0.0)) + scaled(positive, xp.logaddexp(-z, 0.0))
 
 
@@ -262,7 +267,7 @@ def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
 def _logistic_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
-    """Differentiate with finite slopes, also for infinite logits."""
+    """Compute the derivative, which is finite even for infinite logits."""
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
     finite_z = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
@@ -282,23 +287,24 @@ def focal_loss(
 ) -> Array:
     """Compute the focal loss `-(1 - p_y)^gamma ln p_y`, p = softmax(z), in nats.
 
-    It is cross-entropy with little weight on easy examples: Lin et al. (2017), ICCV. The alpha of
-    the paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits` are [0,
-    z].
+    Focal loss is cross-entropy with less weight on examples that are classified well, for data with
+    many easy examples: Lin et al. (2017), ICCV. To use the alpha of the paper, pass
+    `class_weights=[1 - alpha, alpha]`. For binary classification with a single logit z, pass logits
+    [0, z].
 
     Args:
-        logits: real numbers z, `(..., K)`.
-        labels: class ids y, `(...)`; a negative label gives loss and gradient 0.
-        gamma: static, >= 0; 0 is cross-entropy.
-        where: bool, `(...)`; False gives loss and gradient 0.
-        class_weights: weight of each class, `(K,)`.
+        logits: real numbers z of shape `(..., K)`.
+        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        gamma: a Python number >= 0; 0 gives cross-entropy.
+        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        class_weights: weight of each class, of shape `(K,)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
     """
     if not as_number(gamma, "gamma") >= 0:
         raise ValueError(
-            f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}."
+            f"gamma must be a finite Python number >= 0 (not an array), got {gamma!r}."
         )
     given = _of_logits(logits, labels, where)
     weights = _class_weights(class_weights, given.logits.shape[-1])
@@ -316,13 +322,13 @@ def _focal_loss(given: _Labelled, weights: Array | None, *, gamma: float) -> Arr
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _focal(loss: Array, gamma: float) -> Array:
-    """Compute `(1 - e^-l)^gamma l` of the cross-entropy l = -ln p_y."""
+    """Compute `(1 - e^-l)^gamma l` from the cross-entropy l = -ln p_y."""
     return xp.where(loss == 0, 0, _one_minus_p(loss) ** gamma * loss)
 
 
 @_focal.defjvp
 def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """Differentiate with respect to l; the limits of the slope are 0 at l = 0 and 1 at infinity."""
+    """Compute the derivative by l, whose limits are 0 for l = 0 and 1 for l = inf."""
     (loss,), (d_loss,) = primals, tangents
     has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
     finite = xp.where(has_slope, loss, 1)
@@ -337,10 +343,11 @@ def _one_minus_p(loss: Array) -> Array:
 
 
 def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """Compute the hinge loss `max(0, 1 - (2 y - 1) z)` of one event, >= 0.
+    """Compute the hinge loss of binary classification, `max(0, 1 - (2 y - 1) z)`.
 
-    `logits` `(...)` are real scores z, `labels` y are 0 or 1 (or bool). False in `where` `(...)`
-    gives loss and gradient 0.
+    `logits` are real scores z and `labels` y are 0 or 1 (or bool), both of shape `(...)`. Where the
+    boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
+    example, of shape `(...)`.
 
     >>> hinge_loss([2.0, 0.5, 0.5], [1, 1, 0])
     array([0. , 0.5, 1.5])
@@ -349,7 +356,8 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     check_integer(given, "labels")
     ids = class_ids(given, 2, mask)
-    check_binary(given, "labels", mask)  # other libraries use the labels -1 and 1
+    # Other libraries use labels -1 and 1, but a negative label is ignored here.
+    check_binary(given, "labels", mask)
     return _hinge_loss(z, ids, mask)
 
 
@@ -364,8 +372,10 @@ def multiclass_hinge_loss(
 ) -> Array:
     """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`; 0 if K = 1.
 
-    `logits` z are `(..., K)`, `labels` y class ids `(...)`. False in `where` `(...)` gives loss and
-    gradient 0. Crammer and Singer (2001), Journal of Machine Learning Research 2.
+    `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. Where the
+    boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
+    example, of shape `(...)`. Source: Crammer and Singer (2001), Journal of Machine Learning
+    Research 2.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
@@ -382,7 +392,7 @@ def _multiclass_hinge_loss(given: _Labelled) -> Array:
     is_label = one_hot(ids, z.shape[-1])
     best_other = xp.where(is_label, -xp.inf, z).max(-1)
     z_y = xp.where(is_label, z, 0).sum(-1)
-    both_infinite = (best_other == z_y) & xp.isinf(z_y)  # their difference would be NaN
+    both_infinite = (best_other == z_y) & xp.isinf(z_y)  # inf - inf would be NaN
     best_other, z_y = (xp.where(both_infinite, 0, x) for x in (best_other, z_y))
     return xp.where(counts, xp.maximum(1 + (best_other - z_y), 0), 0)
 
@@ -397,20 +407,22 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """Compute the weighted mean of losses, `sum w l / sum w`.
 
-    A plain mean of `w * l` divides by the number of examples instead. Unlike metrics, for which
-    leading axes are batch axes, it reduces all axes unless `axis` is given: the losses of a batch
-    of sequences, `(batch, length)`, have one mean. Do not average the means of devices, hosts or
-    accumulated batches: use `parts=True`, sum each of the two parts, and divide.
+    The sum is divided by the total weight, while `mean(w * l)` would divide by the number of
+    examples. All axes are reduced, unless `axis` is given: the losses of a batch of sequences,
+    `(batch, length)`, have one mean. If losses are on several devices or in several batches, do not
+    average their means. Instead, use `parts=True`, sum each of the two parts, and divide the sums.
 
     Args:
-        values: losses of examples, `(...)`.
-        sample_weight: weights w, `(...)`; 0 leaves an example out, even if its loss is NaN.
-        where: bool, `(...)`; False leaves an example out, even if its loss is NaN.
-        axis: the axis or axes to reduce, by default all.
-        parts: True to return the pair `(sum w l, sum w)`.
+        values: losses l of shape `(...)`.
+        sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
+            loss is NaN.
+        where: boolean mask of shape `(...)`; examples where it is False are ignored, even if their
+            loss is NaN.
+        axis: axis or axes to reduce; default: all axes.
+        parts: if True, return the pair `(sum w l, sum w)`.
 
     Returns:
-        The mean, 0 (with gradient 0) if nothing counts; or the pair.
+        The mean, or the pair. If all examples are ignored, the mean and its gradient are 0.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)
@@ -448,14 +460,16 @@ def _weighted_mean(
 
 
 class _Labelled(NamedTuple):
-    """Checked logits `(..., K)`, class ids and mask `(...)`, not yet broadcast."""
+    """Checked logits `(..., K)`, class ids `(...)` and mask `(...)` before they are broadcast."""
 
     logits: Array
     ids: Array
     mask: Array | None
 
     def broadcast(self) -> tuple[Array, Array, Array]:
-        """Broadcast logits, class ids as int32 (0 for ignored labels), and which examples count."""
+        """Return broadcast logits, class ids as int32 (0 for ignored labels), and a mask of the
+        examples that are not ignored.
+        """
         ids = valid_ids(self.ids, size=self.logits.shape[-1])
         counts = _kept(ids >= 0, self.mask)
         shape = np.broadcast_shapes(self.logits.shape[:-1], counts.shape)
@@ -475,20 +489,22 @@ def _of_classes(
     z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
-    check_integer(given, "labels")  # before the shapes: it catches most swaps
+    # Checked before shapes, because this error is clearer if arguments are swapped.
+    check_integer(given, "labels")
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
     return _Labelled(z, class_ids(given, z.shape[-1], mask), mask)
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
-    """Check class ids; a column `(n, 1)` is allowed if logits are `(n, 1, K)`."""
+    """Check class ids; a column `(n, 1)` is allowed if logits have shape `(n, 1, K)`."""
     return ids_in_range(labels, "labels", size, mask)
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
     """Check that two shapes of examples broadcast, and return the common shape.
 
-    One is `()`, or their last axes are equal and their leading axes broadcast.
+    Two shapes broadcast if one is `()`, or if their last axes are equal and their leading axes
+    broadcast.
     """
     try:
         if a and b and a[-1] != b[-1]:
@@ -496,8 +512,8 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"{first} and {second} must have the same examples, but their shapes (without classes)"
-            f" are {a} and {b}."
+            f"{first} and {second} must have the same number of examples, but their shapes"
+            f" (without the axis of classes) are {a} and {b}."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Losses of a whole batch, which are not means over examples: `(..., n)` to `(...)`."""
+"""Losses that are defined for a whole batch and are not means over examples."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ Metric = Callable[[Array], Array]
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
-    """Turn any smooth metric of a confusion matrix into a loss, `1 - metric(soft counts)`.
+    """Turn any smooth metric of a confusion matrix into a loss: `1 - metric(soft counts)`.
 
-    The soft confusion matrix counts each example as each class with the probability of the class.
-    Batches must be large enough to contain the classes that the metric depends on: the mean loss
-    over batches is not the loss of the whole.
+    In the soft confusion matrix every example is counted for every predicted class, weighted by its
+    probability (see `soft_confusion_matrix`). Use large batches, because the loss of all data is
+    not the mean of the losses of batches, for example if a class is missing in a batch.
 
     Args:
-        metric: a function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
-            `matthews_corrcoef`, `macro(jaccard)`, or your own.
+        metric: a smooth function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
+            `matthews_corrcoef`, `macro(jaccard)` or a function that you wrote.
 
     Returns:
-        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and
-        `where` `(..., n)`, that returns the loss `(...)`. A negative label drops its example; so
-        does a label beyond K under jit.
+        A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
+        and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
+        with a negative label are ignored; so are labels of K or more under jit.
 
     Raises:
-        TypeError: `metric` is not a function; when called, the errors of `soft_confusion_matrix`.
+        TypeError: if `metric` is not a function. The returned function raises the same errors as
+            `soft_confusion_matrix`.
 
     >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))
@@ -83,9 +84,10 @@ def _metric_loss(
 
 @compiled
 def _softmax(examples: Examples) -> Array:
-    """Compute softmax for the examples that count; uniform for others.
+    """Compute softmax, and equal probabilities for ignored examples.
 
-    Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
+    If the greatest logit is infinite, all logits equal to it have the same probability, and the
+    gradient is 0.
     """
     z = xp.where(examples.amounts[..., None] != 0, examples.values, 0)
     greatest = z.max(-1, keepdims=True)
@@ -101,24 +103,27 @@ def pairwise_auc_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the pairwise AUC loss, a differentiable convex bound on 1 - AUC.
+    """Compute the pairwise AUC loss, a convex surrogate of 1 - ROC AUC.
 
-    With d = z_i - z_j for each positive i and negative j, the surrogate "logistic" is
-    `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit counts as
-    2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
+    The loss is the mean of a function of d = z_i - z_j over all pairs of a positive i and a
+    negative j. The function is `ln(1 + e^-d)` for "logistic", `max(0, 1 - d)` for "hinge", and its
+    square for "squared_hinge". Infinite logits are replaced by 2e15 (in float64 by 1e123). Time and
+    memory grow with n^2. Source: Gao and Zhou (2015), IJCAI.
 
     Args:
-        logits: real scores z, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
+        logits: real scores z of shape `(..., n)`.
+        labels: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         surrogate: `"logistic"`, `"hinge"` or `"squared_hinge"`.
-        sample_weight, where: `(..., n)`; the weight of a pair is the product of its two weights.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`. The weight of a pair is the product of the weights of its two
+            examples.
 
     Returns:
-        Losses `(...)`, >= 0; 0 without both classes.
+        Losses >= 0, of shape `(...)`; 0 if a class has no examples.
 
     Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not go together, an unknown surrogate.
+        TypeError: if labels are not integers.
+        ValueError: if shapes do not match or `surrogate` is unknown.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
@@ -130,7 +135,7 @@ def pairwise_auc_loss(
 
 
 def _hinge(d: Array) -> Array:
-    """Compute `max(0, 1 - d)`, with slope 0 at d = 1."""
+    """Compute `max(0, 1 - d)`, whose slope at d = 1 is 0."""
     return xp.where(d >= 1, 0, 1 - d)
 
 
@@ -144,7 +149,8 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 @compiled
 def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
     z, ids, amounts = examples.values, examples.ids, examples.amounts
-    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of squares, is finite
+    # Its square, and sums of its square, are finite.
+    largest = float(xp.finfo(z.dtype).max) ** 0.4
     z = xp.clip(z, -largest, largest)
     positive, negative = (
         _normalized(xp.where(ids == label, amounts, xp.zeros_like(z))) for label in (1, 0)
@@ -155,7 +161,7 @@ def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
 
 
 def _normalized(weight: Array) -> Array:
-    """Divide weights by their sum; if all are 0, they stay 0."""
+    """Divide weights by their sum; if all weights are 0, return 0."""
     relative = divide(weight, xp.abs(weight).max(-1, keepdims=True))
     return divide(relative, relative.sum(-1, keepdims=True))
 
@@ -171,27 +177,29 @@ def soft_calibration_error(
 ) -> Array:
     """Compute a differentiable root mean square calibration error, with soft bins.
 
-    `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Each probability belongs to
-    all bins, with shares `softmax(-(p - c)^2 / temperature)` over their centres c. Karandikar et
-    al. (2021), NeurIPS, section 4. As the temperature decreases it becomes
-    `calibration_error(..., norm="l2")`. Add it to a proper loss to favour calibration; alone, a
-    constant probability equal to the frequency makes it 0.
+    The error is `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, where w_b is the fraction of examples in
+    bin b. Every example is in all bins, with weights `softmax(-(p - c)^2 / temperature)` for bin
+    centres c: Karandikar et al. (2021), NeurIPS, section 4. For a small temperature the error is
+    near `calibration_error(..., norm="l2")`. Add it to a loss such as cross-entropy to train for
+    calibration. Do not use it alone, because it is 0 if every example has the same probability,
+    equal to the frequency of class 1.
 
     Args:
-        probs: the probability of class 1, or of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`: whether the event occurred; a negative label drops its
-            example.
-        num_bins: number of bins B, of equal width in [0, 1].
-        temperature: a Python number > 0, in units of squared probability.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        probs: probabilities of class 1, or of the predicted class, of shape `(..., n)`.
+        labels: 0 or 1 (or bool), of shape `(..., n)`: whether the class is 1, or whether the
+            prediction is correct. Examples with a negative label are ignored.
+        num_bins: number of bins of equal width in [0, 1].
+        temperature: a Python number > 0; small values make the bins sharp.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     Returns:
-        Errors `(...)`, in [0, 1]; 0 without examples, NaN for a probability outside of [0, 1]. At 0
-        its gradient is 0.
+        Errors in [0, 1], of shape `(...)`. The error is 0 if there are no examples, and NaN if a
+        probability is not in [0, 1]. If the error is 0, its gradient is 0.
 
     Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not go together, a temperature that is not positive.
+        TypeError: if labels are not integers.
+        ValueError: if shapes do not match or `temperature` is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)

@@ -1,4 +1,4 @@
-"""Chance-corrected agreement, weighted or not: `(..., K, K)` to `(...)`."""
+"""Chance-corrected agreement coefficients, such as Cohen's kappa, from a confusion matrix."""
 
 from __future__ import annotations
 
@@ -26,32 +26,35 @@ def cohen_kappa(
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> Array:
-    """Compute Cohen's kappa and related coefficients of agreement, `1 - D_o / D_e`, at most 1.
+    """Compute Cohen's kappa or a related coefficient of agreement, `1 - D_o / D_e`, at most 1.
 
-    `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, with `p = counts / n`. `D_e` is the
-    mean disagreement expected by chance: it replaces p_ij by the probability under the `chance`
-    model, with t and q the fractions of true and predicted classes:
+    `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, where `p = counts / n` and w_ij is
+    the cost of taking class i for class j. `D_e` is the mean disagreement expected by chance, in
+    which p_ij is replaced by a probability that depends on `chance`. With t_i and q_j the fractions
+    of true and predicted classes this probability is:
 
-    - `"marginals"`: `t_i q_j`. Cohen (1960), kappa.
-    - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`. Scott (1955), pi.
-    - `"uniform"`: `1 / K^2`. Bennett, Alpert and Goldstein (1954), S.
-    - `"majority"`: the most common true class is always answered; unweighted
-      `1 - (1 - A) / (1 - P_max)`.
-    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of all
-      `1 - w_ij / max w`. Gwet (2008), AC1.
+    - `"marginals"`: `t_i q_j`; Cohen's kappa (1960).
+    - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`; Scott's pi (1955).
+    - `"uniform"`: `1 / K^2`; S of Bennett, Alpert and Goldstein (1954).
+    - `"majority"`: `t_i` if j is the most common true class, and 0 otherwise. Without weights the
+      coefficient is `1 - (1 - accuracy) / (1 - max t)`.
+    - `"gwet"`: Gwet's AC1 (2008), whose agreement by chance is
+      `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of all `1 - w_ij / max w`.
 
     Args:
-        counts: confusion matrix, `(..., K, K)`.
-        weights: disagreement `w_ij`: None (1 off the diagonal), "linear" `|i - j|`, "quadratic"
-            `(i - j)^2` (Cohen 1968), or a `(K, K)` array of costs; its scale does not matter.
-        chance: model of agreement by chance, see above. "uniform" and "gwet" count all K classes,
-            whether or not they occur.
+        counts: confusion matrix of shape `(..., K, K)`.
+        weights: costs `w_ij`: None for 1 off the diagonal, "linear" for `|i - j|`, "quadratic" for
+            `(i - j)^2` (Cohen 1968), or a `(K, K)` array of costs. The result does not change if
+            all costs are multiplied by the same number.
+        chance: model of agreement by chance, see above. For "uniform" and "gwet", K includes
+            classes that do not occur.
 
     Returns:
-        Values `(...)`; NaN if `D_e` is 0 (a single class), as in scikit-learn, or without examples.
+        One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
+        for example if only one class occurs or if there are no examples.
 
     Raises:
-        ValueError: an unknown `weights` or `chance`, or weights of another shape.
+        ValueError: if `weights` or `chance` is none of these options.
 
     >>> ratings = [[4, 1, 0], [1, 3, 1], [0, 2, 8]]
     >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic")
@@ -67,18 +70,21 @@ def cohen_kappa(
 def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
-    Both raters rate all n examples, which makes N = 2 n ratings. `D_o` and `D_e` are the observed
-    and expected disagreement of `cohen_kappa(chance="pooled")`. So alpha is Scott's pi corrected
-    for small samples. Unlike pi it depends on n: do not normalise `counts`. Source: Krippendorff
-    (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
+    Both raters rate all n examples, so there are N = 2 n ratings. `D_o` and `D_e` are the observed
+    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Alpha is Scott's pi with a
+    correction for small samples. Alpha depends on n, so do not normalise `counts` first. Source:
+    Krippendorff (2011), Computing Krippendorff's alpha-reliability, equation for two observers.
 
     Args:
-        counts: confusion matrix of both raters, `(..., K, K)`.
-        weights: disagreement of two classes: None (1 if they differ) for nominal data, "linear"
-            `|i - j|`, "quadratic" `(i - j)^2` for interval data, or a `(K, K)` array of costs.
+        counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
+            per class of the second.
+        weights: disagreement of classes i and j: None for 1 if they differ (nominal data), "linear"
+            for `|i - j|`, "quadratic" for `(i - j)^2` (interval data), or a `(K, K)` array of
+            costs.
 
     Returns:
-        Values `(...)`; NaN for a single class and for N <= 1.
+        One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if N
+        <= 1.
 
     Raises:
         ValueError: an unknown `weights`, or weights of another shape.
@@ -93,7 +99,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
 
 
 def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
-    """Compute `D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
+    """Compute `D_o` and `D_e` of `cohen_kappa`; both are 0 if there are no examples."""
     check_option(chance, "chance", _CHANCES)
     p = proportions(counts)
     k, t, q = p.shape[-1], p.sum(-1), p.sum(-2)
@@ -105,7 +111,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
         total_agreement = k if w is None else k**2 - divide(w.sum(), largest)
         agreement = total_agreement / max(1, k * (k - 1)) * (a * (1 - a)).sum(-1)
         expected = largest * (1 - agreement)
-    elif w is None:  # computed from K numbers, not K^2
+    elif w is None:  # this needs K numbers instead of K^2
         expected = (a * others(b)).sum(-1)
     else:
         expected = weighted_sum(a[..., :, None] * b[..., None, :], w)
@@ -113,8 +119,8 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
 
 
 def _marginals(t: Array, q: Array, chance: str) -> tuple[Array, Array]:
-    """Return the class fractions of truth and prediction under the chance model, `(..., K)`
-    each.
+    """Return the fractions of true and predicted classes under the chance model, of shape
+    `(..., K)`.
     """
     if chance == "marginals":
         return t, q
@@ -125,7 +131,7 @@ def _marginals(t: Array, q: Array, chance: str) -> tuple[Array, Array]:
 
 
 def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike, k: int) -> Array:
-    """Return the weights w_ij of disagreement, `(K, K)`."""
+    """Return the costs w_ij of disagreement, of shape `(K, K)`."""
     i = np.arange(k, dtype=float)
     distance = abs(i[:, None] - i[None, :])
     if isinstance(weights, str):

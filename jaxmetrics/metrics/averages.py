@@ -1,4 +1,4 @@
-"""Averages of per-class rates over classes: functions that turn a rate into a metric."""
+"""Averages of per-class rates over classes, such as `macro(f1)` and `weighted(recall)`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ A_METRIC = "metric, a function of counts, such as jaxmetrics.f1"
 
 
 def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
-    """Decorate a scheme `(metric, counts, **options)` to convert and check the user's counts."""
+    """Decorate a function `(metric, counts, **options)` to convert and check the counts."""
 
     @compiled
     @wraps(scheme)
@@ -47,23 +47,27 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Macro-average a per-class rate: `sum_i r_i / k` over the k classes that occur.
+    """Macro-average a per-class rate: `sum_i r_i / k`, the unweighted mean over k classes.
 
-    A class occurs if it is in truth or prediction. Classes whose rate is NaN are skipped. Without
-    any example the result is the rate's own value for 0/0.
+    Classes that occur neither as true nor as predicted class are skipped, and so are classes whose
+    rate is NaN. If there are no examples, the macro average is the value that the rate returns for
+    0/0.
 
     Args:
-        rate: a function from counts `(..., K, K)` to `(..., K)`, from jaxmetrics or your own.
-        classes: ids of the classes to average over; predictions of other classes still count as
-            mistakes. Default: all classes.
+        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
+            as `f1` or a function that you wrote.
+        classes: ids of the classes to average over, by default all classes. Predictions of other
+            classes are still mistakes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns `(...)`. Its keyword arguments go to the
-        rate: `macro(f1)(counts, zero_division=np.nan)`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. The returned
+        function passes keyword arguments to the rate, as in
+        `macro(f1)(counts, zero_division=np.nan)`.
 
     Raises:
-        TypeError, ValueError: `classes` that are not class ids or contain duplicates. When called:
-            classes beyond the counts, or a `rate` that does not return one value per class.
+        TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
+            The returned function raises if a class is missing from `counts`, or if `rate` does not
+            return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
@@ -77,18 +81,20 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Average a per-class rate weighted by support t_i, `sum_i t_i r_i / sum_i t_i`.
+    """Average a per-class rate weighted by support: `sum_i t_i r_i / sum_i t_i`.
 
-    Support is the number of examples of a class, the sum of its row. NaN rates are skipped. If the
-    remaining classes have no support, they are weighted equally, as in scikit-learn.
+    The support t_i is the number of examples of class i, the sum of row i. Classes whose rate is
+    NaN are skipped. If no remaining class has examples, all have the same weight, as in
+    scikit-learn.
 
     Args:
-        rate: a function from counts `(..., K, K)` to `(..., K)`.
+        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
+            as `f1`.
         classes: ids of the classes to average over; default: all classes that occur.
 
     Returns:
-        A function of counts `(..., K, K)` that returns `(...)`; its keyword arguments go to the
-        rate. It raises for the same mistakes as `macro`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
+        keyword arguments to the rate. Errors are the same as in `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -98,18 +104,20 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Micro-average a per-class rate: compute it from the sum of the 2x2 tables of all classes.
+    """Micro-average a per-class rate: compute it from the sum of the 2x2 matrices of all classes.
 
-    If each example has one label, micro precision = recall = F1 = accuracy. Tables of classes that
-    do not occur are left out.
+    The 2x2 matrix of a class compares it with all other classes (`one_vs_rest`). If all classes are
+    averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that occur
+    neither as true nor as predicted class are skipped.
 
     Args:
-        rate: a function from counts `(..., K, K)` to `(..., K)`.
-        classes: ids of the classes whose tables are added; default: all classes that occur.
+        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
+            as `f1`.
+        classes: ids of the classes whose matrices are added; default: all classes that occur.
 
     Returns:
-        A function of counts `(..., K, K)` that returns `(...)`; its keyword arguments go to the
-        rate. It raises for the same mistakes as `macro`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
+        keyword arguments to the rate. Errors are the same as in `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -119,11 +127,17 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """Compute a rate from the sum of the 2x2 tables of all classes, weighted by support t_i.
+    """Compute a rate from the sum of the 2x2 matrices of all classes, weighted by support.
 
-    Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall
-    `sum_i C_ii t_i / sum_i t_i^2`. `rate` is a function from counts `(..., K, K)` to `(..., K)`.
-    The result is a function of counts that returns `(...)`; its keyword arguments go to the rate.
+    With row sums t (the support) and column sums p, precision becomes
+    `sum_i C_ii t_i / sum_i p_i t_i` and recall becomes `sum_i C_ii t_i / sum_i t_i^2`.
+
+    Args:
+        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`.
+
+    Returns:
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
+        keyword arguments to the rate.
 
     >>> from jaxmetrics import recall
     >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
@@ -133,18 +147,19 @@ def weighted_micro(rate: Metric) -> Metric:
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
-    """Compute a rate of the positive class of a 2x2 matrix.
+    """Compute a rate of the positive class only, for binary classification.
 
     Args:
-        rate: a function from counts `(..., 2, 2)` to one value per class, `(..., 2)`.
+        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
         pos_label: the positive class, 0 or 1.
 
     Returns:
-        A function of counts `(..., 2, 2)` that returns `(...)`; its keyword arguments go to the
-        rate.
+        A function of counts `(..., 2, 2)` that returns one number per matrix, `(...)`, and passes
+        keyword arguments to the rate.
 
     Raises:
-        ValueError: `pos_label` is not 0 or 1; when called, counts do not have two classes.
+        ValueError: if `pos_label` is not 0 or 1. The returned function raises if `counts` does not
+            have two classes.
 
     >>> from jaxmetrics import recall
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
@@ -157,26 +172,28 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 
 
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
-    """Compute a metric at another class prevalence (prior shift): rescale `C_ij` by `π_i n / t_i`.
+    """Compute a metric at another class prevalence (prior shift): multiply `C_ij` by `π_i n / t_i`.
 
-    Only the shares of the true classes change; the errors within each class stay. This gives, for
-    example, the precision of a screening test in a population with few cases, from a test set with
-    as many cases as controls. The result is a function of counts, to which all intervals apply; use
+    Here t_i is the number of examples of class i and π_i is the share of class i in the new
+    population. The recalls of the classes stay the same. Use it, for example, to find the precision
+    of a screening test in a population with few cases from a test set with as many cases as
+    controls. Pass the returned function to `interval` for its confidence interval, with
     `stratified=True` if the number of examples per class was fixed in advance. Source: Saerens,
     Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
-        prevalence: shares π of the classes, `(K,)`, with sum 1 to within 0.001; for two classes the
-            share of class 1 is enough. Python or NumPy numbers.
+        prevalence: shares π of the K classes, Python or NumPy numbers whose sum is 1 to within
+            0.001. For two classes, a single number is the share of class 1.
 
     Returns:
-        A function that returns what the metric returns and passes on its keyword arguments. If a
-        class with a positive share has no examples, the metric sees NaN in its row.
+        A function of counts that returns the result of the metric and passes keyword arguments to
+        it. If a class with a positive share has no examples, its row of the rescaled counts is NaN.
 
     Raises:
-        TypeError: `metric` is not a function.
-        ValueError: shares below 0 or with another sum; when called, another number of classes.
+        TypeError: if `metric` is not a function.
+        ValueError: if shares are negative or do not sum to 1. The returned function raises if
+            `counts` has another number of classes.
 
     >>> from jaxmetrics import Delta, binary, interval, precision
     >>> counts = [[90, 10], [20, 80]]
@@ -190,8 +207,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
         raise ValueError(
-            "prevalence must be the share of class 1 of two classes, or shares >= 0 of all"
-            f" classes, (K,), that sum to 1, got {prevalence!r}."
+            "prevalence must be shares of all K classes that are >= 0 and sum to 1, or for two"
+            f" classes the share of class 1, got {prevalence!r}."
         )
     named = tuple((shares / shares.sum()).tolist())
     return applied(_at_prevalence, metric, A_METRIC, prevalence=named)
@@ -203,7 +220,7 @@ def _at_prevalence(
 ) -> Any:
     if counts.shape[-1] != len(prevalence):
         raise ValueError(
-            f"prevalence has {len(prevalence)} classes, counts of shape {counts.shape} have"
+            f"prevalence has {len(prevalence)} classes, but counts of shape {counts.shape} have"
             f" {counts.shape[-1]}."
         )
     shares = np.array(prevalence)[:, None]
@@ -213,29 +230,31 @@ def _at_prevalence(
 
 
 def label_macro(rate: Metric) -> Metric:
-    """Macro-average a rate over the labels of a multilabel problem, `sum_l r_l / L`.
+    """Macro-average a rate over the labels of a multilabel problem: `sum_l r_l / L`.
 
     Args:
-        rate: a function from counts `(..., 2, 2)` to one value per class, `(..., 2)`; the value of
-            the positive class is averaged.
+        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`. The
+            value r_l of the positive class is averaged over the labels l.
 
     Returns:
-        A function of counts `(..., L, 2, 2)`, made by `multilabel_confusion_matrix`, that returns
-        `(...)`; its keyword arguments go to the rate. Labels whose rate is NaN are skipped; labels
-        that do not occur count, as in scikit-learn. For the micro average apply `binary(rate)` to
-        the sum of the tables, `counts.sum(-3)`. An interval needs the tables of each example as one
-        cluster, because the labels of an example may be correlated.
+        A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix` that returns one
+        number, `(...)`, and passes keyword arguments to the rate. Labels whose rate is NaN are
+        skipped. Labels that do not occur are averaged, too, as in scikit-learn. For the micro
+        average, call `binary(rate)` with the sum of the matrices of all labels, `counts.sum(-3)`.
+        For a confidence interval, pass each example as a cluster, because its labels may be
+        correlated.
 
     Raises:
-        ValueError: when called, counts of another shape, or a rate that does not return one value
-            per class.
+        ValueError: raised by the returned function if `counts` has another shape or `rate` does not
+            return one value per class.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
     >>> label_macro(recall)(counts), label_weighted(recall)(counts)  # 3/4 and 1/2, of 4 and 2
     (np.float64(0.625), np.float64(0.6666667))
 
-    With truth and predictions `(n, L)`, tables `(n, L, 2, 2)` of examples are clusters:
+    In this example, an axis is added to `y_true` and `y_pred` to get matrices of each example,
+    `(n, L, 2, 2)`, which are the clusters of the interval:
 
     >>> import numpy as np, jaxmetrics as jm
     >>> rng = np.random.default_rng(0)
@@ -249,10 +268,16 @@ def label_macro(rate: Metric) -> Metric:
 
 
 def label_weighted(rate: Metric) -> Metric:
-    """Average a rate over the labels of a multilabel problem, weighted by how often each is true.
+    """Average a rate over the labels of a multilabel problem, weighted by support.
 
-    `rate` is a function from counts `(..., 2, 2)` to one value per class. The result is a function
-    of counts `(..., L, 2, 2)` that returns `(...)`; labels whose rate is NaN are skipped.
+    The support of a label is the number of examples that have it.
+
+    Args:
+        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
+
+    Returns:
+        A function of counts `(..., L, 2, 2)` that returns one number, `(...)`. Labels whose rate is
+        NaN are skipped.
 
     >>> from jaxmetrics import precision
     >>> label_weighted(precision)([[[5, 1], [1, 3]], [[6, 2], [1, 1]]])  # (4 3/4 + 2 1/3) / 6
@@ -267,7 +292,7 @@ def _macro(
 ) -> Array:
     chosen = _mask(classes, counts)
     occurs = _occurs(counts) * chosen
-    # Without examples, all classes have equal weight.
+    # If there are no examples, all classes have the same weight.
     occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, chosen)
     return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
@@ -304,7 +329,7 @@ def _label_weighted(rate: Metric, counts: Array, **options: Any) -> Array:
 def _of_labels(rate: Metric, counts: Array, **options: Any) -> Array:
     if counts.ndim < 3 or counts.shape[-2:] != (2, 2):
         raise ValueError(
-            f"counts must have shape (..., L, 2, 2), one table per label, got {counts.shape}."
+            f"counts must have shape (..., L, 2, 2), one 2x2 matrix per label, got {counts.shape}."
         )
     return _per_class(rate, counts, **options)[..., 1]
 
@@ -318,14 +343,14 @@ def _weighted_micro(rate: Metric, counts: Array, **options: Any) -> Array:
 def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Array:
     if counts.shape[-1] != 2:
         raise ValueError(
-            f"binary needs two classes, got counts of shape {counts.shape}; macro averages over"
-            " more."
+            f"binary needs counts of two classes, shape (..., 2, 2), got shape {counts.shape}. For"
+            " more classes use an average, such as macro(rate)."
         )
     return _per_class(rate, counts, **options)[..., pos_label]
 
 
 def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
-    """Check the option `classes`; return no option for all classes."""
+    """Check `classes`, and return it as a keyword argument, or no argument if it is None."""
     if classes is None:
         return {}
     ids = on_host(classes, "classes")
@@ -337,48 +362,48 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
 
 
 def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
-    """Return 1 for the classes to average over, 0 for others."""
+    """Return 1 for each class to average over and 0 for all others."""
     k = counts.shape[-1]
     if classes is None:
         return np.ones(k, np.int8)
     if max(classes) >= k:
         raise ValueError(
-            f"classes must be below {k}, the number of classes of counts, got {list(classes)}."
+            f"classes must contain ids below {k}, the number of classes, got {list(classes)}."
         )
     return np.isin(np.arange(k), classes).astype(np.int8)
 
 
 def _occurs(counts: Array) -> Array:
-    """Return 1.0 for classes that occur in truth or prediction, 0.0 for others.
+    """Return 1.0 for each class that occurs as true or predicted class, and 0.0 for all others.
 
-    A class with a NaN in its counts has NaN, which is not skipped.
+    The value is NaN for a class with NaN in its counts, so that averages become NaN, too.
     """
     occurrences = counts.sum(-1) + counts.sum(-2)
     return xp.where(xp.isnan(occurrences), xp.nan, (occurrences != 0).astype(counts.dtype))
 
 
 def _pooled(counts: Array, class_weights: Array) -> Array:
-    """Add up the weighted 2x2 tables of classes against the rest, to `(..., 2, 2)`."""
+    """Add the weighted one-versus-rest matrices of all classes; the sum has shape `(..., 2, 2)`."""
     return tables(*((cell * class_weights).sum(-1) for cell in cells(proportions(counts))))
 
 
 def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
-    """Compute `rate`, and check that it has one value per class."""
+    """Compute `rate` and check that it returns one value per class."""
     values = xp.asarray(rate(counts, **options))
     k = counts.shape[-1]
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
         name = getattr(rate, "__name__", repr(rate))
         raise ValueError(
-            f"averages take a rate with one value per class: {name} should return shape (..., {k})"
-            f" for counts of shape {counts.shape}, but returned {values.shape}."
+            f"an average needs a rate that returns one value per class: {name} should return shape"
+            f" (..., {k}) for counts of shape {counts.shape}, but returned {values.shape}."
         )
     return values
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Average over classes, skipping NaN; if all remaining weights are 0, they are equal.
+    """Average over classes and skip NaN; if all remaining weights are 0, they are equal.
 
-    A NaN weight (a class with a NaN in its counts) is not skipped.
+    A weight is NaN if the class has NaN in its counts. Such a class is not skipped.
     """
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)

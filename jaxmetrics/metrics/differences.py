@@ -1,4 +1,4 @@
-"""The difference of a metric between two classifiers, as a function of their paired counts."""
+"""The difference of a metric between two classifiers on the same examples."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ __all__ = ["difference"]
 
 
 def difference(metric: Metric) -> Metric:
-    """Compute the difference of a metric between classifiers A and B on the same examples.
+    """Compute the difference of a metric between classifiers A and B, `metric(A) - metric(B)`.
 
     Args:
         metric: a function of counts `(..., K, K)` that returns an array or a pytree of arrays.
 
     Returns:
-        A function of paired counts `(..., K, K, K)` (truth, prediction of A, prediction of B; see
-        `paired_confusion_matrix`) that returns `metric(counts of A) - metric(counts of B)`, exactly
-        0 if the two differ by rounding only. `interval` of it agrees with `compare`.
+        A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. The result is
+        the metric of A minus the metric of B, and exactly 0 if they differ only by rounding.
+        `interval(difference(metric), counts)` returns the same interval of the difference as
+        `compare`.
 
     Raises:
-        TypeError: `metric` is not a function.
-        ValueError: when called, paired counts of another shape.
+        TypeError: if `metric` is not a function.
+        ValueError: raised by the returned function if paired counts have another shape.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]

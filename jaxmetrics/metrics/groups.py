@@ -1,4 +1,4 @@
-"""Subgroup fairness: compare a metric over the axis G of counts by group, `(..., G, K, K)`."""
+"""Subgroup fairness: ratios and differences of a metric between groups."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ __all__ = ["demographic_parity_ratio", "equal_opportunity_ratio", "group_differe
 def group_ratio(metric: Metric) -> Metric:
     """Compute the ratio of the smallest to the largest value of a metric among groups.
 
-    `min_g m_g / max_g m_g`, in [0, 1] for rates.
+    The formula is `min_g m_g / max_g m_g`, in [0, 1] for rates, where m_g is the metric of group g.
 
     Args:
-        metric: a function of counts `(..., K, K)` that returns one number per matrix `(...)`, such
-            as `accuracy` and `binary(recall)`, or one per class `(..., K)`.
+        metric: a function of counts `(..., K, K)` that returns one number per matrix, such as
+            `accuracy` and `binary(recall)`, or one number per class, such as `recall`.
 
     Returns:
-        A function of counts `(..., G, K, K)`, made by
-        `confusion_matrix(..., groups=..., num_groups=G)`, that returns `(...)` or `(..., K)`; its
-        keyword arguments go to the metric. Groups without examples, and groups for which the metric
-        is NaN, are skipped; NaN if no value is left or all are 0. For its interval use
-        `compare_groups(metric, counts, ratio=True)`: chance alone pulls the ratio below 1, so the
-        other methods refuse it.
+        A function of counts by group `(..., G, K, K)` from
+        `confusion_matrix(..., groups=..., num_groups=G)`. The returned function has one ratio (or
+        one ratio per class) as result, and passes keyword arguments to the metric. Groups without
+        examples and groups for which the metric is NaN are skipped. The ratio is NaN if no group is
+        left or if all values are 0. For a confidence interval use
+        `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this ratio, because
+        it is below 1 by chance even if all groups are equal.
 
     Raises:
-        ValueError: when called, counts without an axis of groups, or a `metric` that returns
-            another shape.
+        ValueError: raised by the returned function if `counts` has no axis of groups or if `metric`
+            returns another shape.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -47,10 +48,17 @@ def group_ratio(metric: Metric) -> Metric:
 def group_difference(metric: Metric) -> Metric:
     """Compute the difference between the largest and the smallest value of a metric among groups.
 
-    `max_g m_g - min_g m_g`. `metric` is a function of counts `(..., K, K)` that returns `(...)` or
-    `(..., K)`; the result is a function of counts by group, `(..., G, K, K)`. Groups without
-    examples, and groups for which the metric is NaN, are skipped. For its interval use
+    The formula is `max_g m_g - min_g m_g`, where m_g is the metric of group g. Groups without
+    examples and groups for which the metric is NaN are skipped. For a confidence interval use
     `compare_groups(metric, counts)`.
+
+    Args:
+        metric: a function of counts `(..., K, K)` that returns one number per matrix, or one
+            number per class.
+
+    Returns:
+        A function of counts by group `(..., G, K, K)` that returns one difference, or one
+        difference per class.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
@@ -60,12 +68,12 @@ def group_difference(metric: Metric) -> Metric:
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
-    """Compute the demographic parity ratio: smallest / largest selection rate of groups, per class.
+    """Compute the demographic parity ratio: smallest / largest selection rate among groups.
 
-    It equals `group_ratio(selection_rate)`. `counts` by group, `(..., G, K, K)`, are made by
-    `confusion_matrix(..., groups=..., num_groups=G)`; the result `(..., K)` is in [0, 1]. Source:
-    Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks
-    for 0.8).
+    This function is the same as `group_ratio(selection_rate)(counts)`. The `counts` by group
+    `(..., G, K, K)` are the result of `confusion_matrix(..., groups=..., num_groups=G)`. Returns
+    one ratio in [0, 1] per class, `(..., K)`; the four-fifths rule demands at least 0.8. Source:
+    Feldman et al. (2015), Certifying and removing disparate impact, KDD.
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -74,12 +82,14 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 
 
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
-    """Compute the equal opportunity ratio: smallest / largest recall among groups, per class.
+    """Compute the equal opportunity ratio: smallest / largest recall among groups.
 
-    `counts` by group are `(..., G, K, K)`, the result `(..., K)` is in [0, 1]. A group without
-    examples of the class has no recall and is left out, so that the ratio is 1 if a single group is
-    left (fairlearn takes the recall of such a group as 0, which makes the ratio 0). Source: Hardt,
-    Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
+    The `counts` by group `(..., G, K, K)` are the result of
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
+    `(..., K)`. A group without examples of a class is left out for this class, because its recall
+    is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall of such a
+    group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality of
+    opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])
@@ -108,20 +118,21 @@ def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
 def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, Array]:
     if counts.ndim < 3 or counts.shape[-3] == 0:
         raise ValueError(
-            f"group metrics need counts of shape (..., G, K, K), G >= 1, got {counts.shape}."
+            f"counts must have shape (..., G, K, K) with at least one group, got {counts.shape}:"
+            " pass groups= and num_groups= to confusion_matrix."
         )
     values = xp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(
-            "group metrics take a metric with one number per matrix or per class: for counts of"
-            f" shape {counts.shape} it should return {counts.shape[:-2]} or {counts.shape[:-1]},"
+            "metric must return one number per matrix or per class: for counts of shape"
+            f" {counts.shape} it should return shape {counts.shape[:-2]} or {counts.shape[:-1]},"
             f" but returned {values.shape}."
         )
     total = counts.sum((-2, -1))
     axis = -1
     if values.ndim > total.ndim:
         total, axis = total[..., None], -2
-    # NaN counts, unlike undefined values, are not skipped.
+    # An undefined value is skipped, but NaN in the counts makes the result NaN.
     usable = (total != 0) & ~(xp.isnan(values) & ~xp.isnan(total))
     low = xp.where(usable, values, math.inf).min(axis)
     high = xp.where(usable, values, -math.inf).max(axis)

@@ -1,4 +1,4 @@
-"""Metrics with one number per confusion matrix: `(..., K, K)` to `(...)`."""
+"""Metrics that return one number per confusion matrix, such as accuracy."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ __all__ = [
 def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute accuracy, the fraction of correct predictions, `sum_i C_ii / n`, in [0, 1].
 
-    It is also called naive accuracy. For `counts` of shape `(..., K, K)` the result has shape
-    `(...)`; without examples `zero_division`.
+    Accuracy is also called naive accuracy. Returns one number per matrix, an array of shape
+    `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is
+    `zero_division`.
 
     >>> accuracy([[8, 2], [1, 9]])
     np.float64(0.85)
@@ -63,8 +64,10 @@ naive_accuracy = accuracy
 def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
 
-    It is in [0, 1]; for single labels it equals the zero-one loss and the Hamming loss. For
-    `counts` of shape `(..., K, K)` the result has shape `(...)`; without examples `zero_division`.
+    The error rate is in [0, 1] and equals 1 - accuracy. If every example has a single label, the
+    zero-one loss and the Hamming loss are the same. Returns one number per matrix, an array of
+    shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is
+    `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -80,10 +83,11 @@ def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
 
 @compiled
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the no-information rate, the accuracy of always predicting the most common class.
+    """Compute the no-information rate: the accuracy of always predicting the most common class.
 
-    `max_i t_i / n` in [0, 1], where t_i is the sum of row i. For `counts` of shape `(..., K, K)`
-    the result has shape `(...)`; without examples `zero_division`.
+    The formula is `max_i t_i / n`, in [0, 1], where t_i is the sum of row i. Returns one number per
+    matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no
+    examples, the value is `zero_division`.
 
     >>> no_information_rate([[5, 1], [3, 3]])
     np.float64(0.5)
@@ -94,13 +98,14 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 
 @compiled
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
-    """Compute balanced accuracy, the mean recall of the true classes, in [0, 1].
+    """Compute balanced accuracy, the unweighted mean of the recalls of all classes, in [0, 1].
 
-    For `counts` of shape `(..., K, K)` the result has shape `(...)`; classes without examples are
-    skipped; NaN without any example. `adjusted=True` rescales the value b to `(b - 1/k) / (1 -
-    1/k)` for k classes with examples: 0 for guessing, 1 for no mistake, NaN for k = 1. Source:
-    Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
-    distribution, ICPR.
+    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
+    Classes without examples are skipped. If there are no examples, the value is NaN.
+    `adjusted=True` rescales the balanced accuracy b to `(b - 1/k) / (1 - 1/k)` for k classes with
+    examples, so that it is 0 for random guessing, 1 for perfect predictions, and NaN for a single
+    class. Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its
+    posterior distribution, ICPR.
 
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (np.float64(0.85), np.float64(0.7))
@@ -115,11 +120,11 @@ def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
 def g_mean(counts: ArrayLike) -> Array:
     """Compute the geometric mean of the recalls (G-mean), `(prod_i recall_i)^(1/k)`, in [0, 1].
 
-    The product is over the k classes that occur in truth; for two classes it is
-    `sqrt(recall * specificity)`. For `counts` of shape `(..., K, K)` the result has shape `(...)`;
-    NaN if k =
-    0. The gradient at a recall of 0 is defined as 0. Source: Kubat and Matwin (1997), Addressing
-    the curse of imbalanced training sets, ICML.
+    The product is over the k classes with examples. For two classes G-mean is
+    `sqrt(recall * specificity)`. Returns one number per matrix, an array of shape `(...)`, for
+    `counts` of shape `(..., K, K)`. If there are no examples, the value is NaN. If a recall is 0,
+    its gradient is set to 0. Source: Kubat and Matwin (1997), Addressing the curse of imbalanced
+    training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -130,7 +135,7 @@ def g_mean(counts: ArrayLike) -> Array:
 
 
 def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
-    """Compute the recalls, which classes occur in truth, and their number."""
+    """Return the recalls, a mask of the classes with examples, and the number of such classes."""
     c = as_counts(counts)
     in_truth = c.sum(-1) != 0
     return recall(c), in_truth, in_truth.sum(-1).astype(c.dtype)
@@ -138,15 +143,16 @@ def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
 
 @compiled
 def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute Matthews' correlation coefficient (MCC, R_K), in [-1, 1].
+    """Compute the Matthews correlation coefficient (MCC, R_K), in [-1, 1].
 
-    `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` for s examples with c
-    correct, t_k of true class k and p_k predicted as k; for two classes it is the phi coefficient.
-    It is computed from `sum_k (TP TN - FP FN)`, `sum_k (TP + FP)(FN + TN)` and
-    `sum_k (TP + FN)(FP + TN)`, which have the same values and do not cancel. For `counts` of shape
-    `(..., K, K)` the result has shape `(...)`; a constant prediction is 0/0 and gives
-    `zero_division`. Source: Gorodkin (2004), Comparing two K-category assignments by a K-category
-    correlation coefficient.
+    The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` for s
+    examples, of which c are predicted correctly, t_k have true class k and p_k have predicted class
+    k. For two classes MCC is the phi coefficient. To avoid cancellation, the terms are computed
+    from sums over classes of `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`.
+    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
+    If only one class is predicted, or only one class has examples, the value is `zero_division`.
+    Source: Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
+    coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -162,10 +168,11 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
 def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
-    It measures the association of truth and prediction; r and c are the numbers of classes that
-    occur in truth and in prediction. For `counts` of shape `(..., K, K)` the result has shape
-    `(...)`; NaN if r or c is below 2. Source: Cramér (1946), Mathematical Methods of Statistics,
-    ch. 21.
+    Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
+    chi-squared statistic of `counts`, and r and c are the numbers of rows and columns that are not
+    0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
+    `(..., K, K)`. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical
+    Methods of Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)
@@ -185,11 +192,11 @@ def cramers_v(counts: ArrayLike) -> Array:
 
 @compiled
 def mutual_information(counts: ArrayLike) -> Array:
-    """Compute the mutual information of truth and prediction, in nats, at least 0.
+    """Compute the mutual information of true and predicted classes, in nats, at least 0.
 
-    `sum_ij p_ij log(p_ij / (t_i q_j))` with `p = counts / n` and its row sums t and column sums q.
-    For `counts` of shape `(..., K, K)` the result has shape `(...)`. Source: Shannon (1948), A
-    mathematical theory of communication.
+    The formula is `sum_ij p_ij log(p_ij / (t_i q_j))`, where `p = counts / n` has row sums t and
+    column sums q. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
+    `(..., K, K)`. Source: Shannon (1948), A mathematical theory of communication.
 
     >>> mutual_information([[5, 0], [0, 5]])  # log 2
     np.float64(0.6931)
@@ -202,10 +209,10 @@ def mutual_information(counts: ArrayLike) -> Array:
         u, r = (
             divide(p, expected),
             divide(dependence(p), expected),
-        )  # r = u - 1, without cancellation
-        # The sum equals the sum of expected * (u log u - r), whose terms are all >= 0. Near
-        # independence the difference would cancel; there it is r^2 sum_k (-r)^k / ((k + 1)(k + 2)),
-        # of which 14 terms give 1e-16 for |r| < 0.1.
+        )  # equals u - 1, but without cancellation
+        # Mutual information equals the sum of expected * (u log u - r), whose terms are all >= 0.
+        # For small |r|, u log u - r would cancel, so we use its series r^2 sum_k (-r)^k / ((k +
+        # 1)(k + 2)): for |r| < 0.1, 14 terms have an error of 1e-16.
         near = abs(r) < 0.1
         small_r = xp.where(near, r, 0)
         series = xp.zeros_like(r)
@@ -218,13 +225,14 @@ def mutual_information(counts: ArrayLike) -> Array:
 
 @compiled
 def normalized_mutual_information(counts: ArrayLike) -> Array:
-    """Compute the normalised mutual information of truth and prediction, in [0, 1].
+    """Compute the normalised mutual information of true and predicted classes, in [0, 1].
 
-    `I / ((H(t) + H(q)) / 2)`, mutual information divided by the mean entropy `H(t) = -sum t log t`
-    of the row sums t and column sums q of `counts / n`. For `counts` of shape `(..., K, K)` the
-    result has shape `(...)`; 1 if truth and prediction are both constant, as in scikit-learn.
-    Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on Systems, Man and
-    Cybernetics 17.
+    The formula is `I / ((H(t) + H(q)) / 2)`: the mutual information I is divided by the mean of two
+    entropies, where t and q are the row and column sums of `counts / n` and `H(t) = -sum t log t`.
+    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
+    If all examples have the same true class and the same predicted class, the value is 1, as in
+    scikit-learn. Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on Systems,
+    Man and Cybernetics 17.
 
     >>> normalized_mutual_information([[5, 0], [0, 5]])
     np.float64(1.0)
@@ -237,7 +245,7 @@ def normalized_mutual_information(counts: ArrayLike) -> Array:
 
 
 def _entropy(p: Array) -> Array:
-    """Return `-sum p log p`, with log p of a p near 1 from the sum of the others."""
+    """Return `-sum p log p`; if p is near 1, log p is computed from the sum of all other values."""
     is_top = p.real > 0.5
     rest = xp.where(is_top, others(p), 0)
     return -(p * xp.where(is_top, xp.log1p(-rest), safe_log(p))).sum(-1)
@@ -245,13 +253,14 @@ def _entropy(p: Array) -> Array:
 
 @compiled
 def confusion_entropy(counts: ArrayLike) -> Array:
-    """Compute the confusion entropy (CEN), which grows with the spread of the mistakes; 0 for none.
+    """Compute the confusion entropy (CEN), which is greater the more the mistakes are spread out.
 
-    `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum + column sum of class j. `CEN_j` is the sum of
-    `-x log x` in base `2 (k - 1)` over the mistakes `x = C_jl / s_j` and `C_lj / s_j` of class j,
-    for k classes that occur. For `counts` of shape `(..., K, K)` the result has shape `(...)`: 0
-    for a single class, at most 1 for three or more. Source: Wei, Yuan, Hu and Wang (2010), A novel
-    measure for evaluating classifiers, Expert Systems with Applications 37.
+    The formula is `sum_j s_j / (2 n) * CEN_j`, where s_j is the sum of row j and column j. CEN_j is
+    the sum of `-x log x` over all x = `C_jl / s_j` and x = `C_lj / s_j` with l != j. The base of
+    the logarithm is `2 (k - 1)` if k classes occur. Returns one number per matrix, an array of
+    shape `(...)`, for `counts` of shape `(..., K, K)`: 0 if there are no mistakes, and at most 1
+    for three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating
+    classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)
@@ -260,7 +269,7 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     t, q = p.sum(-1), p.sum(-2)
 
     def terms(p: Array, classes: Array) -> Array:
-        # With s = mistakes + rest, x = mistakes / s has -log x = log(1 + rest / mistakes).
+        # If x = mistakes / (mistakes + rest), then -log x = log(1 + rest / mistakes).
         mistakes = outside(classes, p)
         rest_in_row = rest_of_row(p) + q[..., classes, None]
         rest_in_column = rest_of_column(p) + t[..., None, :]
@@ -273,11 +282,12 @@ def confusion_entropy(counts: ArrayLike) -> Array:
 
 @compiled
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the mean cost of the decisions, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
+    """Compute the mean cost per example, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
 
-    For `counts` of shape `(..., K, K)` the result has shape `(...)`; without examples
-    `zero_division`. `cost` is a `(K, K)` array, `cost[i][j]` for predicting class i as j; another
-    shape raises ValueError. Source: Elkan (2001), The foundations of cost-sensitive learning,
+    The argument `cost` is a `(K, K)` array: `cost[i][j]` is the cost of predicting class j for an
+    example of class i. Returns one number per matrix, an array of shape `(...)`, for `counts` of
+    shape `(..., K, K)`. If there are no examples, the value is `zero_division`. Raises ValueError
+    if `cost` has another shape. Source: Elkan (2001), The foundations of cost-sensitive learning,
     IJCAI.
 
     >>> cost = [[0.0, 1.0], [10.0, 0.0]]  # a false negative costs as much as ten false positives

@@ -1,4 +1,4 @@
-"""scikit-learn scorers from metrics of counts."""
+"""scikit-learn scorers made of metrics of counts."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ __all__ = ["scorer"]
 
 
 def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Callable[..., float]:
-    """Make a scikit-learn scorer of a metric of counts, to pass as `scoring=`.
+    """Make a scikit-learn scorer from a metric of counts, to pass as `scoring=`.
 
-    `cross_val_score(model, X, y, scoring=scorer(macro(f1)))` and `GridSearchCV` accept it, also
-    with `n_jobs`. scikit-learn takes greater scores for better: instead of `error_rate` pass
-    `lambda counts: -error_rate(counts)`. For metrics of scores and probabilities use scikit-learn's
+    Use the scorer as in `cross_val_score(model, X, y, scoring=scorer(macro(f1)))`, or in
+    `GridSearchCV`, also with `n_jobs`. scikit-learn assumes that greater scores are better, so
+    instead of `error_rate` pass `lambda counts: -error_rate(counts)`. For metrics of scores or
+    probabilities use scikit-learn's `make_scorer`, as in
     `make_scorer(roc_auc, response_method="decision_function")`.
 
     Args:
         metric: a function of counts `(K, K)` that returns one number.
-        labels: the K classes in the order of the rows. Default: the sorted union of the estimator's
-            `classes_`, if it has them, and the labels in `y`.
+        labels: the K classes in the order of the rows. Default: all labels in `y`, in the
+            predictions and in the `classes_` of the estimator (if it has this attribute), sorted.
 
     Returns:
-        A function `(estimator, X, y, sample_weight=None)` that returns a float. `estimator` has a
-        method `predict`; `y` `(n,)` holds labels of any type. As in scikit-learn, -1 is a label
-        like any other.
+        A function `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must
+        have a method `predict`. The labels `y` have shape `(n,)` and any type. As in scikit-learn,
+        -1 is an ordinary label, whose examples are not ignored.
 
     Raises:
-        TypeError: `metric` is not a function.
-        ValueError: duplicate labels; when called, a `y` or predictions of another shape, or a
-            metric that returns more than one number.
+        TypeError: if `metric` is not a function.
+        ValueError: if `labels` contains duplicates. The returned function raises if `y` or the
+            predictions have another shape, or if the metric returns more than one number.
 
     >>> import jaxmetrics as jm
     >>> class Model:
@@ -54,7 +55,7 @@ def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Calla
 def _scorer(
     metric: Metric,
     estimator: Any,
-    X: Any,  # as scikit-learn calls it
+    X: Any,  # scikit-learn's name for it
     y: Any,
     sample_weight: ArrayLike | None = None,
     *,
@@ -63,8 +64,8 @@ def _scorer(
     y_true, y_pred = np.asarray(y), np.asarray(estimator.predict(X))
     if y_true.ndim != 1 or y_pred.shape != y_true.shape:
         raise ValueError(
-            "y must have shape (n,), a label for each prediction, got"
-            f" {y_true.shape} for predictions {y_pred.shape}."
+            f"y and the predictions must have the same shape (n,), got y of shape {y_true.shape}"
+            f" and predictions of shape {y_pred.shape}."
         )
     if labels is None:
         known = getattr(estimator, "classes_", y_pred)
@@ -72,13 +73,15 @@ def _scorer(
         try:
             labels = np.unique(everything).tolist()
         except TypeError:
-            raise TypeError("y and the predictions must hold labels of one kind.") from None
+            raise TypeError(
+                "y and the predictions must contain labels of the same type, such as str or int."
+            ) from None
     counts = confusion_matrix(y_true, y_pred, labels=labels, sample_weight=sample_weight)
     value = np.asarray(metric(counts))
     if value.shape != ():
         raise ValueError(
-            f"metric must return one number, got shape {value.shape}: an average does, such as"
-            " jaxmetrics.macro(jaxmetrics.f1)."
+            f"metric must return one number, got shape {value.shape}: use an average of the"
+            " classes, such as jaxmetrics.macro(jaxmetrics.f1)."
         )
     check_real(value, "the result of metric")
     return float(value)

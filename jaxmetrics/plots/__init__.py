@@ -1,15 +1,15 @@
-"""Plots with matplotlib (the extra `plot`), which is imported when a function is called.
+"""Plots with matplotlib, which is installed by `pip install 'jaxmetrics[plot]'`.
 
 Each function draws on the matplotlib axes `ax`, or on the axes of a new pyplot figure, and returns
-the axes, with their labels: a notebook shows the figure, and `pyplot.savefig` and `pyplot.close`
-find it. Names are shown literally, also with dollar signs; long names are shortened. Without
-matplotlib ImportError is raised; arguments of a wrong type raise TypeError, of a wrong shape or
-range ValueError.
+the axes. A notebook then shows the figure, and you can use `pyplot.savefig` and `pyplot.close`.
+Names are shown as they are, also if they contain dollar signs; long names are shortened. Functions
+raise ImportError if matplotlib is not installed, TypeError if an argument has the wrong type, and
+ValueError if it has the wrong shape or range.
 
-- `matrices`: confusion matrices
+- `matrices`: heat maps of confusion matrices
 - `forests`: forest plots of values with error bars
 - `diagrams`: ROC, precision-recall and reliability curves
-- `violins`: posteriors
+- `violins`: violin plots of posterior distributions
 """
 
 from jaxmetrics._public_names import public_names as _public_names
@@ -20,5 +20,5 @@ from jaxmetrics.plots.violins import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

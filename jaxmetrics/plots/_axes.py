@@ -1,4 +1,4 @@
-"""Axes, names and colours of all plots."""
+"""Helpers for axes, names and colours of all plots."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _REFERENCES = ("chance", "calibrated", "share of examples")
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """Return the given axes, or axes on a new pyplot figure of this size in inches."""
+    """Return `ax`, or the axes of a new pyplot figure of this size in inches."""
     if ax is not None:
         if not hasattr(ax, "add_artist"):
             raise TypeError(
-                f"ax must be the axes of a figure, such as plt.subplots()[1], got {shown(ax)}."
+                f"ax must be matplotlib axes, such as plt.subplots()[1], got {shown(ax)}."
             )
         return ax
     try:
@@ -40,18 +40,20 @@ def ink() -> Any:
 
 
 def name_ticks(set_ticks: Any, places: Any, names: Sequence[str], **style: Any) -> None:
-    """Write names at an axis, with dollar signs escaped (matplotlib would read formulas)."""
+    """Write names at an axis; dollar signs are escaped, because matplotlib would read formulas."""
     set_ticks(places, labels_of(names, _LONGEST_NAME), parse_math=False, **style)
 
 
 def legend_label(name: str, *parts: str) -> str:
-    """Join parts of a legend entry; matplotlib would drop entries that begin with an underscore."""
+    """Join the parts of a legend entry. An underscore at the beginning is hidden from matplotlib,
+    which would omit the entry.
+    """
     label = ", ".join(filter(None, [*labels_of([name], _LONGEST_NAME), *parts]))
     return f" {label}" if label.startswith("_") else label
 
 
 def add_legend(axes: Any) -> None:
-    """Add a legend, with reference lines last."""
+    """Add a legend, in which reference lines are last."""
     entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
     entries.sort(key=lambda entry: entry[1] in _REFERENCES)
     handles, labels = zip(*entries, strict=True)
@@ -60,7 +62,7 @@ def add_legend(axes: Any) -> None:
 
 
 def set_unit_square(axes: Any, x: str, y: str, title: str) -> Any:
-    """Set both axes to [0, 1], and add a legend."""
+    """Set the limits of both axes to [0, 1], and add a legend."""
     axes.set(
         xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal"
     )

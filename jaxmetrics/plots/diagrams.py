@@ -1,4 +1,4 @@
-"""Curves of scores and of probabilities."""
+"""Plots of ROC curves, precision-recall curves and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["precision_recall", "reliability", "roc"]
 
-_GRID = np.linspace(0, 1, 301)  # points at which replicates are compared
+_GRID = np.linspace(0, 1, 301)  # number of points at which the band is computed
 
 
 def roc(
@@ -31,23 +31,24 @@ def roc(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a ROC curve with its area in the legend, and with replicates a band around it.
+    """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
-    The band is pointwise: at each false positive rate it contains the share `level` of the
-    replicates.
+    The band is computed from bootstrap replicates of the curve. At each false positive rate, the
+    band contains the fraction `level` of the replicates (it is pointwise).
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
-            classifier from `roc_curve`.
-        replicates: curves of resampled examples, `(S, ...)`:
-            `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)` how often each example was
-            drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
+            classifier from `roc_curve` as the only argument.
+        replicates: S bootstrap replicates of the curve, from
+            `roc_curve(y_true, y_score, sample_weight=w)`, where w of shape `(S, n)` is how often
+            each example was drawn, such as
+            `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: name in the legend.
-        level: level of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     Raises:
-        ValueError: curves with batch axes, or undefined (NaN).
+        ValueError: if the curve has batch axes or is undefined (NaN).
 
     >>> import jaxmetrics as jm
     >>> axes = roc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], name="first")
@@ -75,18 +76,19 @@ def precision_recall(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a precision-recall curve in steps, with the average precision in the legend.
+    """Plot a precision-recall curve with its average precision in the legend.
 
-    At each recall the curve shows the precision of the highest threshold that reaches it. The
-    dotted line, in the colour of the curve, is chance: the share of the positives.
+    The curve is a step function: at each recall it shows the precision of the highest threshold
+    with at least this recall. The dotted line in the same colour is the precision of random scores,
+    the fraction of positives.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
-            classifier from `precision_recall_curve`.
-        replicates: curves of resampled examples, `(S, ...)`, for a pointwise band; see `roc`.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
+            classifier from `precision_recall_curve` as the only argument.
+        replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
         name: name in the legend.
-        level: level of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -113,20 +115,22 @@ def reliability(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a reliability diagram: the observed frequency of class 1 against its probability.
+    """Plot a reliability diagram: the observed frequency of class 1 against its predicted
+    probability.
 
-    A calibrated classifier is on the diagonal. Error bars are Wilson's intervals, as in the curve;
-    with replicates there is a band instead, which contains the share `level` of them in each bin.
-    The grey columns are the share of the examples in each bin, for the first curve on the axes.
+    The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals. If
+    there are replicates, a band replaces the error bars, which contains the fraction `level` of the
+    replicates in each bin. Grey columns show the fraction of the examples in each bin, for the
+    first curve on the axes.
 
     Args:
-        y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
-            or, as the only argument, a curve from `calibration_curve`, which may have other bins,
-            or with `strategy="isotonic"` no bins and a simultaneous confidence band.
-        replicates: curves of resampled examples, `(S, ...)`; see `roc`.
+        y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, for ten
+            bins of equal width; or a curve from `calibration_curve` as the only argument, for other
+            bins, or for isotonic regression with a simultaneous confidence band.
+        replicates: S bootstrap replicates of the curve, made as in `roc`.
         name: name in the legend.
-        level: level of the error bars, or of the band.
-        ax: matplotlib axes, such as those of an earlier call.
+        level: confidence level of the error bars or of the band.
+        ax: matplotlib axes, for example the axes of an earlier call.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -139,7 +143,7 @@ def reliability(
     is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
     if is_isotonic and replicates is not None:
         raise ValueError(
-            "a curve without bins already has a confidence band: leave out replicates."
+            "replicates cannot be used with an isotonic curve, which already has a confidence band."
         )
     curve_of = partial(calibration_curve, level=level)
     options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
@@ -159,19 +163,18 @@ def reliability(
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
         if replicates is None:
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
-    labels = "predicted probability", "observed frequency", "Reliability"
-    return set_unit_square(axes, *labels)
+    _band(axes, x, [replicate[1][found] for replicate in curves], level, line)
+    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 
 def _columns(axes: Axes, x: np.ndarray, weight: np.ndarray, width: float) -> None:
-    """Draw the share of the examples in each bin."""
+    """Draw the fraction of the examples in each bin."""
     style = {"color": ink(), "alpha": 0.15, "zorder": 0}
     axes.bar(x, weight / weight.sum(), width=width, label="share of examples", **style)
 
 
 def _corners(columns: np.ndarray) -> np.ndarray:
-    """Leave out points between equal neighbours, `(4, n)`."""
+    """Leave out points between equal neighbours from columns of shape `(4, n)`."""
     differs = (np.diff(columns[1:], axis=1) != 0).any(0)
     return columns[:, np.append(differs, True) | np.append(True, differs)]
 
@@ -194,8 +197,8 @@ def _read(
     *,
     may_have_gaps: bool = False,
 ) -> tuple[list[np.ndarray], list[Sequence[np.ndarray]]]:
-    """Return the arrays of a given curve, or of the curve of labels and scores, and the arrays of
-    each replicate, if any.
+    """Return the arrays of a curve and of its replicates, if any. The curve is computed from labels
+    and scores, unless it is given.
     """
     check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
@@ -211,12 +214,12 @@ def _read(
     arrays = [np.asarray(x, float) for x in curve if x is not None]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
-            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
-            " call once for each."
+            f"curve must have no batch axes, got shapes {[x.shape for x in arrays]}: call the"
+            " function once for each classifier."
         )
     are_finite = np.isfinite(arrays[:2])
     if not (are_finite[1].any() if may_have_gaps else are_finite.all()):
-        raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
+        raise ValueError("curve is undefined (NaN), because a class is missing or a score is NaN.")
     return arrays, list(zip(*of_replicates, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Forest plots: values with their intervals, below each other."""
+"""Forest plots: values with their confidence intervals, one below the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["difference", "intervals", "leaderboard"]
 
 _MOST_CLASSIFIERS = 50
-_GAP = 0.6  # gap between tiers, in rows
+_GAP = 0.6  # gap between tiers in units of rows
 _LONGEST_LINE = 36
 
 
@@ -33,15 +33,15 @@ def intervals(
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Forest plot of estimates: each a dot on its error bar, below each other, first on top.
+    """Draw a forest plot of estimates: each is a dot with its error bar, and the first is on top.
 
     Args:
-        estimates: a dict of estimates of one number each, of several metrics, classifiers, groups
-            or checkpoints, or the values of a report (a dict that has been through JAX, such as the
-            result of a bootstrap, is in alphabetical order); or an `Estimate` of one number or
-            several, `(n,)`.
-        names: names of the n numbers of an `Estimate`; "0" to "n - 1" by default.
-        xlabel: label of the numbers.
+        estimates: a dict of `Estimate`s by name, for example of several metrics, classifiers,
+            groups or checkpoints, or the values of a report; or a single `Estimate` of one or n
+            numbers. The order is the order of the dict, which is alphabetical if the dict was
+            returned by a JAX function.
+        names: names of the n numbers of an `Estimate`; default: "0" to "n - 1".
+        xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -64,14 +64,14 @@ def intervals(
         numbers = np.array([[on_host(x, "estimates") for x in row] for row in rows], float)
         labels = list(estimates)
     if numbers.ndim != 2 or len(numbers) == 0:
-        raise ValueError("estimates must contain one or more estimates of one number each.")
+        raise ValueError("estimates must contain at least one Estimate, each of a single number.")
     return forest(labels, numbers, xlabel=xlabel, ax=ax)
 
 
 def forest(
     labels: Sequence[str], numbers: np.ndarray, *, xlabel: str, ax: Any, y: np.ndarray | None = None
 ) -> Any:
-    """Draw intervals (value, low, high), `(n, 3)`, at the heights y, from the top."""
+    """Draw n intervals (value, low, high) at the heights y, from the top."""
     value, low, high = numbers.T
     axes = axes_or_new(ax)
     y = np.arange(len(value)) if y is None else y
@@ -89,12 +89,13 @@ def forest(
 def difference(
     comparisons: Comparison | Mapping[str, Any], *, rope: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Forest plot of differences A - B, with the probability that A is better.
+    """Draw a forest plot of differences A - B, with the probability that A is better.
 
     Args:
-        comparisons: a dict of comparisons of one number each, as returned by `compare` for a metric
-            that returns a dict, or the values of a report; or a single `Comparison`.
-        rope: shades the differences that do not matter.
+        comparisons: a dict of `Comparison`s by name, as returned by `compare` for a metric that
+            returns a dict, or the values of a report; or a single `Comparison`.
+        rope: shade the region of practical equivalence, differences from -`rope` to `rope`, which
+            do not matter.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -126,15 +127,16 @@ def leaderboard(
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Forest plot of a leaderboard by tiers, the best on top, with the meaning of tiers in words.
+    """Draw a forest plot of a leaderboard, with the best classifier on top.
 
-    The diamond is the value to expect of the winner on new examples. If there are many classifiers,
-    the first 50 are drawn.
+    Classifiers are grouped in tiers, and the plot explains in words what each tier means. The
+    diamond is the expected value of the best classifier on new examples. At most 50 classifiers are
+    drawn.
 
     Args:
-        board: from `leaderboard`.
-        names: names of the classifiers; "0" to "M - 1" by default.
-        xlabel: label of the numbers.
+        board: result of `leaderboard`.
+        names: names of the M classifiers; default: "0" to "M - 1".
+        xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -168,7 +170,7 @@ def leaderboard(
 
 
 def _write_tiers(axes: Any, y: np.ndarray, tiers: np.ndarray, sentences: list[str]) -> None:
-    """Write a sentence on the right of each tier, behind a line along it."""
+    """Write a sentence on the right of each tier, next to a vertical line."""
     right_of_axes = axes.get_yaxis_transform()
     for tier, sentence in enumerate(sentences, 1):
         of_tier = y[tiers == tier]

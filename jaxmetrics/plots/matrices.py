@@ -1,4 +1,4 @@
-"""Confusion matrices."""
+"""Plots of confusion matrices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["confusion_matrix"]
 
 MOST_CELLS_WITH_NUMBERS = 400
 _MOST_NAMES = 50
-_MOST_LARGE = 20  # longest name in the usual font size
-_RIGHT, _WRONG = (0.12, 0.47, 0.71), (0.77, 0.25, 0.15)  # blue on the diagonal, red off it
+_MOST_LARGE = 20  # greatest length of a name in the usual font size
+_RIGHT, _WRONG = (0.12, 0.47, 0.71), (0.77, 0.25, 0.15)  # blue on the diagonal, red for mistakes
 
 
 def confusion_matrix(
@@ -33,20 +33,20 @@ def confusion_matrix(
     scale: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a confusion matrix, row = true class; the colour is the share of the row.
+    """Plot a confusion matrix; colours show the fractions of each row (true class).
 
-    Mistakes, the cells off the diagonal, are red, with a separate colour scale. Numbers are left
-    out beyond 20 classes, and most names beyond 50.
+    Cells on the diagonal are blue. Mistakes are red and have a separate colour scale. If there are
+    more than 20 classes, no numbers are written; if there are more than 50, most names are omitted.
 
     Args:
-        y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
-            `(K, K)`.
-        class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
-            in the desired order.
-        numbers: numbers in the cells: the counts, or the shares of the row in percent.
-        colorbar: whether to draw the scale of the red beside the matrix; the blue ends at 1.
-        scale: the share at which the red is strongest, the same for matrices to be compared; by
-            default the largest share of a mistake.
+        y_true, y_pred: true and predicted labels of shape `(n,)`, strings or integers; or a
+            confusion matrix `(K, K)` as the only argument.
+        class_names: names of classes 0 to K - 1; default: "0" to "K - 1". If labels are strings,
+            the classes in the order of the rows.
+        numbers: numbers in the cells, counts or percentages of each row.
+        colorbar: whether to draw a bar with the colour scale of mistakes.
+        scale: the fraction of the row at which red is strongest; default: the greatest fraction of
+            a mistake. Use the same scale for matrices that are compared.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]
@@ -59,7 +59,7 @@ def confusion_matrix(
     """
     check_option(numbers, "numbers", ("counts", "shares"))
     if scale is not None and not scale > 0:
-        raise ValueError(f"scale must be a share above 0, got {scale}.")
+        raise ValueError(f"scale must be a fraction above 0, got {scale}.")
     if y_pred is None:
         matrix = _as_counts(y_true)
         names = names_of(class_names, len(matrix), "class_names")
@@ -88,7 +88,7 @@ def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
     check_real(matrix, "counts")
     matrix = matrix.astype(float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"counts must be one matrix (K, K), got {matrix.shape}.")
+        raise ValueError(f"counts must be one matrix (K, K), got shape {matrix.shape}.")
     if not (np.isfinite(matrix) & (matrix >= 0)).all():
         raise ValueError("counts must be finite and not negative.")
     return matrix
@@ -100,12 +100,12 @@ def _counted(
     """Count labels of any type, and name the classes."""
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
-            f"y_true and y_pred must be labels (n,), got {true.shape} and {pred.shape}; pass"
-            " counts (K, K) as the only argument, with names as class_names=."
+            f"y_true and y_pred must be labels of shape (n,), got {true.shape} and {pred.shape}."
+            " Pass counts (K, K) as the only argument, with names as class_names=."
         )
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
     if not names:
-        raise ValueError("there are no examples to count.")
+        raise ValueError("y_true and y_pred must contain at least one example, got none.")
     return counts_of(true, pred, num_classes=len(names)).astype(float), list(names)
 
 
@@ -113,15 +113,14 @@ def _write_cells(
     axes: Any, matrix: np.ndarray, shares: np.ndarray, strength: np.ndarray, numbers: str
 ) -> None:
     for (i, j), count in np.ndenumerate(matrix):
-        # Pale cells show the background, which may have any colour, so their text has the text
-        # colour.
+        # Pale cells show the background of the page, so their numbers have the usual text colour.
         colour = "white" if strength[i, j] > 0.7 else "0.55" if count == 0 else ink()
         if numbers == "shares":
             text = f"{100 * shares[i, j]:.1f}" if count else "0"
         else:
             text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
         cell = axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
-        cell.set_in_layout(False)  # it lies within the axes, and measuring it is slow
+        cell.set_in_layout(False)  # the text is within the axes, and measuring it is slow
 
 
 def _name_classes(axes: Any, names: list[str]) -> None:
@@ -138,7 +137,7 @@ def _name_classes(axes: Any, names: list[str]) -> None:
 def _draw_shares(
     axes: Any, shares: np.ndarray, colour: tuple[float, float, float], most: float
 ) -> Any:
-    """Draw shares from transparent (0) to the full colour (`most`), on any background."""
+    """Draw fractions in colours from transparent (0) to full (`most`), for any background."""
     from matplotlib.colors import LinearSegmentedColormap
 
     scale = LinearSegmentedColormap.from_list("share", [(*colour, 0.0), (*colour, 1.0)])

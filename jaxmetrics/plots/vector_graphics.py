@@ -1,4 +1,4 @@
-"""Plots as SVG within an HTML page, in the colours of the page."""
+"""SVG images of plots for HTML pages, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SETTINGS = {
 
 
 def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
-    """Return an SVG on whose axes each of the functions draws, as `draw(ax=axes)`, with this size
-    in inches. It scales with the page, has the page's text colour, and its legend is below the
+    """Return an SVG image of this size in inches, on whose axes each of the functions draws,
+    `draw(ax=axes)`. The image scales with the page and has its text colour. The legend is below the
     axes.
     """
     try:
@@ -42,18 +42,17 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     settings: Any = _SETTINGS | {"svg.hashsalt": text}
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing"
-        )  # so that the browser's fonts are used
+        # So that fonts of the browser are used.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         canvas = Figure(size, layout="constrained")
         axes = canvas.add_subplot()
         for draw in draws:
             draw(ax=axes)
         _move_legend_below(axes)
-        # No metadata that differs between runs.
+        # Omits metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
-    # Only within tags, because a class name may contain the colour.
+    # Colours are replaced only within tags, because a class name may contain the placeholder.
     picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(INK, "currentColor"), file.getvalue())
     picture = picture[picture.index("<svg") :]
     # The size becomes a CSS width, so that the page can scale it.
@@ -63,7 +62,7 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
 
 
 def _move_legend_below(axes: Any) -> None:
-    """Move the legend below the axes, and make room for it."""
+    """Move the legend below the axes, and enlarge the figure for it."""
     legend = axes.get_legend()
     if legend is None:
         return

@@ -1,4 +1,4 @@
-"""Posterior densities, side by side."""
+"""Violin plots of posterior distributions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ def balanced_accuracy_violin(
     samples: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Violin plot of the posteriors of balanced accuracy of several classifiers or checkpoints.
+    """Draw violin plots of the posterior balanced accuracy of several classifiers or checkpoints.
 
-    The outline is the exact density, without kernel smoothing, over the central 99.9 %; all violins
-    have the same width, so their shapes compare and their areas do not. The bar is the equal-tailed
-    interval of `level`, the dot the posterior mean.
+    The outline of a violin is the exact posterior density (without kernel smoothing) over the
+    central 99.9 %. All violins have the same width, so you can compare their shapes, but not their
+    areas. The bar is the equal-tailed credible interval of probability `level`, and the dot is the
+    posterior mean.
 
     Args:
-        counts: `(K, K)` or `(n, K, K)`, row = true class.
-        names: n names below the violins; "1" to "n" by default.
-        prior: prior of each recall, a number or `(alpha, beta)`; see `balanced_accuracy_posterior`.
-        level: level of the bars.
-        samples: `(s, n)` or `(s,)`, drawn as points beside each violin: bootstrap replicates, or
-            balanced accuracies of folds.
+        counts: one or n confusion matrices of shape `(K, K)` or `(n, K, K)`; rows are true classes.
+        names: n names below the violins; default: "1" to "n".
+        prior: prior of each recall, a number or `(alpha, beta)`, as in
+            `balanced_accuracy_posterior`.
+        level: probability of the credible intervals.
+        samples: values of shape `(s,)` or `(s, n)` to draw as points beside each violin, for
+            example bootstrap replicates or the balanced accuracies of folds.
         ax: matplotlib axes.
 
     >>> counts = [[[90, 10], [5, 95]], [[80, 20], [9, 91]]]
@@ -102,7 +104,9 @@ def _outlines(axes: Any, posterior: BetaAverage) -> None:
 
 
 def _points_beside(axes: Any, points: np.ndarray) -> None:
-    """Draw points spread evenly, in a fixed random order, over the width of each violin."""
+    """Draw points beside each violin; their horizontal offsets are evenly spaced, in random
+    order.
+    """
     order = np.random.default_rng(0).permutation(len(points))
     offsets = 0.18 * np.linspace(-1, 1, len(points))[order]
     for i, y in enumerate(points.T):

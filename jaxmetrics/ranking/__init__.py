@@ -1,26 +1,30 @@
-"""Ranking metrics: curves and areas of scores.
+"""Ranking metrics of scores, such as ROC AUC, average precision and NDCG.
 
-- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds; operating points
-- `areas`: ROC AUC (also partial and one against one), average precision, DeLong's interval
+- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds; best threshold
+- `areas`: ROC AUC (also partial and one-vs-one), average precision, DeLong's interval
 - `precision_intervals`: a confidence interval of average precision
-- `columns`: any of these per class or label, and averaged
-- `multilabel`: top-k metrics, and metrics of how the labels of each example are ranked
-- `histograms`: areas of streams of scores, with certified bounds
+- `columns`: any binary metric of scores per class or label, and averaged
+- `multilabel`: top-k metrics, and metrics of the ranking of labels within each example
+- `histograms`: histograms of scores for data in batches, from which areas are bounded
 
-The last axis has the n examples; extra leading axes are batch axes and broadcast:
+In all functions the last axis has the n examples; extra leading axes are batch axes and broadcast:
 
-- `y_true`: 0 or 1 (or bool), `(..., n)`; a negative label drops its example: for labels -1 and 1
-  pass `y_true == 1`.
-- `y_score`: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in their
-  own precision, tracers under jit in float32 (float64 under x64).
-- `sample_weight`: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
-- `where`: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
+- `y_true` is 0 or 1 (or bool) and has shape `(..., n)`. Examples with a negative label are ignored,
+  so if your labels are -1 and 1, pass `y_true == 1`.
+- `y_score` contains real numbers and has shape `(..., n)`. Only the order of scores matters. NumPy
+  arrays are compared in their own precision. Under jit, scores are compared in float32, or in
+  float64 if `jax_enable_x64` is on.
+- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples, an
+  example of weight 0 is ignored.
+- `where` is a boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
+  their values are NaN.
 
-Labels that are not integers, scores that are not real numbers and a mask that is not bool raise
-TypeError; unequal numbers of examples and batch axes that do not broadcast raise ValueError. In
-NumPy arrays, examples that count also raise ValueError for a label of 2 or more, labels -1 and 1
-without a 0, a NaN score, and a weight that is NaN, infinite or negative. In JAX arrays a NaN score
-that counts makes results NaN.
+The functions raise TypeError if labels are not integers, if scores are not real numbers, or if
+`where` is not boolean. ValueError is raised if the numbers of examples differ or batch axes do not
+broadcast. The values of NumPy arrays are checked, too, except for ignored examples: ValueError is
+raised if a label is 2 or more, if labels are -1 and 1 without any 0, if a score is NaN, or if a
+weight is NaN, infinite or negative. The values of JAX arrays are not checked, but a NaN score of an
+example that is not ignored makes the result NaN.
 """
 
 from jaxmetrics._public_names import public_names as _public_names
@@ -33,5 +37,5 @@ from jaxmetrics.ranking.precision_intervals import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

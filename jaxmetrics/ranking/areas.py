@@ -1,4 +1,4 @@
-"""Areas under curves, exactly, from one sort."""
+"""Areas under curves, such as ROC AUC and average precision, computed exactly."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the area under a curve (trapezoidal rule), `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
 
     Args:
-        x, y: points in order, `(..., m)`; x may rise or fall, the area has the same sign.
+        x, y: coordinates of the m points of the curve in order, of shape `(..., m)`. x must
+            increase or decrease; the area has the same sign in both cases.
 
     Returns:
-        Areas `(...)`; NaN if a coordinate is NaN, or x is not monotonic.
+        Areas of shape `(...)`. The area is NaN if a coordinate is NaN or if x is not monotonic.
 
     >>> auc([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     np.float64(0.65)
@@ -53,8 +54,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     xs, ys = as_float(x, "x"), as_float(y, "y")
     if xs.ndim == 0 or ys.ndim == 0 or xs.shape[-1] != ys.shape[-1] or xs.shape[-1] < 2:
         raise ValueError(
-            "x and y must have the same number of points, at least 2, on the last axis; got"
-            f" {xs.shape}, {ys.shape}."
+            "x and y must have the same number of points on the last axis, at least 2, got shapes"
+            f" {xs.shape} and {ys.shape}."
         )
     return _trapezoids(xs, ys)
 
@@ -75,7 +76,7 @@ def _roc_auc_of_ranked(
 ) -> Array:
     check_flag(standardized, "standardized")
     if max_fpr is not None and min_tpr is not None:
-        raise ValueError("give max_fpr or min_tpr, not both.")
+        raise ValueError("max_fpr and min_tpr cannot be used together: pass only one of them.")
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
     limit = limit if min_tpr is None else 1 - as_float(min_tpr, "min_tpr")
     if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
@@ -98,31 +99,30 @@ def roc_auc(
 ) -> Array:
     """Compute the area under the ROC curve (ROC AUC).
 
-    It is the share of pairs of a positive and a negative example whose scores are in order, with
-    ties counting half. For several classes or labels use `per_class(roc_auc)`, `per_label(roc_auc)`
-    or `roc_auc_one_vs_one`.
+    ROC AUC is the probability that a random positive example has a greater score than a random
+    negative example, where ties count half. For several classes or labels use `per_class(roc_auc)`,
+    `per_label(roc_auc)` or `roc_auc_one_vs_one`.
 
     Args:
-        y_true: 0 or 1, `(..., n)`; or, without `y_score`, a histogram `(..., 2, B)` from
-            `score_histogram`, which adds up over batches.
-        y_score: real numbers, `(..., n)`, greater for class 1.
-        max_fpr: m in (0, 1], for the partial area A up to this false positive rate, scaled so that
-            chance is 0.5 and the best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989),
-            Medical Decision Making 9.
-        min_tpr: in [0, 1), for the partial area of high sensitivity, the true negative rate over
-            true positive rates above it, with m = 1 - `min_tpr`: Jiang, Metz and Nishikawa (1996),
-            Radiology 201. Not together with `max_fpr`.
-        standardized: False for the partial area A itself.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: 0 or 1, of shape `(..., n)`; or a histogram `(..., 2, B)` from `score_histogram`, if
+            `y_score` is not given.
+        y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
+        max_fpr: greatest false positive rate m in (0, 1], for the partial area A from 0 to m. The
+            area is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is 0.5 for random
+            scores and 1 for perfect scores: McClish (1989), Medical Decision Making 9.
+        min_tpr: least true positive rate in [0, 1), for the partial area under the true negative
+            rate where the true positive rate is higher, with m = 1 - `min_tpr`: Jiang, Metz and
+            Nishikawa (1996), Radiology 201. Cannot be used together with `max_fpr`.
+        standardized: if False, return the partial area A without rescaling.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Areas `(...)` in [0, 1], NaN without both classes. A histogram gives `AreaBounds`: with
-        shares p_b of the positives and q_b of the negatives in bin b, the exact area lies between
-        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; `value` treats scores in
-        one bin as ties. The bounds hold for the examples counted; `interval` gives the sampling
-        uncertainty. The gradient with respect to scores is 0; gradients with respect to weights and
-        histogram counts are exact.
+        Areas in [0, 1], of shape `(...)`; NaN if one of the classes has no examples. For a
+        histogram, the result is `AreaBounds`: the exact area is between
+        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b and q_b are the
+        fractions of positives and negatives in bin b. For a confidence interval use
+        `delong_interval`, or `interval` with a histogram. The gradient with respect to scores is 0.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -136,7 +136,7 @@ def roc_auc(
         given = {"sample_weight": sample_weight, "where": where}
         refuse_options("y_score", "score_histogram", **options, **given)
         check_flag(standardized, "standardized")
-        return roc_auc_bounds(as_histogram(y_true, "y_true (a histogram, without y_score)"))
+        return roc_auc_bounds(as_histogram(y_true, "y_true (a histogram if y_score is not given)"))
     ranked = rank(y_true, y_score, sample_weight, where)
     return _roc_auc_of_ranked(ranked, standardized=standardized, **options)
 
@@ -150,13 +150,13 @@ def _roc_auc(
     standardized: bool = True,
 ) -> Array:
     if not is_integer(ranked.positive):
-        # Relative weights, so that products neither overflow nor underflow.
+        # We divide by the greatest weight, so that products neither overflow nor underflow.
         positive, negative = _relative(ranked.positive), _relative(ranked.negative)
         ranked = ranked._replace(positive=positive, negative=negative)
     num_pos, num_neg = ranked.totals
     if limit is None:
-        # Without weights, this is a sum of multiples of 1/2, exact in float64, so the order of
-        # examples does not matter.
+        # Without weights, all terms are multiples of 1/2. Their float64 sum is exact, so the order
+        # of examples does not change the result.
         pairs_in_order = (ranked.negative * sum_above(ranked.positive, ranked.last)).sum(-1)
         area = divide(divide(pairs_in_order, num_pos), num_neg)
     else:
@@ -164,25 +164,25 @@ def _roc_auc(
         curve = tp, fp, num_pos[..., None], num_neg[..., None]
         if (
             along_sensitivity
-        ):  # the curve by increasing score, with the roles of positives and negatives swapped
+        ):  # the curve by increasing score, with positives and negatives exchanged
             curve = (fp[..., -1:] - fp)[..., ::-1], (tp[..., -1:] - tp)[..., ::-1], *curve[:1:-1]
         area = _partial_area(*curve, limit, standardized=standardized)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
 
 
 def _relative(weights: Array) -> Array:
-    """Divide weights by the greatest weight."""
+    """Divide all weights by the greatest weight."""
     return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
 def _partial_area(
     tp: Array, fp: Array, num_pos: Array, num_neg: Array, max_fpr: Array, *, standardized: bool
 ) -> Array:
-    """Compute the area A up to `max_fpr`, or McClish's standardized area."""
+    """Compute the area up to `max_fpr`, or McClish's standardized partial area."""
     m = xp.where((max_fpr > 0) & (max_fpr <= 1), max_fpr, xp.nan)
     d_fpr, d_tpr = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
     fpr, tpr = divide(fp, num_neg)[..., :-1], divide(tp, num_pos)[..., :-1]
-    width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # width of each trapezoid, up to the limit
+    width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # width of each trapezoid up to max_fpr
     area = (width * (tpr + d_tpr * divide(width, d_fpr) / 2)).sum(-1)
     if not standardized:
         return area
@@ -198,22 +198,24 @@ def roc_auc_one_vs_one(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the one-vs-one ROC AUC, Hand and Till's M, the mean of `(A(i|j) + A(j|i)) / 2`.
+    """Compute the one-vs-one ROC AUC (Hand and Till's M), the mean of `(A(i|j) + A(j|i)) / 2`.
 
-    The mean is over pairs of classes i, j; A(i|j) is the area under the ROC curve of score i among
-    the examples of classes i and j. Unlike one-vs-rest areas, M does not depend on the class
-    frequencies. Hand and Till (2001), Machine Learning 45.
+    The mean is over all pairs of classes i and j, where A(i|j) is the area under the ROC curve of
+    the score of class i among the examples of these two classes. Unlike the average of one-vs-rest
+    areas, M does not depend on how frequent the classes are. Source: Hand and Till (2001), Machine
+    Learning 45.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label drops its example.
-        y_score: `(..., n, K)`, a score for each class.
-        average: `"macro"`: equal weight for each pair; `"weighted"`: weight by the share of the
-            examples that are in the pair.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
+        y_score: a score for each class, of shape `(..., n, K)`.
+        average: `"macro"` for the unweighted mean over pairs, `"weighted"` to weight each pair by
+            its fraction of the examples.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Values `(...)` in [0, 1]; pairs with an absent class are left out, NaN if all are.
+        Values in [0, 1], of shape `(...)`. Pairs in which a class has no examples are skipped; the
+        value is NaN if all pairs are skipped.
 
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
     >>> scores += [[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
@@ -232,8 +234,8 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     amount = examples.amounts.astype(float_dtype(ranked.score))
     one_hot = (examples.ids[..., None] == xp.arange(k)) * amount[..., None]  # (..., n, i)
     support = one_hot.sum(-2)
-    # Placement values (..., j, n): the share of class j whose score j is higher. Their mean over
-    # the examples of class i is A(j|i), `(..., j, i)`.
+    # Placement values of shape (..., j, n): the fraction of class j with a higher score j than the
+    # example. Their mean over the examples of class i is A(j|i), of shape (..., j, i).
     num_pos, _ = ranked.totals
     above = sum_above(ranked.positive, ranked.last)
     placements = restore(divide(above, num_pos[..., None]), ranked.position)
@@ -246,8 +248,8 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
 
 def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
-    """Return the weights of pairs of classes, `(..., K, K)`: above the diagonal, if both classes
-    occur.
+    """Return the weights of pairs of classes, of shape `(..., K, K)`. A weight is 0 on and below
+    the diagonal, and if one of the classes does not occur.
     """
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
@@ -270,22 +272,23 @@ def average_precision(
 ) -> Array:
     """Compute average precision (AP), `sum_t (R_t - R_t-1) P_t`, in [0, 1].
 
-    It sums steps, not trapezoids, over the distinct thresholds t, with precision P_t and recall
-    R_t.
+    The sum is over the distinct thresholds t in decreasing order, where P_t and R_t are precision
+    and recall at t. As in scikit-learn, the precision-recall curve is not interpolated.
 
     Args:
-        y_true: 0 or 1, `(..., n)`; or, without `y_score`, a histogram `(..., 2, B)` from
-            `score_histogram`, which adds up over batches.
-        y_score: real numbers, `(..., n)`, greater for class 1.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: 0 or 1, of shape `(..., n)`; or a histogram `(..., 2, B)` from `score_histogram`, if
+            `y_score` is not given.
+        y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Values `(...)`, NaN without positives. A histogram gives `AreaBounds`: with p positives and
-        n negatives in a bin, and TP and FP above it, the positives of the bin come first at best,
-        `p (TP + p) / (TP + p + FP)`, and last at worst: then their sum is at least
-        `p - F log(1 + p / (TP + F))` with F = FP + n, a bound that is some hundredths too low if
-        there are only a few positives.
+        Values in [0, 1], of shape `(...)`; NaN if there are no positives. For a histogram, the
+        result is `AreaBounds`. Let a bin contain p positives and n negatives, and let TP positives
+        and FP negatives be in higher bins. The upper bound assumes that the p positives come before
+        the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`. The lower bound assumes
+        that they come last, so that the bin adds at least `p - F log(1 + p / (TP + F))` with F = FP
+        + n. If there are only a few positives, the lower bound is some hundredths too low.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -295,13 +298,15 @@ def average_precision(
     if y_score is None:
         refuse_options("y_score", "score_histogram", sample_weight=sample_weight, where=where)
         return average_precision_bounds(
-            as_histogram(y_true, "y_true (a histogram, without y_score)")
+            as_histogram(y_true, "y_true (a histogram if y_score is not given)")
         )
     return _average_precision(rank(y_true, y_score, sample_weight, where))
 
 
 def mean_precision(ranked: Ranked) -> Array:
-    """Average, over the positives, the precision among the examples ranked at least as high."""
+    """Average over the positives the precision among all examples with an equal or greater
+    score.
+    """
     tp, fp = cumulative_positives(ranked)
     d_tp, tp, predicted = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
     precision = divide(tp, predicted)
@@ -320,41 +325,41 @@ def delong_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute a confidence interval of the area under the ROC curve, with DeLong's variance.
+    """Compute a confidence interval of the area under the ROC curve from DeLong's variance.
 
-    Let the placement value V_i be the share of negatives below positive i, and W_j the share of
-    positives above negative j, with ties counting half. The variance of the area A of m positives
-    and n negatives is `s^2 = var(V) / m + var(W) / n`: DeLong, DeLong and Clarke-Pearson (1988),
-    Biometrics 44. `delong` compares two areas on the same examples.
+    For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`,
+    where V_i is the fraction of negatives below positive i and W_j the fraction of positives above
+    negative j (ties count half): DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. To
+    compare two areas on the same examples use `delong`.
 
-    - `"score"`: Wilson's interval of a proportion A of N examples, with N chosen so that the
-      proportion has the variance of the area: `1 / N = d_V / m + d_W / n`, `d_V = (m var(V) + 1/4)
-      / (m A (1 - A) + 1/2)`, and d_W likewise with W and n. The variance is taken at the end of the
-      interval, not at A, and half an example, with the variance of half a coin toss, keeps it
-      positive without any mistake. It has the best coverage; the guide's page on intervals has
-      simulations.
-    - `"logit"`: `A ± z s` on the scale `log(A / (1 - A))`; NaN if the classes are perfectly
-      separated.
-    - `"normal"`: `A ± z s`, clipped to [0, 1]; its width is 0 for perfect separation.
+    - `"score"`: Wilson's interval of a proportion A of N examples, where N is chosen so that the
+      proportion has the variance of the area: `1 / N = d_V / m + d_W / n`,
+      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W is the same formula with W and n. The
+      terms 1/4 and 1/2 keep the variance positive if the classes are perfectly separated. The
+      method "score" has the best coverage (see the guide's page on intervals).
+    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN for perfectly separated classes.
+    - `"normal"`: `A ± z s`, clipped to [0, 1]; the width is 0 for perfectly separated classes.
 
-    With `clusters`, which may contain both classes, s is the first-order jackknife error that
-    leaves out one cluster at a time: nearly Obuchowski's (1997), Biometrics 53. N is multiplied by
-    the ratio of DeLong's variance to s^2, at most 1, or without any variance by Kish's number of
-    clusters per example. z is Student's quantile with Kish's number of clusters minus one degrees
-    of freedom; a cluster's size is its part of DeLong's variance.
+    With `clusters`, s is the first-order jackknife standard error over clusters, which is nearly
+    the one of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance divided by s^2
+    (at most 1), or by Kish's effective number of clusters per example if both are 0. Student's
+    quantile replaces z, with Kish's number minus one degrees of freedom, for which the size of a
+    cluster is its part of DeLong's variance.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
         level: the confidence level.
-        method: `"score"`, `"logit"` or `"normal"`.
-        where: bool, `(..., n)`; False leaves the example out.
-        clusters: ids of groups of correlated examples, such as images of one patient, `(..., n)`,
-            of any hashable type. Fewer than 20 give a warning for NumPy arrays.
+        method: `"score"`, `"logit"` or `"normal"`, see above.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
+            one cluster, such as images of one patient, are correlated. A cluster may contain both
+            classes. Fewer than 20 clusters give a warning for NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`; NaN without both classes. `standard_error` is s, NaN without
-        two positives and two negatives. With clusters only the value is defined unless there are
-        two of each class.
+        `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
+        no examples; s is NaN if a class has fewer than two. With clusters, only `value` is defined
+        if fewer than two clusters contain a class.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)
@@ -380,7 +385,9 @@ def _delong_interval(
 def numbers_of_clusters(
     clusters: ArrayLike | Sequence[Any] | None, *rankings: Ranked
 ) -> tuple[Array | None, int]:
-    """Number the clusters of the examples in their original order, and count the clusters."""
+    """Return the cluster number of each example in the original order, and the number of
+    clusters.
+    """
     if clusters is None:
         return None, 0
     shape = np.broadcast_shapes(*(ranked.positive.shape for ranked in rankings))
@@ -390,7 +397,7 @@ def numbers_of_clusters(
 
 
 class PlacementMoments(NamedTuple):
-    """The mean and the variance of the placement values of one class, and their number."""
+    """Mean, variance and number of the placement values of one class."""
 
     mean: Array
     variance: Array
@@ -402,10 +409,11 @@ class PlacementMoments(NamedTuple):
 
 
 class MomentsByClass(NamedTuple):
-    """The moments of the placement values of both classes, and the variance of the area.
+    """Moments of the placement values of both classes, and the variance of the area.
 
-    With clusters, also Kish's effective number of clusters (with their parts of the variance as
-    sizes) and how many independent examples one clustered example is worth.
+    With clusters, `number` is Kish's effective number of clusters, where the size of a cluster is
+    its part of the variance, and `share` is the number of independent examples that have the same
+    variance as one clustered example.
     """
 
     positives: PlacementMoments
@@ -416,8 +424,8 @@ class MomentsByClass(NamedTuple):
 
     @property
     def freedom(self) -> Array:
-        """Degrees of freedom of the variance: Welch and Satterthwaite's for the sum of the
-        variances of two means; with clusters, Kish's number minus one.
+        """Degrees of freedom of the variance: from the Welch–Satterthwaite equation, or Kish's
+        effective number of clusters minus one.
         """
         if self.number is not None:
             return self.number - 1
@@ -442,7 +450,7 @@ def moments_by_class(
     for of_class, amounts in zip(of_both, (positive, negative), strict=True):
         residuals = amounts * (placements - of_class.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
-        # Change of the class mean without the cluster, for the jackknife.
+        # For the jackknife: the change of the class mean if the cluster is left out.
         counted = (size > 0).sum(-1, keepdims=True)
         move = divide(total, of_class.number[..., None] - size, xp.nan)
         moves = moves + move * safe_sqrt(divide(counted - 1.0, counted, xp.nan))
@@ -455,9 +463,7 @@ def moments_by_class(
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
-    """Compute the moments of placement values `(..., n)`, given how often each occurs in one
-    class.
-    """
+    """Compute the moments of the placement values `(..., n)` of one class."""
     amounts = amounts.astype(placements.dtype)
     number = amounts.sum(-1)
     mean = divide((amounts * placements).sum(-1), number, xp.nan)
@@ -467,14 +473,12 @@ def moments(placements: Array, amounts: Array) -> PlacementMoments:
 
 
 def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
-    """Return the quantile for the score interval: normal, or Student's with clusters."""
+    """Return the quantile for the score interval: normal, or Student's if there are clusters."""
     return z if of_classes.share is None else student_quantile(z, of_classes.freedom)
 
 
 def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
-    """Estimate an area, which is the mean placement value of the positives (and of the
-    negatives).
-    """
+    """Estimate an area, which is the mean placement value of either class."""
     area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
     estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
@@ -486,9 +490,7 @@ def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) 
 
 
 def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
-    """Return the number of independent examples for which a proportion has the variance of the
-    area.
-    """
+    """Return the number N of independent examples of a proportion with the area's variance."""
     binomial, variance = area * (1 - area), 0.0
     for of_class in of_both:
         number = of_class.number
@@ -499,10 +501,10 @@ def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
 
 
 def placement_values(ranked: Ranked) -> Array:
-    """Compute placement values of sorted examples without weights.
+    """Compute the placement values of sorted examples, without weights.
 
-    The placement value of a positive is the share of negatives below it, the placement value of a
-    negative is the share of positives above it, with ties counting half.
+    The placement value of a positive is the fraction of negatives with a lower score. The placement
+    value of a negative is the fraction of positives with a higher score. Ties count half.
     """
     positive = ranked.positive > 0
     num_pos, num_neg = (x[..., None] for x in ranked.totals)

@@ -1,4 +1,4 @@
-"""Apply binary metrics of scores per class or label."""
+"""Binary metrics of scores, such as ROC AUC, computed for each class or label."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ A_MEASURE = "measure, a function of (y_true, y_score), such as jaxmetrics.roc_au
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Apply a binary metric of scores, such as `roc_auc`, to each class against the rest.
+    """Compute a binary metric of scores, such as `roc_auc`, for each class against all others.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` with batch axes, your own included, and with
-            the keywords `sample_weight` and `where` if you use them; for example
-            `partial(best_threshold, metric)`.
-        average: None for one value per class; `"macro"` for their mean; `"weighted"` for the mean
-            weighted by the number (or weight) of examples of each class, both over the classes
-            whose value is not NaN; `"micro"` for the metric of all pairs of an example and a class
-            together.
+        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, and also
+            `sample_weight` and `where` if you pass them, such as `roc_auc`,
+            `partial(best_threshold, metric)` or a function that you wrote.
+        average: None for one value per class, `"macro"` for their mean, or `"weighted"` for their
+            mean weighted by the number (or total weight) of examples of each class; means skip
+            classes whose value is NaN. With `"micro"` every pair of an example and a class is one
+            example of a single binary problem.
 
     Returns:
-        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, and of the
-        metric's own arguments, that returns `(..., K)`, or `(...)` if averaged.
+        A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
+        one value per class, `(..., K)`, or an average, `(...)`. All other arguments are passed to
+        the metric.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
@@ -58,12 +59,17 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Apply a binary metric of scores to each label of a multilabel problem.
+    """Compute a binary metric of scores, such as `roc_auc`, for each label of a multilabel problem.
 
-    `measure` and `average` (None, `"macro"`, `"weighted"` or `"micro"`) mean the same as in
-    `per_class`. The result is a function of `y_true` of 0 and 1, `(..., n, L)`, in which a negative
-    value drops this label of this example, and `y_score` `(..., n, L)`; it returns `(..., L)`, or
-    `(...)` if averaged.
+    Args:
+        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, such as `roc_auc`.
+        average: None for one value per label, or `"macro"`, `"weighted"` (by the number of positive
+            examples) or `"micro"` for an average.
+
+    Returns:
+        A function of `y_true` and `y_score`, both of shape `(..., n, L)` for n examples and L
+        labels. The result is one value per label, `(..., L)`, or an average, `(...)`. Labels are 0
+        or 1; if a label is negative, it is ignored for this example.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])
@@ -111,7 +117,9 @@ def _per_label(
 def _of_problems(
     measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any
 ) -> Any:
-    """Apply a metric to binary problems, one for each class or label, and optionally average."""
+    """Compute a metric of one binary problem per class or label, and average the values if
+    asked.
+    """
     if average == "micro":
         problems = _joined(problems)
     values = _measured(measure, problems, *args, **options)
@@ -120,8 +128,8 @@ def _of_problems(
     shape = np.broadcast_shapes(*(x.shape for x in problems if x is not None))
     if getattr(values, "shape", None) != shape[:-1]:
         raise ValueError(
-            f"average={average!r} needs a metric that returns one number, such as roc_auc:"
-            " thresholds and points of curves have no mean. average=None returns the results of"
+            f"average={average!r} needs a metric that returns one number, such as roc_auc, because"
+            " curves and thresholds cannot be averaged. Pass average=None to get the result of"
             " each class."
         )
     return _mean_of_defined(values, problems, weighted=average == "weighted")
@@ -130,8 +138,8 @@ def _of_problems(
 def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) -> Any:
     truth, columns, weights, mask, *_ = problems
     if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
-        # One example of K classes has the shape (K, 1), which would raise as a column of K
-        # examples. An additional batch axis avoids this.
+        # A single example of K classes has shape (K, 1), which would be refused as a column of K
+        # examples. An additional batch axis avoids the error.
         with_batch_axis = problems._replace(ids=truth[None])
         values = _measured(measure, with_batch_axis, *args, **options)
         return trees.map(lambda x: x[0], values)
@@ -140,14 +148,16 @@ def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) 
 
 
 def one_against_rest(examples: Examples) -> Examples:
-    """Make a binary problem per class, `(..., K, n)`, from class ids and scores `(..., n, K)`."""
+    """Make one binary problem per class, of shape `(..., K, n)`, from class ids and scores
+    `(..., n, K)`.
+    """
     classes = np.arange(examples.values.shape[-1], dtype=np.int32)[:, None]
     return _in_columns(examples, examples.ids[..., None, :], classes)
 
 
 def _in_columns(examples: Examples, ids: Array, classes: Array) -> Examples:
-    """Make binary problems `(..., K, n)`, in which an example is positive if its id is the class of
-    the column.
+    """Make binary problems of shape `(..., K, n)`, in which an example is positive if its id is the
+    class of the column.
     """
     weights, mask = (
         None if x is None else x[..., None, :] for x in (examples.weights, examples.mask)
@@ -162,7 +172,9 @@ def _is_class(ids: Array, classes: Array) -> Array:
 
 @compiled
 def _joined(examples: Examples) -> Examples:
-    """Join the columns of all classes or labels, for the micro average."""
+    """Join the binary problems of all classes or labels into a single one, for the micro
+    average.
+    """
     k, n = xp.broadcast_shapes(examples.ids.shape, examples.values.shape)[-2:]
 
     def joined(x: Array) -> Array:
@@ -174,15 +186,16 @@ def _joined(examples: Examples) -> Examples:
 
 @compiled
 def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
-    """Average the values `(..., K)` that are not NaN; NaN if a score that counts is NaN.
+    """Average the values `(..., K)` that are not NaN. The mean is NaN if the score of an example
+    that is not ignored is NaN.
 
-    `"weighted"` weights by support, the number (or total weight) of examples of each class.
+    If `weighted`, the weight of a class is the number (or total weight) of its examples.
     """
     values = values.astype(float_dtype(values))
     support = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
     weight = xp.where(xp.isnan(values), 0, support if weighted else xp.ones_like(values))
     terms = weight * xp.where(weight > 0, values, 0)
-    # Added in order of size, so that the order of the classes does not change the last digit.
+    # Values are added in order of size, so that the order of classes does not change the rounding.
     mean = divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)
     lacks_scores = (xp.isnan(examples.values) & (examples.amounts != 0)).any((-2, -1))
     return xp.where(lacks_scores, xp.nan, mean)

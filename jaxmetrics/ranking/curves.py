@@ -1,12 +1,12 @@
-"""Curves over all thresholds, and their operating points.
+"""ROC, precision-recall and DET curves, any metric at all thresholds, and best thresholds.
 
-A threshold t predicts class 1 if `score >= t`. A curve has one point per example and one before
-them, `(..., n + 1)`, by decreasing threshold: the first is +inf, where nothing is predicted
-positive. Examples with equal scores, and examples that are left out, repeat a point: so jit knows
-the length, while areas and maxima are computed from the distinct points. Each curve takes one sort.
-For NumPy arrays the thresholds are the scores themselves. If NumPy scores in double precision come
-with JAX labels or weights, they are rounded down to float32 (float64 under x64), so that `score >=
-t` holds for the example that made the threshold t.
+At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points by decreasing
+threshold, one per example and one before them. The first threshold is +inf, at which no example is
+predicted positive. Examples with equal scores and ignored examples repeat a point, so that the
+length of a curve is known under jit. Areas and maxima are computed from the distinct points. For
+NumPy arrays the thresholds are the scores themselves. If `y_score` is a float64 NumPy array and
+another argument is a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on),
+so that `score >= t` is true for the example whose rounded score is t.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class RocCurve(NamedTuple):
     """ROC curve, as returned by `roc_curve`.
 
     Attributes:
-        fpr: false positive rates, rising, `(..., n + 1)`.
-        tpr: true positive rates, increasing, `(..., n + 1)`.
-        thresholds: falling from +inf, `(..., n + 1)`.
+        fpr: increasing false positive rates, of shape `(..., n + 1)`.
+        tpr: increasing true positive rates, of shape `(..., n + 1)`.
+        thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
     fpr: Array
@@ -60,9 +60,9 @@ class PrecisionRecallCurve(NamedTuple):
     """Precision-recall curve, as returned by `precision_recall_curve`.
 
     Attributes:
-        precision: in [0, 1], `(..., n + 1)`.
-        recall: increasing from 0, `(..., n + 1)`.
-        thresholds: falling from +inf, `(..., n + 1)`.
+        precision: precision at each threshold, of shape `(..., n + 1)`.
+        recall: recall at each threshold, increasing from 0, of shape `(..., n + 1)`.
+        thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
     precision: Array
@@ -74,9 +74,9 @@ class DetCurve(NamedTuple):
     """Detection error tradeoff (DET) curve, as returned by `det_curve`.
 
     Attributes:
-        fpr: false positive rates, rising, `(..., n + 1)`.
-        fnr: false negative rates, decreasing, `(..., n + 1)`.
-        thresholds: falling from +inf, `(..., n + 1)`.
+        fpr: increasing false positive rates, of shape `(..., n + 1)`.
+        fnr: decreasing false negative rates, of shape `(..., n + 1)`.
+        thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
     fpr: Array
@@ -88,8 +88,8 @@ class OperatingPoint(NamedTuple):
     """Operating point of a classifier, as returned by `best_threshold`.
 
     Attributes:
-        value: value of the metric, `(...)`.
-        threshold: scores at or above it predict class 1, `(...)`.
+        value: value of the metric at the threshold, of shape `(...)`.
+        threshold: class 1 is predicted if the score is at least this number; of shape `(...)`.
     """
 
     value: Array
@@ -101,13 +101,14 @@ def roc_curve(ranked: Ranked) -> RocCurve:
     """Compute the ROC curve: true positive rate `TP / P` against false positive rate `FP / N`.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `RocCurve` at all thresholds, from (0, 0) to (1, 1). The rate of a class without
-        examples is NaN.
+        `RocCurve` with a point per threshold, from (0, 0) to (1, 1). If there are no positives,
+        true positive rates are NaN; if there are no negatives, false positive rates are NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
@@ -122,13 +123,15 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
     """Compute the precision-recall curve: precision `TP / (TP + FP)` and recall `TP / P`.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `PrecisionRecallCurve` at all thresholds, in decreasing order; scikit-learn's curve is in
-        increasing order. Precision is 1 if nothing is predicted positive, as in scikit-learn.
+        `PrecisionRecallCurve` with a point per threshold. Thresholds are in decreasing order (in
+        scikit-learn they are in increasing order). If no example is predicted positive, precision
+        is 1, as in scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -141,15 +144,17 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
 
 @of_scores
 def det_curve(ranked: Ranked) -> DetCurve:
-    """Compute the detection error tradeoff (DET): false positive and false negative rates.
+    """Compute the detection error tradeoff (DET) curve: false positive and false negative rates.
 
     Args:
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `DetCurve`, `FP / N` and `FN / P` at all thresholds.
+        `DetCurve` with a point per threshold: false positive rate `FP / N` and false negative rate
+        `FN / P`.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -166,26 +171,28 @@ def metric_at_thresholds(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> tuple[Any, Array]:
-    """Compute any metric of counts at all thresholds.
+    """Compute any metric of a confusion matrix at all thresholds of a score.
 
     Args:
-        metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, your own included, that
-            returns an array or a pytree of arrays; for a metric of class 1 alone use `binary(f1)`.
-            For NumPy arrays it receives NumPy tables, all at once as `(m, 2, 2)` if it gives the
-            same results as for single tables; a metric that returns JAX arrays moves the work to
-            the device.
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]` that returns an array or a
+            pytree of arrays. For a metric of class 1 only use `binary(f1)`. For NumPy arrays, the
+            metric is called once with all matrices, `(m, 2, 2)`, if it then returns the same
+            results as for single matrices. If the metric returns JAX arrays, the matrices are
+            computed by JAX.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`.
+        Two values: the metric at each threshold, an array of shape `(..., n + 1)` followed by the
+        shape of the metric, and the thresholds, of shape `(..., n + 1)`.
 
     >>> import jaxmetrics as jm
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
     (array([0.5 , 0.75, 0.5 , 0.75, 0.5 ]), array([  inf, 0.75 , 0.5  , 0.25 , 0.125]))
     """
-    check_function(metric, "metric", "a function of counts, such as jaxmetrics.accuracy")
+    check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
     ranked = rank(y_true, y_score, sample_weight, where)
     example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
     metric, example = placed(as_floats(metric), example)
@@ -213,25 +220,29 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """Find the threshold that maximises a metric of counts; the highest of several.
+    """Find the threshold that maximises a metric of a confusion matrix.
 
-    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))` is the recall at a
-    precision of 0.9: the greatest recall among the thresholds whose precision is at least 0.9. The
-    value is the best on these examples, and therefore too high for new ones: evaluate the threshold
-    on held-out examples.
+    If several thresholds are best, the highest is returned. For example, recall at a precision of
+    0.9 is `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest
+    recall among all thresholds with a precision of at least 0.9. The value is too optimistic for
+    new examples, because the threshold is chosen on the same examples. Evaluate the threshold on
+    held-out examples.
 
     Args:
-        metric: a function of one matrix `(2, 2)` that returns one number, or one per class, of
-            which the value for class 1 is used.
-        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
-        subject_to: a constraint, the pair of another such metric and the least value that it may
-            have: a number, or an array that broadcasts with the batch axes.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per
+            class; in the latter case the value of class 1 is maximised.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
+        subject_to: a constraint `(metric, least value)`: only thresholds at which this other metric
+            has at least this value are considered. The least value is a number, or an array that
+            broadcasts with the batch axes.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `OperatingPoint(value, threshold)`, each `(...)`; a threshold of +inf predicts nothing as
-        positive. Thresholds at which a metric is NaN are skipped; NaN if none is left.
+        `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which a metric is
+        NaN are skipped. Value and threshold are NaN if no threshold is left. If the threshold is
+        +inf, no example is predicted positive.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -245,15 +256,15 @@ def best_threshold(
         values, threshold = metric_at_thresholds(metric, y_true, y_score, **given)
         values = _of_class_1(values, threshold, "metric")
         return _best_threshold(values, threshold, values, np.float64(-np.inf))
-    check_function(metric, "metric", "a function of counts, such as jaxmetrics.accuracy")
+    check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
     if not isinstance(subject_to, tuple | list) or len(subject_to) != 2:
         raise TypeError(
-            "subject_to must be a metric and its least value, such as (jaxmetrics.precision, 0.9),"
-            f" got {shown(subject_to)}."
+            "subject_to must be a pair of a metric and its least value, such as"
+            f" (jaxmetrics.precision, 0.9), got {shown(subject_to)}."
         )
     constraint, least = subject_to
     check_function(
-        constraint, "subject_to[0]", "a function of counts, such as jaxmetrics.precision"
+        constraint, "subject_to[0]", "a metric, a function of counts, such as jaxmetrics.precision"
     )
 
     def both(counts: Array) -> tuple[Any, Any]:
@@ -266,14 +277,16 @@ def best_threshold(
 
 
 def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
-    """Return one number per threshold; if the metric has one per class, the number of class 1."""
+    """Return one number per threshold; if the metric returns one per class, use the value of class
+    1.
+    """
     shape = getattr(values, "shape", None)
     if shape == (*threshold.shape, 2):
         return values[..., 1]
     if shape != threshold.shape:
         raise ValueError(
-            f"{name} must return one number for one matrix of counts, or one per class. At all"
-            f" thresholds it returned the shape {trees.map(xp.shape, values)}, expected"
+            f"{name} must return one number per confusion matrix, or one per class. For all"
+            f" thresholds it returned shape {trees.map(xp.shape, values)}, expected"
             f" {threshold.shape}."
         )
     return values
@@ -285,10 +298,10 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
     if value.ndim > len(batch):
         raise ValueError(
             f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
-            f" got {value.shape}."
+            f" got shape {value.shape}."
         )
     if is_known(value) and not on_device(value):
-        refuse_where(np.isnan(value), value, name, "expected the least value that is allowed.")
+        refuse_where(np.isnan(value), value, name, "expected the least value of the metric.")
     return value
 
 
@@ -296,7 +309,9 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
 def _best_threshold(
     values: Array, threshold: Array, reached: Array, least: Array
 ) -> OperatingPoint:
-    """Return the first (highest) threshold with the greatest allowed value."""
+    """Return the highest threshold among those with the greatest value that satisfies the
+    constraint.
+    """
     allowed = ~xp.isnan(values) & (reached >= least[..., None])
     best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
@@ -309,11 +324,13 @@ def _best_threshold(
 
 @of_scores
 def equal_error_rate(ranked: Ranked) -> Array:
-    """Compute the equal error rate (EER), where false positive and false negative rates are equal.
+    """Compute the equal error rate (EER), at which false positive and false negative rates are
+    equal.
 
-    Between the points of the curve it is interpolated linearly. It is in [0, 1], 0 for scores that
-    separate the classes, NaN without both classes. `y_true` is 0 or 1 and `y_score` real,
-    `(..., n)`; `sample_weight` and `where` are optional, `(..., n)`.
+    The rates are interpolated linearly between the points of the DET curve. `y_true` contains 0 and
+    1, `y_score` contains real scores, both of shape `(..., n)`; `sample_weight` and the boolean
+    mask `where` are optional and have the same shape. Returns values in [0, 1], of shape `(...)`: 0
+    if the scores separate the classes perfectly, NaN if a class has no examples.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -325,7 +342,7 @@ def equal_error_rate(ranked: Ranked) -> Array:
         [xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)]
         for at in (crossing - 1, crossing)
     )
-    gap0, gap1 = fnr0 - fpr0, fpr1 - fnr1  # before and after the crossing
+    gap0, gap1 = fnr0 - fpr0, fpr1 - fnr1  # the points before and after the rates are equal
     rate = fpr0 + (fpr1 - fpr0) * divide(gap0, gap0 + gap1)
     return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, rate)
 
@@ -334,8 +351,9 @@ def equal_error_rate(ranked: Ranked) -> Array:
 def ks_statistic(ranked: Ranked) -> Array:
     """Compute the Kolmogorov–Smirnov statistic of the scores of two classes, `max |TPR - FPR|`.
 
-    It is in [0, 1], NaN without both classes. `y_true` is 0 or 1 and `y_score` real, `(..., n)`;
-    `sample_weight` and `where` are optional, `(..., n)`.
+    `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n)`;
+    `sample_weight` and the boolean mask `where` are optional and have the same shape. Returns
+    values in [0, 1], of shape `(...)`: NaN if a class has no examples.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)
@@ -345,10 +363,14 @@ def ks_statistic(ranked: Ranked) -> Array:
 
 
 def _rate(cumulative: Array) -> Array:
-    """Divide by the number of examples of the class, which is the count at the last threshold."""
+    """Divide counts by the number of examples of the class, which is the count at the last
+    threshold.
+    """
     return divide(cumulative, cumulative[..., -1:], xp.nan)
 
 
 def _complement_of_rate(cumulative: Array) -> Array:
-    """Compute `1 - _rate` without the subtraction, which would round to 0 for a rate near 1."""
+    """Compute `1 - _rate` without a subtraction, which would be rounded to 0 if the rate is near
+    1.
+    """
     return divide(cumulative[..., -1:] - cumulative, cumulative[..., -1:], xp.nan)

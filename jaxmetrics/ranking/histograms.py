@@ -1,8 +1,9 @@
-"""Histograms of scores per class, which add up over batches and devices, and bounds of areas.
+"""Histograms of scores for data in batches, and bounds of areas under curves computed from them.
 
-The order of a positive and a negative in different bins is known; only the order of pairs within a
-bin is unknown. So the histogram determines two bounds of the exact area. They are close if the bins
-are fine where the scores lie; the scales are designed for scores that pile up near 0 or 1.
+A histogram tells which of two scores is greater if they are in different bins, but not if they are
+in the same bin. Therefore it determines a lower and an upper bound of the exact area. The bounds
+are close together if the bins are narrow where most scores are. The scale "probability" is made for
+scores of which many are near 0 or 1.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ class AreaBounds(NamedTuple):
     """Bounds of the exact area under a curve, as `roc_auc` computes them from a histogram.
 
     Attributes:
-        value: the area if scores within a bin are ties, `(...)`.
-        low, high: the least and the greatest area of any scores in these bins, `(...)`.
+        value: the area under the curve if all scores in the same bin are counted as ties, of shape
+            `(...)`.
+        low, high: the least and the greatest area that any scores in these bins can have, of shape
+            `(...)`.
     """
 
     value: Array
@@ -50,39 +53,38 @@ def score_histogram(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Compute the histogram of scores of each class, to add up over batches.
+    """Compute a histogram of the scores of each class, which can be added over batches.
 
-    `roc_auc` and `average_precision` accept the sum of the histograms of all batches instead of
-    examples. The bins rise with the score. One of these must say how they are spaced, because
-    scores are never reinterpreted:
+    Use it for data that do not fit in memory: pass the sum of the histograms of all batches to
+    `roc_auc` or `average_precision` instead of examples. The bins are defined by one of these
+    options:
 
-    - `scale="probability"`: finer towards 0 and 1: 64 octaves (powers of two), for p from 2^-41 to
-    1/2 and for 1 - p from 1/2 to 2^-25, each divided into `num_bins / 64` bins.
-    - `scale="logit"`: equally spaced, from -32 to 32.
-    - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range
-      eight times per octave.
-    - `edges` `(B - 1,)`, increasing: the boundaries of B bins (a score on an edge is in the upper
-      bin), such as the quantiles `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`.
-      Slower than a scale, because each score is searched.
+    - `scale="probability"`: bins for probabilities, narrower near 0 and 1. There are 64 octaves,
+      for p from 2^-41 to 1/2 and for 1 - p from 1/2 to 2^-25, each with `num_bins / 64` bins.
+    - `scale="logit"`: bins of equal width from -32 to 32.
+    - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
+      4096 bins, every octave has eight bins.
+    - `edges=`: B - 1 increasing boundaries of B bins, such as the quantiles
+      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to an edge is
+      in the upper bin. Edges are slower than a scale, because they need a binary search.
 
-    Scores beyond the outermost bins belong to them; NumPy probabilities must lie in [0, 1]. With a
-    scale, scores are rounded to float32 first, on NumPy and JAX alike; edges are rounded to float32
-    unless the scores are float64.
+    Scores beyond the outermost bins are counted in these bins. Scores are rounded to float32 first
+    if there is a scale, edges are rounded to float32 unless the scores are float64.
 
     Args:
-        y_true, y_score: 0 or 1, and scores, `(..., n)`; NaN scores in JAX arrays drop their
-            examples.
-        scale, edges: the spacing of the bins, see above.
-        num_bins: number of bins B, static, a power of two from 64 to 2^16, unless `edges` are
-            given.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
-        groups: group ids `(..., n)` from 0 to G - 1; other ids drop their examples.
-        num_groups: number of groups G, static; needed with groups in JAX arrays.
+        y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`; with "probability",
+            NumPy scores must be in [0, 1]. In JAX arrays, examples with a NaN score are ignored.
+        scale, edges: definition of the bins, see above.
+        num_bins: number of bins B, a power of two from 64 to 2^16. Not used with `edges`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        groups: group id of each example, from 0 to G - 1, of shape `(..., n)`; examples with other
+            ids are ignored.
+        num_groups: number of groups G; required if `groups` is a JAX array.
 
     Returns:
-        Counts `(..., 2, B)`, with groups `(..., G, 2, B)`, negatives before positives; integers, or
-        floats with `sample_weight`.
+        Counts of shape `(..., 2, B)`, or `(..., G, 2, B)` with groups: the histogram of negatives,
+        then the histogram of positives. Counts are integers, or floats with `sample_weight`.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> from jaxmetrics import roc_auc
@@ -91,7 +93,7 @@ def score_histogram(
     """
     if (scale is None) == (edges is None):
         raise ValueError(
-            'give the spacing of the bins: scale="probability", "logit" or "float", or edges.'
+            'the bins are not defined: pass scale="probability", "logit" or "float", or edges.'
         )
     if scale is not None:
         check_option(scale, "scale", tuple(_BINS))
@@ -117,9 +119,9 @@ def check_num_bins(num_bins: int) -> int:
 
 @compiled
 def score_bins(score: Array, *, scale: str, size: int) -> Array:
-    """Number the bins of scores, rounded to float32, on one of the scales; -1 for NaN.
+    """Return the bin number of each score, rounded to float32, for one of the scales; -1 for NaN.
 
-    Subnormal numbers count as 0, as on most devices.
+    Subnormal numbers are treated as 0, because most accelerators do the same.
     """
     score = score.astype(xp.float32)
     score = xp.where(xp.abs(score) < _LEAST_NORMAL, np.float32(0), score)
@@ -127,15 +129,15 @@ def score_bins(score: Array, *, scale: str, size: int) -> Array:
     return xp.where(xp.isnan(score), -1, bins)
 
 
-# The scales, from scores to bin numbers. Each is monotone to the last bit, which the bounds
-# require: they use bits, 1 - p and products with powers of two, no logarithm.
+# Functions from scores to bin numbers. The bounds of areas require that they are monotone to the
+# last bit, so they use the bits of scores, 1 - p and products with powers of two, but no logarithm.
 
 
 def _by_octaves(p: Array, size: int) -> Array:
-    """Number the `size / 64` parts of each octave from 2^-41 to 1/2, and of 1 - p likewise.
+    """Return the bin numbers for `size / 64` bins per octave of p below 1/2 and of 1 - p above 1/2.
 
-    The bits of a positive float32 are its exponent before the 23 bits of its mantissa: without the
-    lowest of these they number the parts of octaves.
+    The bits of a positive float32 are its exponent, followed by the 23 bits of its mantissa.
+    Without the lowest bits of the mantissa they are the number of the bin.
     """
     shift = 23 - (size // 64).bit_length() + 1
 
@@ -147,14 +149,14 @@ def _by_octaves(p: Array, size: int) -> Array:
 
 
 def _evenly(logit: Array, size: int) -> Array:
-    # A sum with 32 would be rounded, possibly across an edge; a product with a power of two is
-    # exact.
+    # The sum of a score and 32 would be rounded, possibly to another bin; a product with a power of
+    # two is exact.
     return xp.floor(xp.clip(logit, -32, 32) * (size / 64)).astype(xp.int32) + size // 2
 
 
 def _by_leading_bits(score: Array, size: int) -> Array:
     bits = _bits(score)
-    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # the bits of negative floats decrease: invert them
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # bits of negatives decrease
     return (rising >> (33 - size.bit_length())) + size // 2
 
 
@@ -167,7 +169,7 @@ _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits
 
 @compiled
 def roc_auc_bounds(histogram: Array) -> AreaBounds:
-    """Bound the area under the ROC curve; see `roc_auc`."""
+    """Compute bounds of the area under the ROC curve; see `roc_auc`."""
     q, p = (divide(x, x.sum(-1)[..., None], xp.nan) for x in _classes(histogram))
     in_order, in_same_bin = (q * _above(p)).sum(-1), (q * p).sum(-1)
     return _between(in_order, in_order + in_same_bin)
@@ -175,7 +177,7 @@ def roc_auc_bounds(histogram: Array) -> AreaBounds:
 
 @compiled
 def average_precision_bounds(histogram: Array) -> AreaBounds:
-    """Bound the average precision; see `average_precision`."""
+    """Compute bounds of average precision; see `average_precision`."""
     n, p = _classes(histogram)
     tp, fp = _above(p), _above(n)
     f = fp + n
@@ -190,15 +192,15 @@ def _classes(histogram: Array) -> tuple[Array, Array]:
 
 
 def _above(x: Array) -> Array:
-    """Add up all higher bins.
+    """Return for each bin the sum of all higher bins.
 
-    Without a subtraction, which would cancel beside a full bin.
+    Subtraction from the total is avoided, because it would cancel next to a bin with a large count.
     """
     higher = xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], -1)
     return lax.cumsum(higher, x.ndim - 1, reverse=True)
 
 
 def _between(low: Array, high: Array) -> AreaBounds:
-    """Widen bounds by the possible rounding error, 2e-6 in float32."""
+    """Widen the bounds by the greatest possible rounding error, 2e-6 in float32."""
     slack = 16 * float(np.finfo(low.dtype).eps)
     return AreaBounds((low + high) / 2, xp.clip(low - slack, 0, 1), xp.clip(high + slack, 0, 1))

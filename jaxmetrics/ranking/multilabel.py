@@ -1,12 +1,14 @@
-"""Metrics of the ranking of classes or labels within each example, and of predicted label sets.
+"""Top-k metrics, metrics of the ranking of labels within each example, and metrics of label sets.
 
-`y_score` `(..., n, L)` ranks the L labels of each example. `y_true` and `y_pred` are label sets, 0
-and 1 (or bool), `(..., n, L)`; a negative value drops this label of this example. Results `(...)`
-are means over examples, weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples
-out. The mean of no examples is NaN. Wrong dtypes raise TypeError, shapes that do not go together
-ValueError. In NumPy arrays, examples that count also raise ValueError for a NaN score, a weight
-that is NaN, infinite or negative, and an invalid label; in JAX arrays a NaN score makes the mean
-NaN, and an invalid label is left out.
+The scores `y_score` of shape `(..., n, L)` rank the L labels of each of n examples. `y_true` and
+`y_pred` are label sets: arrays of 0 and 1 (or bool) of shape `(..., n, L)`. If a value is negative,
+this label of this example is ignored. The result of shape `(...)` is the mean over examples,
+weighted by `sample_weight` of shape `(..., n)`. Examples where the boolean mask `where` of shape
+`(..., n)` is False are ignored. If no examples are left, the mean is NaN. A wrong dtype raises
+TypeError, and shapes that do not match raise ValueError. The values of NumPy arrays are checked,
+too, except for ignored examples: ValueError is raised if a score is NaN, if a weight is NaN,
+infinite or negative, or if a label is invalid. In JAX arrays a NaN score makes the mean NaN, and an
+invalid label is ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ __all__ = [
 
 
 def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
-    """Average over examples a metric of their sorted labels."""
+    """Turn a metric of the sorted labels of one example into its mean over examples."""
 
     @compiled
     def mean(ranked: Ranked, amounts: Array) -> Array:
@@ -63,7 +65,7 @@ def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
     ) -> Array:
         return mean(*_ranked_labels(y_true, y_score, sample_weight, where))
 
-    del call.__wrapped__  # otherwise help would show its signature
+    del call.__wrapped__  # help() would show the signature of `measure`
     return call
 
 
@@ -73,7 +75,7 @@ def _ranked_labels(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> tuple[Ranked, Array]:
-    """Sort the labels of each example with `rank`; also return the weight of each example."""
+    """Sort the labels of each example by score, and return them with the weight of each example."""
     given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
     examples = label_examples(*given, name="y_score")
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
@@ -88,21 +90,22 @@ def top_k_accuracy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute top-k accuracy: the share of examples whose true class is among the k highest scores.
+    """Compute top-k accuracy: how often the true class is among the k classes with the highest
+    scores.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label drops its example.
-        y_score: `(..., n, K)`, a score for each class.
-        k: number of classes, static, at least 1.
-        ties: if the true class ties with others for the last places, `"index"` prefers the class
-            with the higher index, as scikit-learn does; `"expected"` gives the mean over all orders
-            of the tied classes, `(k - number above) / number that tie` clipped to [0, 1], which no
-            order of the classes can improve.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
+        y_score: a score for each of the K classes, of shape `(..., n, K)`.
+        k: number of classes with the highest scores, an int >= 1.
+        ties: what to do if several classes tie for place k. `"index"` prefers the class with the
+            greater index, as scikit-learn does. `"expected"` returns the mean over all orders of
+            the tied classes: `(k - number of higher scores) / number of tied classes`, clipped to
+            [0, 1].
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Shares `(...)`, in [0, 1].
+        Fractions in [0, 1], of shape `(...)`.
 
     >>> scores = [[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.3, 0.1]]
     >>> top_k_accuracy([2, 2, 0], scores, k=2).round(4)
@@ -142,12 +145,13 @@ def top_k_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute precision at k: the mean share of true labels among the k with the highest scores.
+    """Compute precision at k: the mean fraction of true labels among the k highest scores.
 
-    It is in [0, 1]. Labels that tie for the last places count by their chance of a place in a
-    random order. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; k is static, at least 1, and is
-    the denominator even if there are fewer labels. `sample_weight` and `where` are optional,
-    `(..., n)`.
+    Precision at k is the number of true labels among the k highest scores, divided by k (even if
+    there are fewer than k labels). If labels tie for place k, each counts with the probability that
+    it is among the first k in a random order. `y_true` contains 0 and 1, `y_score` contains real
+    scores, both of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight` and the boolean mask
+    `where` are optional and have shape `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -165,11 +169,14 @@ def top_k_recall(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute recall at k: the mean share of the true labels among the k with the highest scores.
+    """Compute recall at k: the mean fraction of the true labels that are among the k highest
+    scores.
 
-    It is in [0, 1], 0 for an example without true labels. Labels that tie for the last places count
-    by their chance of a place in a random order. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`;
-    k is static, at least 1. `sample_weight` and `where` are optional, `(..., n)`.
+    For an example without true labels, recall at k is 0. If labels tie for place k, each counts
+    with the probability that it is among the first k in a random order. `y_true` contains 0 and 1,
+    `y_score` contains real scores, both of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight`
+    and the boolean mask `where` are optional and have shape `(..., n)`. Returns values in [0, 1],
+    of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -183,9 +190,7 @@ def top_k_recall(
 def _mean_of_hits(
     rate: Callable[[Array, Ranked, float], Array], ranked: Ranked, amounts: Array, k: float
 ) -> Array:
-    """Average a rate of the true labels among the first k, where ties count by their
-    probability.
-    """
+    """Average a rate of the true labels among the first k; ties count with their probability."""
     dtype = float_dtype(ranked.score)
     counted = ranked.positive + ranked.negative
     start, end = (x.astype(dtype) for x in _ranks_of_ties(counted, ranked.last))
@@ -209,10 +214,11 @@ def hamming_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the Hamming loss, the share of labels that are wrong, `mean(y_true != y_pred)`.
+    """Compute the Hamming loss: the fraction of labels that are wrong, `mean(y_true != y_pred)`.
 
-    It is in [0, 1]. `y_true` and `y_pred` are 0 or 1, `(..., n, L)`; `sample_weight` and `where`
-    are optional, `(..., n)`.
+    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, shape `(..., n, L)`.
+    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
+    values in [0, 1], of shape `(...)`.
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
@@ -233,10 +239,11 @@ def exact_match(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute exact match (subset accuracy), the share of examples whose labels are all correct.
+    """Compute exact match (subset accuracy): the fraction of examples whose labels are all correct.
 
-    It is in [0, 1]. `y_true` and `y_pred` are 0 or 1, `(..., n, L)`; `sample_weight` and `where`
-    are optional, `(..., n)`.
+    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, shape `(..., n, L)`.
+    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
+    values in [0, 1], of shape `(...)`.
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
@@ -251,10 +258,10 @@ def _none_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
 
 @compiled
 def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples) -> Array:
-    """Average a score of two label sets, given where they differ and where neither is ignored,
-    `(..., n, L)`.
+    """Average a score of two label sets over examples. The score is a function of two masks of
+    shape `(..., n, L)`: where the sets differ, and where neither is ignored.
 
-    The score also returns the share of its example's weight that counts.
+    The score also returns a factor by which the weight of each example is multiplied.
     """
     true, pred, *_ = examples
     counted = (true >= 0) & (pred >= 0)
@@ -264,11 +271,14 @@ def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples)
 
 @_of_labels
 def label_ranking_average_precision(ranked: Ranked) -> Array:
-    """Compute label ranking average precision (LRAP), the mean average precision per example.
+    """Compute label ranking average precision (LRAP): average precision per example, averaged.
 
-    It is in (0, 1]. For an example it is the mean, over its true labels, of the share of true
-    labels among those ranked at least as high; 1 if its labels are all true or all false. `y_true`
-    is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and `where` are optional, `(..., n)`.
+    For each true label of an example we compute the fraction of true labels among all labels with
+    an equal or greater score. LRAP is the mean of this fraction over the true labels of an example,
+    and then over examples. If the labels of an example are all true or all false, its value is 1.
+    `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`.
+    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
+    values in (0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -280,18 +290,19 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 
 @_of_labels
 def label_ranking_loss(ranked: Ranked) -> Array:
-    """Compute the label ranking loss, the share of pairs of a true and a false label out of order.
+    """Compute the label ranking loss: the fraction of (true, false) label pairs in wrong order.
 
-    It is the mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are
-    all true or all false. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and
-    `where` are optional, `(..., n)`.
+    A pair is in wrong order if the score of the false label is equal or greater. The loss is
+    averaged over examples; it is 0 for an example whose labels are all true or all false. `y_true`
+    contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`. `sample_weight`
+    and the boolean mask `where` are optional and have shape `(..., n)`. Returns values in [0, 1],
+    of shape `(...)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
     """
     tp, fp = cumulative_positives(ranked)
-    # For each true label, the false labels ranked at least as high. With 100,000 labels, their
-    # number may not fit in int32.
+    # Floats, because with 100,000 labels the number of pairs may not fit in int32.
     d_tp, fp = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), fp[..., 1:]))
     number = (d_tp * fp).sum(-1)
     num_true, num_false = ranked.totals
@@ -300,11 +311,13 @@ def label_ranking_loss(ranked: Ranked) -> Array:
 
 @_of_labels
 def coverage_error(ranked: Ranked) -> Array:
-    """Compute the coverage error: how many of the top labels are needed to include all true ones.
+    """Compute the coverage error: how many of the top labels are needed to include all true labels.
 
-    It is the mean over examples, in [0, L]. Labels that tie are taken together; 0 for an example
-    without true labels. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and
-    `where` are optional, `(..., n)`.
+    For each example we count the labels whose score is at least the lowest score of a true label,
+    so tied labels are all counted. An example without true labels counts 0. `y_true` contains 0 and
+    1, `y_score` contains real scores, both of shape `(..., n, L)`. `sample_weight` and the boolean
+    mask `where` are optional and have shape `(..., n)`. Returns the mean over examples, in [0, L]
+    and of shape `(...)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
@@ -324,17 +337,18 @@ def ndcg(
 ) -> Array:
     """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
-    It is in [0, 1], with `DCG = sum_r gain_r / log2(r + 1)` over ranks r; the gain is the relevance
-    itself. Labels that tie share the mean of their gains, as in a random order: Järvelin and
-    Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
+    `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where the gain is the
+    relevance of the label at rank r. If labels tie, each has the mean of their gains. Sources:
+    Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry and Najork (2008), ECIR.
 
     Args:
-        y_true: relevance, numbers >= 0, `(..., n, L)`; all 0 gives 0. Negative relevance raises
-            ValueError in NumPy arrays, and gives NaN in JAX arrays.
-        y_score: real numbers, `(..., n, L)`.
-        k: static; only the first k ranks count, by default all.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
+            shape `(..., n, L)`. If all labels of an example have relevance 0, its NDCG is 0.
+            Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX arrays.
+        y_score: real scores of shape `(..., n, L)`.
+        k: use only the first k ranks; default: all.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
@@ -352,9 +366,10 @@ def dcg(
 ) -> Array:
     """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
-    It is in units of the relevance. `y_true` holds relevance, numbers >= 0, and `y_score` real
-    numbers, `(..., n, L)`; only the first k ranks count, by default all. `sample_weight` and
-    `where` are optional, `(..., n)`.
+    The gain is the relevance of the label at rank r = 1, 2, ... `y_true` contains the relevance of
+    each label, numbers >= 0, `y_score` contains real scores, both of shape `(..., n, L)`. The sum
+    is over the first `k` ranks, by default all. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`. Returns the mean over examples, of shape `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)
@@ -392,15 +407,17 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
 
 
 def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
-    """Return, for each sorted label, the ranks before and at the end of its ties; integers."""
+    """Return for each sorted label the first rank (from 0) of its ties and the rank after the
+    last.
+    """
     end = cumulative_sum(counted, last)
     return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
 
 
 def _mean_discount(discount: Array, last: Array) -> Array:
-    """Average the discounts of the ranks of sorted labels that tie.
+    """Return for each sorted label the mean of `discount` over the ranks of its ties.
 
-    Ties have the ranks from `start` (inclusive) to `end` (exclusive).
+    Ties have ranks from `start` to `end` - 1.
     """
     cumulative = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
     start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
@@ -410,12 +427,14 @@ def _mean_discount(discount: Array, last: Array) -> Array:
 
 @compiled
 def _amounts(examples: Examples) -> Array:
-    """Return the weight of each example, whichever of its labels are ignored."""
+    """Return the weight of each example, which does not depend on which of its labels are
+    ignored.
+    """
     return examples._replace(ids=xp.zeros(examples.ids.shape[:-1], xp.int8)).amounts
 
 
 def _mean(values: Array, amounts: Array) -> Array:
-    """Average values `(..., n)` with the weights of the examples."""
+    """Return the mean of values `(..., n)`, weighted by the weights of examples."""
     shape = xp.broadcast_shapes(amounts.shape, values.shape)
     amounts = xp.broadcast_to(amounts, shape).astype(values.dtype)
     return divide((amounts * xp.where(amounts == 0, 0, values)).sum(-1), amounts.sum(-1), xp.nan)

@@ -1,32 +1,33 @@
-"""Confidence interval of average precision, from its derivatives with respect to example weights.
+"""Confidence interval of average precision, computed from its influence function.
 
-The influence of an example with weight w_k on the average precision AP is u_k = d AP / d w_k. The
-variance of AP is the variance of the sum of the influences of independent examples or clusters: the
-infinitesimal jackknife, Jaeckel (1972), Bell Laboratories Memorandum MM 72-1215-11. Influences are
-sums over the sorted examples, so one sort is enough, without random draws.
+The influence of example k on the average precision AP is the derivative u_k = d AP / d w_k with
+respect to its weight w_k. The variance of AP is the variance of the sum of the influences of
+independent examples or clusters. This method is the infinitesimal jackknife of Jaeckel (1972), Bell
+Laboratories Memorandum MM 72-1215-11. All influences are computed after a single sort, without
+random draws.
 
-With P positives, and with `p_i = TP_i / N_i` the precision among the N_i examples ranked at least
-as high as example i, an example k with truth y_k has the influence
+Let there be P positives, and let `p_i = TP_i / N_i` be the precision among the N_i examples whose
+score is at least the score of example i. The influence of example k with label y_k is
 
     u_k = (y_k (p_k - AP) + sum_i (y_k - p_i) / N_i) / P,
 
-the sum over the positives i ranked no higher. The variance s^2 is the sum of the squares of
-`u m / (m - 1)`, with m the number of examples of the class. To second order, AP is biased upwards
-by `b = sum_i (1 - p_i) (1 / N_i - p_i / P) / P` over the positives, since each positive is counted
-in its own precision.
+where the sum is over the positives i whose score is at most the score of k. The variance s^2 is the
+sum of the squares of `u m / (m - 1)`, where m is the number of examples of the class. AP is biased
+upwards, because each positive is counted in its own precision. To second order the bias is
+`b = sum_i (1 - p_i) (1 / N_i - p_i / P) / P`, a sum over the positives.
 
-The interval is Wilson's interval for a proportion `A = AP - b` of N examples, with N chosen so that
-the proportion has the same variance: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`, so that its
-width is positive even without any mistake, and with Student's quantile with P - 1 degrees of
-freedom. The normal interval on the logit scale misses in up to 60 % of test sets in which a few
-positives are nearly separated.
+The interval is Wilson's interval for a proportion `A = AP - b` of N examples, where N is chosen so
+that the proportion has the variance s^2: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`. The terms
+1/4 and 1/2 keep the width positive if all positives are ranked first. The quantile is Student's
+with P - 1 degrees of freedom. We do not use the normal interval on the logit scale, because it
+misses the true value in up to 60 % of test sets with a few, nearly separated positives.
 
-With clusters, s is the jackknife error that leaves out one of the C clusters at a time, to first
-order: with U_c the sum of the influences of a cluster and S_c its share of the positives,
-`s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`. N is multiplied, and b divided, by
-the ratio of the variances without and with clusters, at most 1. The degrees of freedom of Student's
-quantile are the smaller of P and Kish's number of clusters (with their parts of the variance as
-sizes), minus one.
+With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
+time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
+sum of the influences in cluster c and S_c its fraction of the positives. N is multiplied by the
+ratio of the variances without and with clusters (at most 1), and b is divided by the same ratio.
+The degrees of freedom of Student's quantile are min(P, Kish's effective number of clusters) - 1,
+where the size of a cluster is its part of the variance.
 """
 
 from __future__ import annotations
@@ -56,28 +57,31 @@ def average_precision_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute average precision with a confidence interval: Wilson's, by its influence function.
+    """Compute average precision with a confidence interval, from its influence function.
 
-    It replaces thousands of bootstrap samples by one sort. The formulas are at the top of
-    `jaxmetrics.ranking.precision_intervals`. Average precision depends on the prevalence; the
-    interval allows for a prevalence that varies, too.
+    The interval is much faster than a bootstrap, because the scores are sorted only once. The
+    formulas are at the top of the file `jaxmetrics/ranking/precision_intervals.py`. Average
+    precision depends on the fraction of positives; the interval includes the sampling error of this
+    fraction.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_score: real numbers, `(..., n)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_score: real scores of shape `(..., n)`.
         level: the confidence level.
-        where: bool, `(..., n)`; False leaves the example out.
-        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
-            one patient's. Fewer than 20 give a warning for NumPy arrays.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
+            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters give
+            a warning for NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`. NaN without positives; only the value with a single positive,
-        or with all positives in one cluster. With fewer than ten positives intervals are wide: with
-        five they may span two thirds of [0, 1].
+        `Estimate` of shape `(...)`. All values are NaN if there are no positives. Only `value` is
+        defined if there is a single positive, or if all positives are in one cluster. With fewer
+        than ten positives intervals are wide; with five they can be as wide as two thirds of [0,
+        1].
 
     Raises:
-        TypeError, ValueError: shapes that do not go together, labels, scores or cluster ids that
-            are invalid (see `average_precision`), a level outside of (0, 1).
+        TypeError, ValueError: if shapes do not match, if labels, scores or cluster ids are invalid
+            (as in `average_precision`), or if `level` is not in (0, 1).
 
     >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
     >>> average_precision_interval(y_true, y_score)
@@ -98,13 +102,13 @@ def _average_precision_interval(
 
 
 class Linearized(NamedTuple):
-    """Average precision, `(...)`, with its bias and the influence of each example.
+    """Average precision with its bias and the influence of each example.
 
     Attributes:
-        value: the average precision.
-        bias: its upward bias for independent examples, to second order.
-        influence: the derivative with respect to the weight of each example, `(..., n)`, in the
-            original order.
+        value: average precision, of shape `(...)`.
+        bias: upward bias of the value for independent examples, to second order.
+        influence: derivative with respect to the weight of each example, of shape `(..., n)`, in
+            the original order.
     """
 
     value: Array
@@ -121,7 +125,7 @@ def linearized(ranked: Ranked) -> Linearized:
     precision, misses = divide(tp, tp + fp), divide(fp, tp + fp)
     value = divide((positive * precision).sum(-1, keepdims=True), num_pos, xp.nan)
     per_example = divide(positive, tp + fp)
-    # Sums over the positives ranked at most as high, of (1 - p) / N and p / N.
+    # Sums of (1 - p) / N and p / N over the positives with an equal or lower score.
     gain, loss = (_sum_below(per_example * x, ranked.last) for x in (misses, precision))
     of_positive, of_negative = precision - value + gain, -loss
     moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
@@ -134,16 +138,16 @@ def linearized(ranked: Ranked) -> Linearized:
 
 
 def _sum_below(amount: Array, last: Array) -> Array:
-    """Add up each sorted example, its ties, and the examples after it.
+    """Return for each sorted example the sum over itself, its ties and all examples after it.
 
-    Summed from the end, because a subtraction would cancel.
+    The sum is computed from the end, because a subtraction from the total would cancel.
     """
     ends = xp.flip(first_of_ties(last), -1)
     return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
-    """Return the weights of positive and negative examples, floats, in the original order."""
+    """Return the weights of positive and of negative examples, as floats in the original order."""
     dtype = float_dtype(ranked.positive, ranked.score)
     positive, negative = (
         restore(x, ranked.position).astype(dtype) for x in (ranked.positive, ranked.negative)
@@ -152,14 +156,14 @@ def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
 
 
 class Spread(NamedTuple):
-    """Variance of a sum of influences; each attribute is `(...)`.
+    """Variance of a sum of influences; all attributes have shape `(...)`.
 
     Attributes:
-        num_positives: the number of positives.
-        variance: the variance for independent examples.
-        share: how many independent examples one example is worth: 1, or at most 1 with clusters.
-        clustered: the variance for clusters; without clusters, the same as `variance`.
-        freedom: the degrees of freedom.
+        num_positives: number of positives.
+        variance: variance if examples are independent.
+        share: `variance / clustered`, at most 1.
+        clustered: variance if clusters are independent; equal to `variance` without clusters.
+        freedom: degrees of freedom.
     """
 
     num_positives: Array
@@ -176,9 +180,11 @@ def spread_of(
     numbers: Array | None,
     num_clusters: int,
 ) -> Spread:
-    """Compute the variance of a sum of influences `(..., n)` over examples, or over clusters."""
+    """Compute the variance of a sum of influences `(..., n)` of independent examples or
+    clusters.
+    """
     num_pos, num_neg = (x.sum(-1, keepdims=True) for x in (positive, negative))
-    # Leaving out an example increases the weight of the others in its class.
+    # If an example is left out, the weight of all others in its class increases.
     of_positive, of_negative = divide(num_pos, num_pos - 1, xp.nan), divide(num_neg, num_neg - 1, 1)
     squares = (influence * xp.where(positive > 0, of_positive, of_negative)) ** 2
     variance, number, negatives = squares.sum(-1), num_pos[..., 0], num_neg[..., 0]
@@ -200,8 +206,8 @@ def spread_of(
 
 
 def _centred_jackknife(moves: Array, counted: Array) -> Array:
-    """Return `C / (C - 1) sum (d_c - mean d)^2` over the C clusters that count, with changes d
-    `(..., C)`.
+    """Return `C / (C - 1) sum (d_c - mean d)^2` over the C clusters that are not ignored, for
+    `changes` d.
     """
     count = counted.sum(-1, keepdims=True).astype(moves.dtype)
     mean = divide(xp.where(counted, moves, 0).sum(-1, keepdims=True), count)
@@ -210,14 +216,12 @@ def _centred_jackknife(moves: Array, counted: Array) -> Array:
 
 
 def centre(linear: Linearized, spread: Spread) -> Array:
-    """Return the average precision minus its bias, in [0, 1]."""
+    """Return average precision minus its bias, clipped to [0, 1]."""
     return xp.clip(linear.value - divide(linear.bias, spread.share), 0, 1)
 
 
 def precision_estimate(linear: Linearized, spread: Spread, t: Array) -> Estimate:
-    """Return the estimate of average precision with Wilson's interval of half-width t standard
-    errors.
-    """
+    """Return average precision with Wilson's interval for the quantile t."""
     num_pos, middle = spread.num_positives, centre(linear, spread)
     binomial = num_pos * middle * (1 - middle) + 1 / 2
     number = divide(num_pos * binomial, num_pos**2 * spread.variance + 1 / 4) * spread.share

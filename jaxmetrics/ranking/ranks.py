@@ -1,8 +1,9 @@
-"""Sort examples by score, and count at every threshold, for all curves and areas.
+"""Sorted examples and counts at all thresholds, from which all curves and areas are computed.
 
-On a CPU, XLA's sort takes several times as long as NumPy's. So scores with known values are sorted
-by NumPy before the compiled part; scores under jit, or on other devices, are sorted by XLA. (A
-callback from within jit would be as fast, but deadlocks if the process has a single thread.)
+On a CPU, XLA's sort takes several times as long as NumPy's sort. Therefore scores on a CPU are
+sorted by NumPy before the compiled part; scores under jit or on other devices are sorted by XLA.
+(We do not call NumPy from within jit, because such a callback deadlocks if the process has a single
+thread.)
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Ranked(NamedTuple):
-    """Examples `(..., n)` by decreasing score."""
+    """Examples of a binary problem, sorted by decreasing score; arrays have shape `(..., n)`."""
 
-    position: Array  # original positions
-    score: Array  # in the original order
-    positive: Array  # 1 (int8) or the weight of examples of class 1; 0 for others
-    negative: Array  # the same of class 0
-    last: Array  # bool: the last of its ties, the next score is lower
-    undefined: Array  # (...), bool: a score that counts is NaN, or a weight is negative or NaN
+    position: Array  # position of each sorted example in the original order
+    score: Array  # scores in the original order
+    positive: Array  # 1 (int8) or the weight if the class is 1; otherwise 0
+    negative: Array  # 1 (int8) or the weight if the class is 0; otherwise 0
+    last: Array  # bool: whether the next score is lower
+    undefined: Array  # bool, (...): a score is NaN, or a weight negative or NaN
 
     @property
     def totals(self) -> tuple[Array, Array]:
-        """The number, or weight, of all positives and of all negatives, floats `(...)`."""
+        """The number (or total weight) of positives and of negatives, floats of shape `(...)`."""
         dtype = float_dtype(self.positive)
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply the weights of the examples by weights `(..., n)`, in the original order."""
+        """Multiply the weights of the examples by `weights`, `(..., n)`, in the original order."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative
         undefined = self.undefined
-        if on_device(amounts, self.score):  # a NaN score may have weight 0 now
+        if on_device(amounts, self.score):  # an example with a NaN score may have weight 0 now
             lacking = xp.isnan(take(self.score, self.position)) & (positive + negative != 0)
             undefined = undefined & lacking.any(-1)
         return self._replace(positive=positive, negative=negative, undefined=undefined)
@@ -66,13 +67,13 @@ def rank(
     name: str = "y_score",
     truth_name: str = "y_true",
 ) -> Ranked:
-    """Check the arguments of a binary problem, and sort them."""
+    """Check the arguments of a binary ranking metric, and sort the examples."""
     given = y_true, y_score, sample_weight, where
     return rank_examples(binary_examples(*given, SCORES, name=name, truth_name=truth_name))
 
 
 class MeasureOfScores(Protocol[R_co]):
-    """A metric of the ranking of examples, or of the labels of each example."""
+    """Type of a metric of the ranking of examples, or of the ranking of labels."""
 
     def __call__(
         self,
@@ -85,13 +86,13 @@ class MeasureOfScores(Protocol[R_co]):
 
 
 def sorted_once(of_ranked: Callable[..., Any]) -> Callable[[F], F]:
-    """Decorate a ranking metric so that it can be computed for many weights of the same examples.
+    """Decorate a ranking metric to compute it for many weights of the same examples with one sort.
 
-    The examples are sorted once. On the host, neighbouring negatives without a positive in between
-    are merged into one entry, because their order does not affect areas.
+    For NumPy arrays, adjacent negatives without a positive in between are merged into one entry,
+    because their order does not affect areas.
 
     Args:
-        of_ranked: the metric of sorted examples, with its options.
+        of_ranked: the metric as a function of sorted examples (`Ranked`) and options.
     """
 
     def of_weights(y_true: Array, y_score: Array, **options: Any) -> Callable[[Array], Any]:
@@ -103,9 +104,10 @@ def sorted_once(of_ranked: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
-    """Return the function from weights `(..., n)` to the weights of entries, `(..., T)`.
+    """Return a function of weights `(..., n)` that returns the merged entries with their total
+    weights.
 
-    An entry contains the examples with one score, or negatives with several scores.
+    An entry contains all examples with the same score, or adjacent negatives with several scores.
     """
     of_score = np.cumsum(first_of_ties(ranked.last)) - 1
     holds_positives = np.bincount(of_score, ranked.positive) > 0
@@ -122,7 +124,7 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
 
 
 def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
-    """Decorate a metric of sorted examples to accept unsorted examples."""
+    """Decorate a metric of sorted examples so that it accepts `y_true` and `y_score`."""
     of_ranked = compiled(measure)
 
     @wraps(measure)
@@ -135,12 +137,12 @@ def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
     ) -> R:
         return of_ranked(rank(y_true, y_score, sample_weight, where))
 
-    del call.__wrapped__  # whose signature help would show
+    del call.__wrapped__  # help() would show the signature of `measure`
     return call
 
 
 def rank_examples(examples: Examples) -> Ranked:
-    """Sort examples with ids 0 and 1, and one score each."""
+    """Sort examples with class ids 0 and 1 by their score."""
     position, last = order(examples.values)
     if on_device(examples):
         position = position if is_jax(position) else position.astype(np.int32)
@@ -149,9 +151,9 @@ def rank_examples(examples: Examples) -> Ranked:
 
 
 def _rounded_down(score: Array) -> Array:
-    """Round NumPy numbers down to the dtype of the device.
+    """Round NumPy scores down to the dtype in which JAX computes.
 
-    So `score >= t` holds for the example whose rounded score is the threshold t.
+    Then `score >= t` is true for the example whose rounded score is the threshold t.
     """
     if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
         return score
@@ -163,10 +165,11 @@ def _rounded_down(score: Array) -> Array:
 
 
 def order(score: Array) -> tuple[Array, Array]:
-    """Sort by decreasing score, with NaN last.
+    """Sort scores in decreasing order, with NaN last.
 
-    Returns the positions `(..., n)` of the sorted examples, and which is the last of its ties.
-    NumPy arrays are compared in their own precision, so that rounding to float32 makes no ties.
+    Returns the original positions of the sorted examples, and a mask of the examples that are the
+    last of their ties, both of shape `(..., n)`. NumPy arrays are compared in their own precision,
+    because rounding to float32 would make ties.
     """
     if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
         return _order_by_xla(score)
@@ -194,10 +197,10 @@ def _sorted_in_pairs(key: Array, position: Array) -> tuple[Array, Array]:
 
 
 def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
-    """Sort 64-bit integers, which hold the key in their upper half and the position in the lower.
+    """Sort 64-bit integers, whose upper half is the key and whose lower half is the position.
 
-    On a CPU, XLA sorts a single operand in a quarter of the time. JAX 0.7 confuses the halves under
-    vmap.
+    On a CPU, XLA sorts a single array in a quarter of the time of two. (JAX 0.7 confuses the halves
+    under vmap.)
     """
     if key.dtype != xp.int32 or not hasattr(jax, "enable_x64"):
         return _sorted_in_pairs(key, position)
@@ -209,9 +212,9 @@ def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
 
 
 def _rising_bits(score: Array) -> Array:
-    """Return integers in the order of the scores, with NaN lowest.
+    """Return integers in the same order as the scores, with NaN lowest.
 
-    XLA compares floats below 1e-38 as 0, but compares their bits exactly.
+    Integers are needed because XLA treats floats below 1e-38 as 0 when it compares them.
     """
     if score.dtype.itemsize < 4:
         score = score.astype(xp.float32)
@@ -219,17 +222,17 @@ def _rising_bits(score: Array) -> Array:
     lowest = xp.iinfo(integers).min
     bits = lax.bitcast_convert_type(score, integers)
     bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
-    # The bits of positive floats increase with the float. The bits of negative floats decrease: all
-    # bits except the sign are inverted.
+    # The bits of positive floats increase with the float, the bits of negative floats decrease. So
+    # all bits of negative floats except the sign are inverted.
     rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
     return xp.where(xp.isnan(score), lowest, rising)
 
 
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (score.dtype.kind in "iuf" and score.dtype.itemsize >= 4):
-        score = score.astype(np.float32)  # holds bool, small integers, float16 and bfloat16
+        score = score.astype(np.float32)  # exact for bool, small integers, float16 and bfloat16
     if score.dtype.kind == "f":
-        score = score + 0.0  # replaces -0.0, whose bits differ from 0.0
+        score = score + 0.0  # replaces -0.0, whose bits differ from the bits of 0.0
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
@@ -243,10 +246,11 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort float32 by decreasing score; return positions, and integers in the order of the scores.
+    """Sort float32 scores in decreasing order; return positions, and integers in the order of
+    scores.
 
-    One sort of 64-bit integers, which hold the score in their upper half and the position in the
-    lower one, takes half the time of an argsort.
+    We sort 64-bit integers, whose upper half is the score and whose lower half is the position,
+    because this takes half the time of an argsort.
     """
     packed = np.empty(score.shape, np.int64)
     low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
@@ -266,14 +270,14 @@ def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
     undefined = (undefined & (amount != 0)).any(-1)
     if examples.weights is not None:
         undefined |= ~(amount >= 0).all(-1)
-    # One gather for both classes: positives are above 0, negatives below.
+    # Weights of negatives get a minus sign, so that one gather is enough for both classes.
     signed = take(xp.where(examples.ids == 1, amount, -amount), position)
     positive, negative = xp.maximum(signed, 0), xp.maximum(-signed, 0)
     return Ranked(position, score, positive, negative, last, undefined)
 
 
 def take(x: Array, position: Array) -> Array:
-    """Put values `(..., n)` in the order of the sorted examples."""
+    """Return values `(..., n)` in the order of the sorted examples."""
     if position.ndim == 1 and is_jax(x):
         return x.at[..., position].get(mode="promise_in_bounds")
     if position.ndim == 1:
@@ -284,26 +288,26 @@ def take(x: Array, position: Array) -> Array:
 
 
 def restore(x: Array, position: Array) -> Array:
-    """Put sorted values `(..., n)` back into the original order of the examples."""
+    """Return sorted values `(..., n)` in the original order of the examples."""
     position = xp.broadcast_to(position, x.shape)
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
 def points(ranked: Ranked) -> tuple[Array, Array, Array]:
-    """Count at all thresholds, from +inf (nothing predicted positive) down to the lowest score.
+    """Count true and false positives at all thresholds, from +inf down to the lowest score.
 
-    Ties, and examples that do not count, repeat a point.
+    Ties and ignored examples repeat a point.
 
     Returns:
-        True positives, false positives and thresholds, floats `(..., n + 1)`; NaN if a score that
-        counts is NaN.
+        True positives, false positives and thresholds, floats of shape `(..., n + 1)`. All values
+        are NaN if the score of an example that is not ignored is NaN.
     """
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
     score = ranked.score.astype(float_dtype(ranked.score))
     threshold = xp.where(counts, take(score, ranked.position), xp.inf)
-    threshold = lax.cummin(threshold, axis)  # the last score that counts, at each position
-    # Ties share the threshold at the last of them.
+    threshold = lax.cummin(threshold, axis)  # at each position the last score that is not ignored
+    # All ties have the threshold of the last of them.
     threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
     columns = *cumulative_positives(ranked), _preceded_by(xp.inf, threshold)
     undefined = ranked.undefined[..., None]
@@ -312,20 +316,20 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
 
 
 def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
-    """Count true and false positives at all thresholds, `(..., n + 1)` each."""
+    """Count true and false positives at all thresholds; both arrays have shape `(..., n + 1)`."""
     tp, fp = (cumulative_sum(x, ranked.last) for x in (ranked.positive, ranked.negative))
     return _preceded_by(0, tp), _preceded_by(0, fp)
 
 
 def cumulative_sum(amount: Array, last: Array) -> Array:
-    """Add up each sorted example, its ties, and the examples before it."""
+    """Return for each sorted example the sum over itself, its ties and all examples before it."""
     return _at_last(_running_sum(amount), last)
 
 
 def sum_above(amount: Array, last: Array) -> Array:
-    """Add up the examples with a higher score than each, with ties counting half; floats.
+    """Return for each sorted example the sum over all higher scores; ties count half.
 
-    For ones this is the midrank minus 1/2, as in the Mann-Whitney statistic.
+    If all weights are 1, the sum is the midrank minus 1/2, as in the Mann–Whitney statistic.
     """
     running = _running_sum(amount)
     before_ties = _at_first(running - amount, last).astype(float_dtype(amount, last))
@@ -333,35 +337,35 @@ def sum_above(amount: Array, last: Array) -> Array:
 
 
 def _running_sum(amount: Array) -> Array:
-    """Return the cumulative sum; int8 is summed in int32, because int8 would wrap."""
+    """Return the cumulative sum; int8 is summed in int32, because int8 would overflow."""
     small = amount.dtype.itemsize < 4 and amount.shape[-1] <= INT32_MAX
     return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
-# On the device, the positions of ties are found first and sums are taken there, because a running
-# maximum of equal sums would split the gradient. On the host, without gradients, the running
+# In JAX, the positions of ties are found first and sums are looked up there, because a running
+# maximum of equal sums would split the gradient. In NumPy, which needs no gradients, the running
 # maximum of the sums is faster than a lookup.
 
 
 def _at_last(rising: Array, last: Array) -> Array:
-    """Return increasing sums at the last tie of each example."""
+    """Return for each example the value of the increasing `rising` at the last of its ties."""
     backwards = partial(lax.cummin, reverse=True)
     return _at(last, rising, backwards, beyond=-1)
 
 
 def _at_first(rising: Array, last: Array) -> Array:
-    """Return increasing sums at the first tie of each example."""
+    """Return for each example the value of the increasing `rising` at the first of its ties."""
     return _at(first_of_ties(last), rising, lax.cummax, beyond=0)
 
 
 def first_of_ties(last: Array) -> Array:
-    """Return which examples are the first of their ties, given which are the last."""
+    """Convert a mask of the last examples of all ties to a mask of the first examples."""
     return xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
 
 
 def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
-    """Return increasing sums at the nearest end of ties in one direction; `beyond` is the value
-    past the last end.
+    """Return for each example the value of the increasing `rising` at one end of its ties; `beyond`
+    is the index of the value past the last end.
     """
     if not on_device(rising, ends):
         if ends.all():  # no ties

@@ -1,34 +1,37 @@
 """Metrics of predicted probabilities: proper scoring rules and calibration.
 
-A proper score is best, on average, for the true probabilities. Probabilities are calibrated if
-events with predicted probability p occur with frequency p.
+A scoring rule is proper if, on average, no forecast has a better score than the true probabilities.
+Probabilities are calibrated if events with predicted probability p occur with frequency p.
 
-Scores read probabilities of all classes, `y_prob` `(..., n, K)`, with the classes on the last axis;
-`two_class` makes them from the probability of class 1. `y_true` holds class ids `(..., n)` or soft
-labels, the shares of all classes, floats `(..., n, K)`, for example from annotators who disagree.
-Calibration functions read one event: `y_true` 0 or 1, `(..., n)`, and `y_prob` `(..., n)`, the
-probability of class 1; `top_label` applies them to the predicted class of several. `logits` is a
-separate argument: a softmax is never applied unasked, and rows are not normalised.
+Scoring rules need the probabilities of all K classes: `y_prob` has shape `(..., n, K)`. If you only
+have the probability of class 1, use `two_class`. `y_true` contains class ids, `(..., n)`, or soft
+labels, floats of shape `(..., n, K)` that are the probability of each class, for example the
+fraction of annotators who chose it. Calibration functions need a binary event: `y_true` is 0 or 1,
+and `y_prob` is the probability of class 1, both of shape `(..., n)`. For several classes,
+`top_label` applies them to the predicted class. Logits must be passed as `logits`: probabilities
+are used as they are, without a softmax and without normalising rows.
 
-- Extra leading axes are batch axes and broadcast. Results are floats, one per batch entry unless
-  said otherwise.
-- A negative label drops its example, and so does `where=False`, even if the example holds NaN.
-  `sample_weight` 2 equals the row written twice, 0 the row left out.
-- In NumPy arrays, invalid values of examples that count raise ValueError and name their place: a
-  label that is not a class, a weight that is NaN, infinite or negative, a probability outside of
-  [0, 1], logits without a finite value or all of which are probabilities, and a row of
-  probabilities that does not sum to 1. The sum may be off as much as rounding to three decimals
-  makes it, `0.001 sqrt(3 K)` (0.0024 for two classes, at most 0.05), or by the square root of the
-  eps of its dtype if that is more (float16, bfloat16). In JAX arrays an invalid label drops its
-  example, and other invalid values give NaN. A batch entry without examples gives NaN.
-- Mistakes in dtype, shape or options raise TypeError or ValueError, also under jit.
+- Extra leading axes are batch axes and broadcast. Unless stated otherwise, results are floats, one
+  per batch entry, of shape `(...)`.
+- Examples with a negative label are ignored, and so are examples where the mask `where` is False,
+  even if their values are NaN. An example of `sample_weight` 2 counts like two equal examples, an
+  example of weight 0 is ignored.
+- The values of NumPy arrays are checked, except for ignored examples. ValueError is raised if a
+  label is not a class, if a weight is NaN, infinite or negative, if a probability is not in [0, 1],
+  if no logit of a row is finite, if all logits look like probabilities, or if a row of
+  probabilities does not sum to 1. The sum may differ from 1 by `0.001 sqrt(3 K)` (0.0024 for two
+  classes, at most 0.05), so that probabilities may be rounded to three decimals; for float16 and
+  bfloat16 it may differ by the square root of their eps. In JAX arrays, examples with an invalid
+  label are ignored, and other invalid values give NaN. The result of a batch entry without examples
+  is NaN.
+- A wrong dtype, shape or option raises TypeError or ValueError, also under jit.
 """
 
-# scores that are best for the true probabilities
+# proper scoring rules, such as log loss
 from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.scoring.proper import *
 
-# bins, curves, errors and their intervals
+# calibration: bins, curves, errors and their intervals
 from jaxmetrics.scoring.bins import *
 from jaxmetrics.scoring.calibration import *
 from jaxmetrics.scoring.calibration_intervals import *
@@ -38,5 +41,5 @@ from jaxmetrics.scoring.temperature import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

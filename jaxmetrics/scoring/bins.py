@@ -1,4 +1,4 @@
-"""Sums per bin of probability (weights, probabilities, labels), which add up over batches."""
+"""Sums of weights, probabilities and labels in each bin of probability, for data in batches."""
 
 from __future__ import annotations
 
@@ -33,26 +33,27 @@ def calibration_bins(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the sums of weights, probabilities and labels in each bin of probability.
+    """Compute the sums of weights, probabilities and labels in each bin of predicted probability.
 
-    The sums of batches, or devices, add up; `calibration_error`, `calibration_curve` and
-    `calibration_interval` accept the total instead of examples. A bin includes its upper edge but
-    not its lower edge; 0 is in the first bin. Edges and probabilities are compared in float32, on
-    NumPy and JAX alike, so that sums can be combined: a probability of 0.3, also in float32, is on
-    the edge 0.3.
+    Use it for data that do not fit in memory: add the sums of all batches, and pass the total to
+    `calibration_error`, `calibration_curve` or `calibration_interval` instead of examples. A bin
+    includes its upper edge but not its lower edge; 0 is in the first bin. Probabilities and edges
+    are rounded to float32 before they are compared, so that a float32 probability of 0.3 equals the
+    edge 0.3.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_prob: the probability of class 1, `(..., n)`.
-        num_bins: number of bins B, of equal width in [0, 1], unless `edges` are given.
-        edges: `(B - 1,)` rising edges between the bins, without 0 and 1, such as quantiles of a
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
+        num_bins: number of bins B of equal width in [0, 1]. Not used with `edges`.
+        edges: B - 1 increasing edges between the bins, without 0 and 1, such as quantiles of the
             first batch.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Sums `(..., B, 3)`, floats. For JAX arrays all are NaN if a probability that counts is NaN
-        or outside of [0, 1].
+        Sums of weights, probabilities and labels in each bin, floats of shape `(..., B, 3)`. For
+        JAX arrays, all sums are NaN if the probability of an example that is not ignored is NaN or
+        not in [0, 1].
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],
@@ -67,7 +68,7 @@ def calibration_bins(
 def as_examples(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
-    """Check truth of 0 and 1, and the probability of class 1."""
+    """Check labels 0 and 1 and probabilities of class 1, and return them as examples."""
     return binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
 
 
@@ -85,11 +86,11 @@ def edges_of(examples: Examples, num_bins: int, strategy: str | None) -> Array:
 
 @compiled
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
-    """Find the edges `(..., B - 1)` at the quantiles j / B of the probabilities.
+    """Return the quantiles j / B of the probabilities, which are the B - 1 edges between bins.
 
-    If each example is repeated according to its weight, W rows by increasing p, edge j is row
-    `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles lie between this row and
-    the next, without an example in between, so they give the same bins.
+    Let all examples be sorted by probability and repeated according to their weights, to give W
+    rows. Edge j is the probability in row `floor((W - 1) j / B)`, counted from 0. Linearly
+    interpolated quantiles give the same bins, because they are between this row and the next one.
     """
     p, w = xp.broadcast_arrays(
         lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
@@ -104,34 +105,35 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         row_of_edge = _quantile_rows(num_rows, j, num_bins)
     else:
         sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
-        # The running maximum, because pairwise sums may decrease by rounding.
+        # A cumulative sum that is added pairwise may decrease by rounding, so we take its maximum.
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         num_rows = rows_up_to[..., -1:]
         rows = _quantile_rows(num_rows, j, num_bins)
         row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
     edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
-    # Weights with sum 1 are not numbers of rows: all examples would be one row, and all edges the
-    # smallest p.
+    # Weights with sum 1 are not numbers of rows. All edges would be the smallest probability.
     return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
-    """Compute `floor((W - 1) j / B)` exactly, in parts that do not overflow int32."""
+    """Compute `floor((W - 1) j / B)` exactly, without overflow of int32."""
     whole = (num_rows - 1) // num_bins
     remainder = (num_rows - 1) - whole * num_bins
     product = remainder * j
     part = product // num_bins
     if is_integer(product):
-        # With more than 46,341 bins products wrap around in int32, but their small difference is
-        # correct.
+        # With more than 46,341 bins these products overflow int32, but their small difference is
+        # still correct.
         near = (remainder * (j / num_bins)).astype(product.dtype)
         part = near + (product - near * num_bins) // num_bins
     return xp.maximum(whole * j + part, 0)
 
 
 def positions(ordered: Array, x: Array, **options: Any) -> Array:
-    """Find numbers `(..., n)` among ordered ones `(..., b)`, by `searchsorted`."""
+    """Return the positions of numbers `(..., n)` among sorted numbers `(..., b)`, by
+    `searchsorted`.
+    """
     search: Callable[..., Array] = partial(xp.searchsorted, **options)
     if ordered.ndim == 1 and not on_device(ordered, x):
         return search(ordered, x)
@@ -143,17 +145,17 @@ def positions(ordered: Array, x: Array, **options: Any) -> Array:
 def sums_by_bin(
     examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
 ) -> Array:
-    """Compute `calibration_bins` with edges `(..., B - 1)`; with clusters, one table per cluster,
-    `(..., C, B, 3)`.
+    """Compute `calibration_bins` with edges `(..., B - 1)`. With clusters, the sums of each cluster
+    are returned, `(..., C, B, 3)`.
 
-    Probabilities are compared with the edges in their dtype.
+    Probabilities are converted to the dtype of the edges before they are compared.
     """
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
     rounded = varying_alike(edges, p.astype(edges.dtype))
     place = positions(*rounded, side="left", method="scan_unrolled")
     bin_ids = xp.where(xp.isnan(p), 0, place.astype(xp.int32))
-    # Each example adds a row [1, p] to its bin and truth; the sums are the weight and the sum of p.
+    # For each bin and label, examples add [1, p] times their weight to the sums.
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
     if numbers is not None:
         axes = [("clusters", numbers, num_clusters), *axes]
@@ -164,14 +166,14 @@ def sums_by_bin(
 
 
 def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **options: Any) -> Array:
-    """Return the bins of examples, or the bins passed as `y_true` without `y_prob`.
+    """Compute the bins of examples. If `y_prob` is None, `y_true` are the bins.
 
     Args:
-        default: the number of bins, if not in `options`.
+        default: number of bins if `options` has no `num_bins`.
         options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None by default.
 
     Returns:
-        `(..., B, 3)`; with `clusters` one table per cluster, `(..., C, B, 3)`.
+        Sums of shape `(..., B, 3)`, or `(..., C, B, 3)` for C clusters.
     """
     if y_prob is None:
         refuse_options("y_prob", "calibration_bins", **options)
@@ -190,7 +192,7 @@ def _as_bins(bins: ArrayLike) -> Array:
     sums = as_float(bins, "y_true")
     if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
         raise ValueError(
-            "y_true without y_prob must hold bins of shape (..., B, 3), as calibration_bins returns"
-            f" them, got {sums.shape}."
+            "y_true must contain bins of shape (..., B, 3) from calibration_bins if y_prob is not"
+            f" given, got shape {sums.shape}."
         )
     return sums

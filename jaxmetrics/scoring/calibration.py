@@ -1,27 +1,27 @@
-"""Calibration of the probability of one event: reliability diagrams, ECE and decompositions.
+"""Calibration of probabilities of a binary event: reliability diagrams, ECE, decompositions.
 
-**The band of `strategy="isotonic"`.** If the true frequency rises with the probability, and
-examples are independent, the band contains the whole curve with probability `level` at least,
-whatever n. The reason: examples between two probabilities are positive no more often than trials
-with the frequency at the upper probability, and no less often than trials with the frequency at the
-lower one. So each such interval bounds the frequency above it from below, and the frequency below
-it from above; the band is the tightest of these bounds, joint by Bonferroni, and contains the
-curve. Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110, here with the intervals
-between 64 groups of equal weight. The upper bound of s successes in n trials is p with
-`2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its Applications
-57. The band is wide; the guide's page on intervals has its width.
+**The band of `strategy="isotonic"`.** The band contains the whole calibration curve with
+probability at least `level`, for any n, if examples are independent and the true frequency of class
+1 increases with the predicted probability. Consider the examples whose probability is between two
+values a and b. Since the true frequency increases, their observed frequency gives a lower
+confidence bound of the true frequency at b, and an upper confidence bound of the true frequency at
+a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a Bonferroni
+correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110; here the
+ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n trials
+solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
+Applications 57. The band is wide; the guide's page on intervals shows its width.
 
-**The decomposition with bins** is the one of the Brier score `mean (p - y)^2` known as reliability,
-resolution and uncertainty. With w_b the share, p_b the mean probability and f_b the frequency of
-class 1 of bin b, and f the overall frequency:
+**The decomposition with bins** is the decomposition of the Brier score `mean (p - y)^2` into
+reliability, resolution and uncertainty. Let bin b contain the fraction w_b of the examples, with
+mean probability p_b and frequency f_b of class 1, and let f be the overall frequency:
 
 - miscalibration = `sum_b w_b (p_b - f_b)^2`,
 - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
 - uncertainty = `f (1 - f)`.
 
-The variance and the covariance within the bins were added by Stephenson, Coelho and Jolliffe
-(2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only if all
-probabilities of a bin are equal.
+Murphy's classic resolution has no variance and covariance within bins, so that his three terms sum
+to the Brier score only if all probabilities in a bin are equal. The variance and covariance are
+from Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23.
 """
 
 from __future__ import annotations
@@ -55,15 +55,17 @@ Norm = Literal["l1", "l2", "max"]
 
 
 class CalibrationCurve(NamedTuple):
-    """Reliability diagram, as returned by `calibration_curve`; NaN where a bin is empty.
+    """Reliability diagram, as returned by `calibration_curve`. The values of empty bins are NaN.
 
     Attributes:
-        mean_prob: the mean probability of each bin, `(..., B)`; without bins, the probability of
-            each example.
-        frequency: the observed frequency of class 1, `(..., B)`.
-        low, high: the ends of Wilson's interval for the frequency, `(..., B)`; without bins, of a
-            simultaneous confidence band.
-        weight: the number of examples, or their weight, `(..., B)`; None without bins.
+        mean_prob: mean predicted probability in each bin, of shape `(..., B)`. With
+            `strategy="isotonic"` there are no bins, and all arrays have one value per example,
+            `(..., n)`.
+        frequency: observed frequency of class 1 in each bin.
+        low, high: lower and upper end of Wilson's interval for the frequency; with
+            `strategy="isotonic"`, of a simultaneous confidence band.
+        weight: number (or total weight) of the examples in each bin; None with
+            `strategy="isotonic"`.
     """
 
     mean_prob: Array
@@ -77,9 +79,12 @@ class ScoreDecomposition(NamedTuple):
     """Decomposition of a proper score, `miscalibration - discrimination + uncertainty`.
 
     Attributes:
-        miscalibration: the gain by recalibration (reliability), >= 0, `(...)`.
-        discrimination: the value of the order of the forecasts (resolution), `(...)`.
-        uncertainty: the score of always forecasting the frequency of class 1, `(...)`.
+        miscalibration: how much the score could be improved by recalibration (also called
+            reliability), >= 0 and of shape `(...)`.
+        discrimination: how well the probabilities separate the classes (also called resolution), of
+            shape `(...)`.
+        uncertainty: the score of always predicting the overall frequency of class 1, of shape
+            `(...)`.
     """
 
     miscalibration: Array
@@ -97,29 +102,30 @@ def calibration_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> CalibrationCurve:
-    """Compute the reliability diagram: mean probability and observed frequency of class 1 per bin.
+    """Compute the reliability diagram: mean probability and frequency of class 1 in each bin.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
-            `calibration_bins`, which add up over batches.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
+            `calibration_bins`, if `y_prob` is not given.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
-        strategy: `"uniform"`: bins of equal width, as in `calibration_bins`. `"quantile"`: edges at
-            the quantiles j / B of the probabilities, equal ones in one bin, so that bins may stay
-            empty; weights are numbers of examples: multiply weights with sum 1 by n (else NaN).
-            `"isotonic"`: no bins but a frequency that rises with the probability; it minimises
-            `sum_i (f_i - y_i)^2`, and with it the mean of every proper score (CORP: Dimitriadis,
-            Gneiting and Jordan (2021), PNAS 118).
-        level: confidence level of Wilson's interval for the frequency, for which weights are
-            numbers of examples, too; or of the simultaneous band without bins, explained at the top
-            of `jaxmetrics.scoring.calibration`.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        strategy: `"uniform"` for bins of equal width. `"quantile"` for edges at the quantiles j / B
+            of the probabilities; bins may be empty, because equal probabilities are in the same
+            bin, and `sample_weight` must be the number of times that an example occurs (weights
+            with sum 1 give NaN). `"isotonic"` for isotonic regression without bins, which fits
+            frequencies f_i that increase with the probability by minimising `sum_i (f_i - y_i)^2`
+            (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
+        level: confidence level of Wilson's interval in each bin, for which `sample_weight` must be
+            the number of times that an example occurs. With "isotonic", level of the simultaneous
+            confidence band, which is explained at the top of the file
+            `jaxmetrics/scoring/calibration.py`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `CalibrationCurve`. Its non-empty bins agree with scikit-learn's `calibration_curve`.
-        Without bins it has a point for each example, by rising probability: ties, and examples that
-            do not count, repeat a point.
+        `CalibrationCurve`, whose non-empty bins equal scikit-learn's `calibration_curve`. With
+        "isotonic" there is a point for each example, by increasing probability; ties and ignored
+        examples repeat a point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -156,34 +162,35 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the expected calibration error (ECE), root mean square or maximum calibration error.
+    """Compute the expected calibration error (ECE), or the root mean square or maximum error.
 
-    With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the
-    weight, in [0, 1]; less is better:
+    Let d_b = mean probability - frequency of class 1 be the gap of bin b, and w_b the fraction of
+    the examples in bin b. All errors are in [0, 1], and smaller is better:
 
     - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015),
       AAAI.
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
-    - `"max"`, maximum calibration error: the greatest `|d_b|` of the non-empty bins.
+    - `"max"`, maximum calibration error: the greatest `|d_b|` of all non-empty bins.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
-            `calibration_bins`, which add up over batches. For several classes:
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
+            `calibration_bins`, if `y_prob` is not given. For several classes use
             `top_label(calibration_error)`.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
-        debiased: subtract the bias of the squared gaps, for "l2" only: chance alone makes the error
-            of few examples too large. With f_b the frequency in a bin of n_b examples (weights are
-            numbers of examples), `d_b^2 - f_b (1 - f_b) / (n_b - 1)` replaces d_b^2, and 0 a
-            negative sum, so that a smaller bias remains; a bin of one example is unchanged. Kumar,
-            Liang and Ma (2019), NeurIPS, section 5.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        strategy: `"uniform"` for bins of equal width, `"quantile"` for edges at the quantiles.
+        debiased: if True, subtract the bias of the squared gaps, for "l2" only. Without this
+            correction the error of few examples is too large by chance. In each bin of n_b > 1
+            examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is the
+            frequency of class 1, and a negative sum is replaced by 0, so that a smaller bias
+            remains. The weight of an example must be the number of times that it occurs. Source:
+            Kumar, Liang and Ma (2019), NeurIPS, section 5.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Errors `(...)`; NaN without examples.
+        Errors of shape `(...)`; NaN if there are no examples.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -198,7 +205,9 @@ def calibration_error(
     """
     check_option(norm, "norm", ("l1", "l2", "max"))
     if check_flag(debiased, "debiased") and norm != "l2":
-        raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
+        raise ValueError(
+            f'debiased=True needs norm="l2", because only its bias is known, got norm={norm!r}.'
+        )
     options = {"sample_weight": sample_weight, "where": where}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
     return _error_of_bins(bins, norm=norm, debiased=debiased)
@@ -206,7 +215,9 @@ def calibration_error(
 
 def _check_no_bins(num_bins: int | None) -> None:
     if num_bins is not None:
-        raise ValueError(f'num_bins is {num_bins}, but strategy="isotonic" has no bins.')
+        raise ValueError(
+            f'num_bins is {num_bins}, but strategy="isotonic" has no bins: leave out num_bins.'
+        )
 
 
 def score_decomposition(
@@ -221,33 +232,33 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score is `miscalibration - discrimination + uncertainty`. Let S be the mean score of the
-    probabilities, S_C the mean score after isotonic recalibration by
-    `calibration_curve(strategy="isotonic")`, and S_R the score of always forecasting the frequency
-    of class 1:
+    The score equals `miscalibration - discrimination + uncertainty`. Let S be the mean score of the
+    probabilities, S_C the mean score after isotonic regression as in
+    `calibration_curve(strategy="isotonic")`, and S_R the score of always predicting the frequency
+    of class 1. Then:
 
-    - miscalibration = `S - S_C` (less is better), 0 if the probabilities equal the frequencies,
-    - discrimination = `S_R - S_C` (more is better), 0 if the order of the examples is
-      uninformative,
-    - uncertainty = `S_R`, a property of the labels alone.
+    - miscalibration = `S - S_C`, which is 0 for calibrated probabilities (smaller is better),
+    - discrimination = `S_R - S_C`, which is 0 if the order of the probabilities says nothing about
+      the labels (greater is better),
+    - uncertainty = `S_R`, which depends only on the labels.
 
-    All are at least 0, and no bins need to be chosen. In small samples the first two are too large
-    by about the same amount, because isotonic regression follows chance. Dimitriadis, Gneiting and
-    Jordan (2021), PNAS 118, equation 7. The decomposition with bins is explained at the top of
-    `jaxmetrics.scoring.calibration`.
+    All three are at least 0. In small samples the first two are too large by about the same amount,
+    because isotonic regression overfits. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118,
+    equation 7. The decomposition with bins is explained at the top of the file
+    `jaxmetrics/scoring/calibration.py`.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
-        y_prob: the probability of class 1, `(..., n)`.
-        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities clipped at the
-            eps of their dtype as in `log_loss`, without bins only.
-        strategy: `"isotonic"`, or bins: `"uniform"` or `"quantile"`.
-        num_bins: number of bins.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
+        score: `"brier"` for `mean (p - y)^2`, or `"log_loss"` in nats, only with "isotonic";
+            probabilities are clipped as in `log_loss`.
+        strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
+        num_bins: number of bins; not used with "isotonic".
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        `ScoreDecomposition`, each part `(...)`.
+        `ScoreDecomposition`, whose three parts have shape `(...)`.
 
     >>> parts = score_decomposition([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
     >>> parts.uncertainty
@@ -266,23 +277,28 @@ def score_decomposition(
         ranked = rank_examples(examples)
         return ScoreDecomposition(*isotonic_decomposition(examples, ranked, score=score))
     if score != "brier":
-        raise ValueError(f'strategies with bins need score="brier", got {score!r}.')
+        raise ValueError(
+            f'strategy={strategy!r} needs score="brier", got score={score!r}: for other scores use'
+            ' strategy="isotonic".'
+        )
     edges = edges_of(examples, 10 if num_bins is None else num_bins, strategy)
     return _binned_decomposition(examples, edges)
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Apply a calibration function to the confidence, the probability of the predicted class.
+    """Apply a calibration function to the probability of the predicted class (the confidence).
 
-    The event is that the most probable class, the first of equal ones, is the true class.
-    `top_label(calibration_error)` is the expected calibration error of Guo et al. (2017), ICML.
+    The binary event is that the most probable class (the first, if several are equal) is the true
+    class. For example, `top_label(calibration_error)` is the expected calibration error of a
+    multiclass classifier: Guo et al. (2017), ICML.
 
     Args:
-        function: a function of `y_true` and `y_prob` of one event, such as `calibration_error`.
+        function: a function of `y_true` and `y_prob` of a binary event, such as
+            `calibration_error`.
 
     Returns:
-        A function of class ids `(..., n)` and probabilities `(..., n, K)`, whose keyword arguments
-        go to `function`.
+        A function of class ids `(..., n)` and probabilities `(..., n, K)`. Keyword arguments are
+        passed to `function`.
 
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)
@@ -311,9 +327,8 @@ def _top_label(
 
 @compiled
 def _predictions(examples: Examples) -> tuple[Array, Array]:
-    """Return whether the most probable class of each example is correct, and its probability.
-
-    Negative for dropped examples; NaN for an invalid row.
+    """Return whether the predicted class of each example is correct (1, 0, or -1 for ignored
+    examples), and its probability (NaN for an invalid row).
     """
     ids, p = examples.ids, examples.values
     valid = is_probability(p).all(-1)
@@ -344,7 +359,8 @@ def _error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
     squares = gap**2
     if debiased:
         variance = divide(sum_true, n) * divide(n - sum_true, n)  # f (1 - f)
-        # A single example has variance 0; otherwise weights are not numbers of examples.
+        # A bin of one example has variance 0. In any other bin with n <= 1, weights are not numbers
+        # of examples.
         of_one_example = xp.where(variance == 0, 0, xp.nan)
         squares = squares - xp.where(n > 1, divide(variance, n - 1), of_one_example)
     return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
@@ -357,11 +373,11 @@ def _binned_decomposition(examples: Examples, edges: Array) -> ScoreDecompositio
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
     f, one_minus_f = (divide(x.sum(-1), total, xp.nan) for x in (sum_true, n - sum_true))
     uncertainty = f * one_minus_f
-    # An invalid probability that counts has made the sums NaN.
+    # The sums are NaN if the probability of an example that is not ignored is invalid.
     p = xp.where(is_probability(examples.values), examples.values, 0)
     brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
-    # The sum of squares within a bin is the sum of squares of its means plus n var(p) + n var(y) -
-    # 2 n cov(p, y), and the mean variance of y is the uncertainty minus Murphy's resolution: so the
-    # rest of the score is the resolution of the docstring.
+    # The sum of (p - y)^2 within a bin is n (mean p - mean y)^2 + n var(p) + n var(y) - 2 n cov(p,
+    # y), and the mean of var(y) is the uncertainty minus Murphy's resolution. So discrimination, as
+    # defined at the top of the file, is miscalibration + uncertainty - score.
     resolution = reliability + uncertainty - brier
     return ScoreDecomposition(reliability, resolution, uncertainty)

@@ -1,17 +1,20 @@
-"""Confidence intervals of the calibration error, for independent examples and for clusters.
+"""Confidence intervals of the expected calibration error (ECE).
 
-The error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is biased upwards, because
-chance alone separates probabilities and frequencies; a bootstrap interval of it never contains 0.
-With the true gaps δ_b and noise e_b = d_b - δ_b, two inequalities hold whatever the gaps are:
+The calibration error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is biased
+upwards, because the gaps d_b between probabilities and frequencies are never exactly 0. Therefore
+its bootstrap interval never contains 0. Let δ_b be the true gaps and e_b = d_b - δ_b their noise.
+Two inequalities are true for any gaps:
 
-- `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. So the lower end
-  is E minus the upper quantile of a sum of half-normals (its first three cumulants, by Cornish and
-  Fisher), and at least 0.
-- `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality if all gaps are large. So the upper end
-  is E plus the Wilson limits of the bins' gaps, squared and added as in Zou and Donner (2008),
-  Statistics in Medicine 27.
+- `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. Therefore the
+  lower end of the interval is E minus the upper quantile of a sum of half-normal variables, but at
+  least 0. The quantile is computed from the first three cumulants of the sum by the Cornish–Fisher
+  expansion.
+- `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality if all gaps are large. Therefore the
+  upper end of the interval is E plus the root of the sum of the squared distances from each gap to
+  its Wilson limit, as in Zou and Donner (2008), Statistics in Medicine 27.
 
-Between the two cases the coverage is above `level`; the guide's page on intervals has simulations.
+If the gaps are neither 0 nor large, the coverage is greater than `level`; see the simulations in
+the guide's page on intervals.
 """
 
 from __future__ import annotations
@@ -46,29 +49,31 @@ def calibration_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute a confidence interval of the expected calibration error (ECE), valid even if it is 0.
+    """Compute a confidence interval of the expected calibration error (ECE).
 
-    The error of a sample, `E = sum_b w_b |d_b|`, is biased upwards, because chance alone separates
-    probabilities and frequencies; a bootstrap interval of it never contains 0. This interval can;
-    `jaxmetrics.scoring.calibration_intervals` explains how. The interval is for the error in these
-    bins: bins of finite width hide errors that cancel within them.
+    The interval is valid even if the true error is 0. A bootstrap interval is not, because the ECE
+    of a sample, `E = sum_b w_b |d_b|`, is biased upwards. The formulas are explained at the top of
+    the file `jaxmetrics/scoring/calibration_intervals.py`. The interval is for the true error with
+    the same bins, which do not show errors that cancel within a bin.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
-            `calibration_bins`. For several classes: `top_label(calibration_interval)`.
-        y_prob: the probability of class 1, `(..., n)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
+            `calibration_bins`, if `y_prob` is not given. For several classes use
+            `top_label(calibration_interval)`.
+        y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
+        strategy: `"uniform"` for bins of equal width, `"quantile"` for edges at the quantiles.
         level: the confidence level.
-        sample_weight: numbers of examples, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
-        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples. The number
-            of examples is reduced to the effective number of independent ones, by the ratio of the
-            variances of the bins' gaps to their jackknife variances, at most 1. Fewer than 20
-            clusters that count give a warning for NumPy arrays.
+        sample_weight: number of times that each example occurs, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
+            one cluster are correlated. The effective number of independent examples is used, which
+            is at most n: n is multiplied by the variance of the gaps for independent examples, and
+            divided by their jackknife variance over clusters. Fewer than 20 clusters give a warning
+            for NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`; NaN without examples.
+        `Estimate` of shape `(...)`; NaN if there are no examples.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)
@@ -85,12 +90,12 @@ def calibration_interval(
 
 
 class _Bins(NamedTuple):
-    """Statistics of each bin, `(..., B)`."""
+    """Statistics of each bin; all arrays have shape `(..., B)`."""
 
     n: Array
     p: Array  # the mean probability
     f: Array  # the frequency of class 1
-    variance: Array  # variance of the truth: p (1 - p) if calibrated, f (1 - f) if the gap is large
+    variance: Array  # variance of labels: p (1 - p) if calibrated, f (1 - f) if the gap is large
 
     @classmethod
     def of(cls, sums: Array) -> _Bins:
@@ -109,11 +114,11 @@ class _Bins(NamedTuple):
 
 
 class _Units(NamedTuple):
-    """The independent units: examples, or clusters."""
+    """Numbers of the independent units, which are examples or clusters."""
 
     examples: Array  # (..., B): effective number of independent examples in each bin
-    number: Array  # (...): number of units, for the variance of the shares of the bins
-    quantile: Array  # (...): normal quantile, or Student's
+    number: Array  # (...): number of units, for the variance of w_b
+    quantile: Array  # (...): normal or Student's quantile
     variance: Array  # (...): smallest variance of the error
 
 
@@ -138,14 +143,14 @@ def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
 
 
 def _half_normal_reach(sd: Array, z: Array) -> Array:
-    """Return the distance from the mean of a sum of half-normals to its quantile at z."""
+    """Return the quantile (at the normal quantile z) of a sum of half-normals, minus its mean."""
     sd_of_sum = safe_sqrt((1 - 2 / math.pi) * (sd**2).sum(-1))
     third = math.sqrt(2 / math.pi) * (4 / math.pi - 1) * (sd**3).sum(-1)
     return z * sd_of_sum + (z**2 - 1) / 6 * divide(third, sd_of_sum**2)
 
 
 def _growth_of_gap(bins: _Bins, units: _Units) -> Array:
-    """Return by how much the gap of each bin grows to the farther of Wilson's limits."""
+    """Return by how much the gap of each bin increases at the farther one of Wilson's limits."""
     n = units.examples
     lowest, highest = wilson_interval(bins.f * n, n, units.quantile[..., None])
     return xp.maximum(xp.abs(bins.p - lowest), xp.abs(highest - bins.p)) - bins.gap
@@ -157,19 +162,19 @@ def _independent(bins: _Bins, z: float) -> _Units:
 
 
 def _clusters(sums: Array, bins: _Bins, z: float) -> _Units:
-    """Compare clusters with sums `(..., C, B, 3)` to independent examples.
+    """Compute the effective number of independent examples from sums per cluster, `(..., C, B, 3)`.
 
-    The effective number of examples is reduced by the ratio of two variances of the bins' gaps, for
-    independent examples and for clusters (jackknife). Quantiles are Student's, with Kish's number
-    of clusters minus 1 degrees of freedom.
+    The number of examples is multiplied by the ratio of two variances of the gaps, for independent
+    examples and for clusters (jackknife). Quantiles are Student's, with Kish's effective number of
+    clusters minus 1 degrees of freedom.
     """
     n, n_cb, gap = bins.n, sums[..., 0], bins.p - bins.f
-    excess = sums[..., 1] - sums[..., 2]  # ratio of the variances of probabilities and truths
+    excess = sums[..., 1] - sums[..., 2]  # ratio of the variances of probabilities and labels
     total = n.sum(-1)
     shares = divide(n_cb.sum(-1), total[..., None])
     number = kish_number(shares)
 
-    # Variances of the gaps of bins with several clusters, times n.
+    # n times the variances of the gaps, in bins that contain several clusters.
     varies = (n_cb > 0).sum(-2) > 1
     alone = xp.where(varies, n * bins.variance, 0).sum(-1)
     residuals = excess - n_cb * gap[..., None, :], divide(n_cb, n[..., None, :])

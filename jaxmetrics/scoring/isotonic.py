@@ -1,8 +1,8 @@
-"""Isotonic recalibration of the probability of one event (CORP), for `calibration`.
+"""Isotonic regression of labels on predicted probabilities (CORP), for calibration without bins.
 
-The frequency of class 1 is estimated as a function that rises with the probability, without bins:
-consistent, optimally binned, reproducible, by the pool-adjacent-violators algorithm. Dimitriadis,
-Gneiting and Jordan (2021), PNAS 118.
+The frequency of class 1 is estimated as an increasing function of the probability, by the
+pool-adjacent-violators algorithm. CORP stands for consistent, optimally binned, reproducible and
+pool-adjacent-violators. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from jaxmetrics.scoring.rows import is_probability, weighted_mean, weights_of
 
 __all__: list[str] = []
 
-# Number of groups of examples; the band uses all intervals between groups.
+# Number of groups of examples. The band uses all intervals from the start of one to the end of
+# another.
 _NUM_GROUPS = 64
 
 
 @compiled
 def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple[Array, ...]:
-    """Compute frequencies and their confidence band, by increasing probability.
+    """Compute the isotonic regression and its confidence band, by increasing probability.
 
     Returns:
-        Probabilities, frequencies, and the lower and upper ends of the band, `(..., n)`.
+        Probabilities, frequencies, and the lower and upper end of the band, all of shape
+        `(..., n)`.
     """
     sums = _sums(examples, ranked)
     low, high = _band(sums, level)
@@ -44,31 +46,29 @@ def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple
 
 
 class _CumulativeSums(NamedTuple):
-    """Cumulative sums by decreasing probability, `(..., n + 1)`; ties repeat them."""
+    """Cumulative sums by decreasing probability, of shape `(..., n + 1)`; ties repeat a sum."""
 
     true: Array
     weight: Array
-    invalid: Array  # (..., 1): NaN if a number that counts is invalid, else 0
+    invalid: Array  # (..., 1): NaN if a value that is not ignored is invalid, else 0
 
     @property
     def weights(self) -> Array:
-        """The weight that each example adds; ties are added together, `(..., n)`."""
+        """The increase of the cumulative weights at each example, of shape `(..., n)`."""
         return self.weight[..., 1:] - self.weight[..., :-1]
 
 
 def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
     true, false = cumulative_positives(ranked)
     impossible = ranked.undefined
-    if on_device(examples):  # on the host they have been checked
+    if on_device(examples):  # NumPy arrays have been checked already
         counts = examples.amounts != 0
         impossible |= (counts & ~is_probability(examples.values)).any(-1)
     return _CumulativeSums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
 
 
 def _falling_probabilities(ranked: Ranked) -> Array:
-    """Return the probabilities in the order of the sums; examples that do not count repeat
-    another.
-    """
+    """Return the probabilities in the order of the sums; ignored examples repeat another one."""
     _, _, p = points(ranked)
     p = p[..., 1:]
     highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True)
@@ -76,10 +76,11 @@ def _falling_probabilities(ranked: Ranked) -> Array:
 
 
 def _frequency(sums: _CumulativeSums) -> Array:
-    """Return the isotonic regression at each example, by decreasing probability.
+    """Compute the isotonic regression at each example, by decreasing probability.
 
-    It is the slope of the least concave majorant of the sums: Barlow, Bartholomew, Bremner and
-    Brunk (1972), Statistical Inference under Order Restrictions, theorem 1.1.
+    Isotonic regression is the slope of the least concave majorant of the cumulative sums: Barlow,
+    Bartholomew, Bremner and Brunk (1972), Statistical Inference under Order Restrictions, theorem
+    1.1.
     """
     y, x = sums.true, sums.weight
     if not on_device(x):
@@ -96,7 +97,7 @@ def _frequency(sums: _CumulativeSums) -> Array:
 
 
 def _pooled(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Pool adjacent violators sequentially, on the host."""
+    """Pool adjacent violators one after another, in NumPy."""
     from scipy.optimize import isotonic_regression
 
     is_new = np.diff(x) > 0  # the first of its ties
@@ -108,29 +109,29 @@ def _pooled(y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _ratio(a: Array, b: Array) -> Array:
-    """Divide counts or sums in the precision of results; NaN for 0/0."""
+    """Divide counts or sums in the float precision of results; 0/0 gives NaN."""
     return divide(a.astype(float_dtype(a)), b.astype(float_dtype(b)), xp.nan)
 
 
 def _vertices(x: Array, y: Array) -> Array:
-    """Tell which of the points `(..., m)` are vertices of their least concave majorant.
+    """Return a mask of the points `(..., m)` that are vertices of the least concave majorant.
 
-    All rows form one sequence, in which the first and last point of each row is a vertex.
+    All rows are joined to one sequence, in which the first and the last point of each row are
+    vertices.
     """
     place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
     is_end = (place == 0) | (place == x.shape[-1] - 1)
-    # No slope is above 1, so the slope after a vertex is smaller; of equal points, the last is the
-    # vertex.
+    # All slopes are at most 1. If points are equal, the last is the vertex.
     allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
     return _split(*(z.reshape(-1) for z in (x, y, is_end, allowed))).reshape(x.shape)
 
 
 def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
-    """Find further vertices: the points farthest above the line between neighbouring vertices
-    (quickhull).
+    """Find more vertices by a step of quickhull: the points farthest above the line between two
+    neighbouring vertices.
 
-    The number of passes is at most the number of digits of x and y. Greenfield (1990), A proof for
-    a quickhull algorithm, Syracuse University.
+    The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof for a
+    quickhull algorithm, Syracuse University.
     """
     place, last = xp.arange(len(x)), len(x) - 1
 
@@ -150,22 +151,21 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
 
 
 def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
-    """Compute the simultaneous band: bounds of the frequency at each example."""
+    """Compute the simultaneous confidence band of the frequency at each example."""
     n = sums.weight
     (starts, ends), _ = groups = _groups(sums)
-    # All intervals, from the start of group a to the end of group b.
+    # All intervals from the start of a group a to the end of a group b.
     trials, successes = (
         xp.maximum(y[..., None, :] - x[..., :, None], 0).astype(float_dtype(n)) for x, y in groups
     )
     num_groups = (ends > starts).sum(-1)
     z = -special.ndtri((1 - level) / xp.maximum(num_groups * (num_groups + 1), 1))
     lowest, highest = _binomial_bounds(successes, trials, z[..., None, None])
-    # Bounds at a point: from intervals that start at or after it, and from intervals that end at or
-    # before it.
+    # One bound of a point is from all intervals that start at or after it, the other bound is from
+    # all intervals that end at or before it.
     low = lax.cummax(lowest.max(-1), lowest.ndim - 2, reverse=True)
     high = lax.cummin(highest.min(-2), highest.ndim - 2)
-    # For each group, the first position whose cumulative sum exceeds the sum at the start of the
-    # group.
+    # For each group, the first position whose cumulative sum is greater than at the group's start.
     later = n[..., 1:]
     size = later.shape[-1]
     following = xp.minimum(positions(n, starts, side="right"), size)
@@ -179,7 +179,7 @@ def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
 
 
 def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
-    """Return the cumulative weights and truths at the start and the end of each group."""
+    """Return the cumulative sums of weights and labels at the start and the end of each group."""
     n = sums.weight
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
     last = positions(n, (n[..., -1:] * shares).astype(n.dtype), side="right") - 1
@@ -188,8 +188,8 @@ def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
 
 
 def _steps(values: Array, first: Array, size: int) -> Array:
-    """Expand step values `(..., G + 1)` to `size`; each value except the first starts at a position
-    `(..., G)`.
+    """Expand the G + 1 values of a step function to `size` values; each value except the first
+    starts at one of G positions.
     """
     if on_device(values, first):
         steps = positions(first, xp.arange(size), side="right")
@@ -199,9 +199,10 @@ def _steps(values: Array, first: Array, size: int) -> Array:
 
 
 def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:
-    """Bound the probability of s successes in n trials from each side, with error `P(Z > z)`.
+    """Compute lower and upper confidence bounds of a proportion, each with error at most
+    `P(Z > z)`.
 
-    For X ~ B(n, p) and p >= (s + 1) / n is `P(X <= s) <= P(Z > sqrt(2 n KL((s + 1) / n, p)))`.
+    If X ~ B(n, p) and p >= (s + 1) / n, then `P(X <= s) <= P(Z > sqrt(2 n KL((s + 1) / n, p)))`:
     Zubkov and Serov (2013).
     """
     reach_down, reach_up = (_reach(divide(x + 1, n, 1.0), n, z) for x in (n - s, s))
@@ -210,7 +211,7 @@ def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:
 
 
 def _reach(q: Array, n: Array, z: Array) -> Array:
-    """Return t > 0 with `2 n KL(q, q + t) = z^2`."""
+    """Return the solution t > 0 of `2 n KL(q, q + t) = z^2`."""
     rest = xp.where(q < 1, 1 - q, 0.5)
     q = xp.where(q < 1, q, 0.5)
 
@@ -254,7 +255,7 @@ def _entropy(f: Array) -> Array:
     return -(f * safe_log(f) + (1 - f) * safe_log(1 - f))
 
 
-# The score of a forecast, and its expected value if class 1 has the forecast frequency.
+# The score of a forecast p for label y, and its expected value if class 1 has frequency p.
 _SCORES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array], Array]]] = {
     "brier": (_squared_error, _variance),
     "log_loss": (_negative_log_likelihood, _entropy),

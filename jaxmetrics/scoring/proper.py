@@ -1,4 +1,4 @@
-"""Proper scoring rules: no forecast does better, on average, than the true probabilities."""
+"""Proper scoring rules of predicted probabilities, such as log loss and the Brier score."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ __all__ = [
     "two_class",
 ]
 
-# From rows `(..., n, K)`, truth and options to one value per example. Truth is class ids `(..., n)`
-# or shares of the classes `(..., n, K)`.
+# A score maps rows `(..., n, K)`, labels and options to one value per example. Labels are class ids
+# `(..., n)` or soft labels `(..., n, K)`.
 _Score = Callable[..., Array]
 
 
 def two_class(y_prob: ArrayLike) -> Array:
-    """Turn the probability of class 1 into probabilities of both classes, `[1 - p, p]`.
+    """Convert probabilities p of class 1 to probabilities of both classes, `[1 - p, p]`.
 
-    `y_prob` is `(..., n)`, the result `(..., n, 2)`, floats.
+    Scores such as `log_loss` need the probabilities of all classes. `y_prob` has shape `(..., n)`.
+    Returns floats of shape `(..., n, 2)`.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -64,21 +65,24 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the log loss (cross-entropy), the mean of `-ln p_y` of the true class, in nats, >= 0.
+    """Compute the log loss (cross-entropy): the mean of `-ln p_y` of the true class y, in nats, >=
+    0.
 
-    Less is better. Probabilities are clipped to `[eps, 1 - eps]` with the eps of their dtype (in
-    JAX float32 while x64 is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16,
-    and has gradient 0; with tens of thousands of classes even ordinary probabilities are clipped.
-    Prefer logits: they are exact for any finite size, also in bfloat16, and computed in float32.
-    Rows are not normalised; in JAX arrays a row that is not a probability distribution gives NaN.
+    Smaller is better. Probabilities are clipped to `[eps, 1 - eps]`, where eps is the machine
+    epsilon of their dtype. So if the true class has probability 0, the loss is 15.9 in float32 and
+    4.9 in bfloat16, and its gradient is 0. With tens of thousands of classes even ordinary
+    probabilities are clipped. Prefer `logits`, which are never clipped and are computed in float32
+    or float64. Rows are not normalised; in JAX arrays a row that is not a probability distribution
+    gives NaN.
 
     Args:
-        y_true: class ids, `(..., n)`; or soft labels, distributions t, floats `(..., n, K)`, with
-            the score `-sum_k t_k ln p_k`. Rows with several ones, which `brier_score` accepts,
-            raise here: such a sum would not be proper, because nothing in it asks for a p_k near 0.
-        y_prob, logits: one of the two, `(..., n, K)`; softmax is applied to `logits` only.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
+            rows sum to 1, with the score `-sum_k t_k ln p_k`. Rows with several ones (multilabel),
+            which `brier_score` accepts, raise an error, because the score would not be proper.
+        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
+            two. Softmax is applied to `logits` only.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -96,19 +100,22 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute normalised entropy: log loss relative to always forecasting the class frequencies f.
+    """Compute normalised entropy: log loss divided by the log loss of the class frequencies f.
 
-    `log_loss / -sum_k f_k ln f_k`; less is better, and 1 means that the forecasts are no better
-    than the frequencies. He et al. (2014), Practical lessons from predicting clicks on ads at
-    Facebook, section 3.
+    The formula is `log_loss / -sum_k f_k ln f_k`. Smaller is better; 1 means that the probabilities
+    are no better than always predicting the class frequencies. Source: He et al. (2014), Practical
+    lessons from predicting clicks on ads at Facebook, section 3.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob, logits: one of the two, `(..., n, K)`.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
+            two.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     Returns:
-        Values `(...)`; NaN if fewer than two classes occur.
+        Values of shape `(...)`; NaN if fewer than two classes occur.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -124,14 +131,18 @@ def d2_log_loss_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the D² log loss score, the fraction of log loss explained, `1 - normalized_entropy`.
+    """Compute the D² log loss score, `1 - normalized_entropy`: the fraction of log loss explained.
 
-    At most 1; more is better.
+    The score is at most 1, and greater is better. Always predicting the class frequencies has score
+    0.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob, logits: one of the two, `(..., n, K)`.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
+            two.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -148,18 +159,22 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the Brier score, the mean squared error of probabilities, `sum_k (p_k - [k = y])^2`.
+    """Compute the Brier score: the mean of `sum_k (p_k - [k = y])^2` for the true class y, in [0,
+    2].
 
-    In [0, 2]; less is better. Source: Brier (1950), Monthly Weather Review 78.
+    Here `[k = y]` is 1 for the true class and 0 for others. Smaller is better. Source: Brier
+    (1950), Monthly Weather Review 78.
 
     Args:
-        y_true: class ids, `(..., n)`; or the share t_k of each class, floats in [0, 1],
-            `(..., n, K)`, instead of `[k = y]`: a distribution, or 0 and 1 for several labels.
-        y_prob: probabilities, `(..., n, K)`; if y_true has shares, rows need not sum to 1.
-        scale_by_half: True halves the score, so that it lies in [0, 1] and is the mean of
-            `(p - y)^2` for two classes; `"auto"` does so for K = 2 only, as scikit-learn does.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
+            `(..., n, K)`, which replace `[k = y]`. Their rows need not sum to 1, so that they may
+            be 0 and 1 for multilabel problems.
+        y_prob: predicted probabilities of shape `(..., n, K)`. With soft labels, rows need not sum
+            to 1.
+        scale_by_half: True divides the score by 2, so that it is in [0, 1], and the mean of
+            `(p - y)^2` for two classes. `"auto"` divides for K = 2 only, as in scikit-learn.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -185,16 +200,18 @@ def d2_brier_score(
 ) -> Array:
     """Compute the Brier skill score (D² Brier score), `1 - B / B_0`, at most 1.
 
-    B is the Brier score, and B_0 the score of always forecasting the class frequencies,
-    `sum_k f_k (1 - f_k)` for class ids. More is better.
+    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f,
+    `sum_k f_k (1 - f_k)` for class ids. Greater is better.
 
     Args:
-        y_true: class ids, `(..., n)`, or the shares of classes, floats in [0, 1], `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
+            `(..., n, K)`.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     Returns:
-        Values `(...)`; NaN if all labels are the same.
+        Values of shape `(...)`; NaN if all labels are the same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -209,15 +226,19 @@ def spherical_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the spherical score, the mean of `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
+    """Compute the spherical score: the mean of `p_y / sqrt(sum_k p_k^2)` for the true class y, in
+    [0, 1].
 
-    It is the cosine between probabilities and truth; more is better. Source: Gneiting and Raftery
-    (2007), JASA 102, example 2 with α = 2.
+    For each example the score is the cosine of the angle between the vector of probabilities and
+    the one-hot label. Greater is better. Source: Gneiting and Raftery (2007), JASA 102, example 2
+    with α = 2.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -234,15 +255,17 @@ def ranked_probability_score(
 ) -> Array:
     """Compute the ranked probability score (RPS) for ordered classes, in [0, 1].
 
-    It is the mean squared error of cumulative probabilities,
-    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, with F_k the probability of classes up to k; less is
-    better. An error of two classes costs more than an error of one. Source: Epstein (1969), Journal
-    of Applied Meteorology 8.
+    The formula is `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, the mean squared error of cumulative
+    probabilities, where F_k is the predicted probability of all classes up to k. Smaller is better.
+    Use it if classes have an order and being wrong by two classes is worse than by one. Source:
+    Epstein (1969), Journal of Applied Meteorology 8.
 
     Args:
-        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
-        y_prob: probabilities, `(..., n, K)`.
-        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
+            are probabilities of the true class.
+        y_prob: predicted probabilities of shape `(..., n, K)`.
+        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
+            both of shape `(..., n)`.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)
@@ -262,7 +285,7 @@ def _examples(
     soft_kinds: tuple[Reading, Reading] = (DISTRIBUTIONS, DISTRIBUTIONS),
     name: str = "y_prob",
 ) -> Examples:
-    """Check rows with class ids (`kind`), or with soft labels (`soft_kinds`)."""
+    """Check rows of probabilities or logits, and their class ids or soft labels."""
     if is_soft(y_true, rows, name):
         given = y_true, rows, sample_weight, where, *soft_kinds
         return label_examples(*given, name=name).of_shares()
@@ -271,8 +294,8 @@ def _examples(
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
 
 
-# Soft labels need not be exclusive: the Brier score is proper for each class separately, so also if
-# they do not sum to 1.
+# Rows of soft labels need not sum to 1, because the Brier score is proper for each class
+# separately.
 _EVENTS = PROBABILITIES, PROBABILITIES
 
 
@@ -283,7 +306,7 @@ def _forecast(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> tuple[Examples, float | None]:
-    """Check the examples; return them and the eps of probabilities (None for logits)."""
+    """Check the examples, and return them with the eps of probabilities (None for logits)."""
     if logits is not None and y_prob is None:
         kinds = LOGITS, DISTRIBUTIONS
         given = y_true, logits, sample_weight, where, LOGITS
@@ -310,10 +333,10 @@ def _log_loss(examples: Examples, eps: float | None) -> Array:
 def _mean_of(
     score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False
 ) -> Array:
-    """Return the weighted mean of a score; NaN if a row that counts is not a valid forecast.
+    """Return the weighted mean of a score; NaN if a row that is not ignored is invalid.
 
-    Invalid rows are replaced before the score is computed, so that masked rows do not affect
-    gradients. The scores do not depend on the weights, so a batch of weights shares them.
+    Invalid rows are replaced before the score is computed, so that ignored rows do not affect
+    gradients. Scores do not depend on weights, so they are computed once for a batch of weights.
     """
     ids, rows, *_, shares = examples
     shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
@@ -337,7 +360,8 @@ def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
 def _negative_log_softmax(z: Array, y: Array) -> Array:
     """Compute `logsumexp(z) - z_y` in two parts, without cancellation.
 
-    They are `log1p(sum_k exp(z_k - z_top))`, without k = top, and `z_top - z_y`.
+    The parts are `log1p(sum_k exp(z_k - z_top))` over all k except the greatest logit, and
+    `z_top - z_y`.
     """
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
@@ -375,8 +399,7 @@ def _one_hot(rows: Array, ids: Array) -> Array:
 @compiled
 def _normalized_entropy(examples: Examples, eps: float | None) -> Array:
     f, rest = _class_frequencies(examples)
-    # The logarithm of a frequency near 1 (a common class beside a rare one) has few digits in
-    # float32; ln(1 - rest) has all.
+    # For a frequency near 1, log1p(-rest) has full precision; the logarithm in float32 has not.
     log_f = xp.where(f > 0.5, xp.log1p(-xp.where(f > 0.5, rest, 0)), safe_log(f))
     return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), xp.nan)
 
@@ -393,10 +416,10 @@ def _d2_brier_score(examples: Examples) -> Array:
 
 
 def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
-    """Compute the frequency f of each class among the examples that count, and 1 - f, `(..., K)`.
+    """Return the frequency f of each class and 1 - f, both of shape `(..., K)`.
 
-    If one class has nearly all examples, 1 - f is computed as the sum of the others, to keep its
-    digits.
+    If a class contains nearly all examples, 1 - f is the sum of all other frequencies, to keep its
+    precision.
     """
     k, shares = examples.values.shape[-1], examples.shares
     if shares is not None:

@@ -1,4 +1,4 @@
-"""Rows of probabilities or logits, and weighted means that ignore masked values."""
+"""Helpers for rows of probabilities or logits, and weighted means."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ __all__: list[str] = []
 
 
 def is_probability(x: Array) -> Array:
-    """Tell which values lie in [0, 1], up to the rounding of a mean of probabilities."""
+    """Return a mask of the values in [0, 1], with a tolerance for rounding errors."""
     rounding = 8 * xp.finfo(x.dtype).eps
     return (x >= -rounding) & (x <= 1 + rounding)
 
 
 def is_valid_logits(logits: Array) -> Array:
-    """Tell which rows have a softmax: -inf is allowed for some classes, not for all."""
-    return xp.isfinite(logits.max(-1))  # NaN counts as greatest
+    """Return a mask of the rows with a softmax: logits may be -inf for some classes, but not for
+    all.
+    """
+    return xp.isfinite(logits.max(-1))  # the maximum is NaN if a logit is NaN
 
 
 def at_class(rows: Array, ids: Array) -> Array:
-    """Return the number of each row `(..., n, K)` at its class; any number if the class is -1."""
+    """Return the value of each row `(..., n, K)` at its class; any value if the class is -1."""
     index = xp.broadcast_to(xp.maximum(ids, 0), rows.shape[:-1])
     return xp.take_along_axis(rows, index[..., None], -1)[..., 0]
 
@@ -29,15 +31,15 @@ def at_class(rows: Array, ids: Array) -> Array:
 def weights_of(examples: Examples) -> Array:
     """Return the weight of each example in the dtype of the values.
 
-    1 without weights, 0 for examples that are left out.
+    Without `sample_weight` all weights are 1. The weights of ignored examples are 0.
     """
     return examples.amounts.astype(examples.values.dtype)
 
 
 def weighted_mean(values: Array, weights: Array) -> Array:
-    """Average over the last axis; values with weight 0 are ignored, even if they are not finite.
+    """Return the weighted mean over the last axis; values of weight 0 are ignored, even if NaN.
 
-    XLA and NumPy sum pairwise, so float32 does not drift.
+    XLA and NumPy sum pairwise, so rounding errors of float32 do not accumulate.
     """
     values = xp.where((weights != 0) | xp.isfinite(values), values, 0)
     return divide((weights * values).sum(-1), weights.sum(-1), xp.nan)

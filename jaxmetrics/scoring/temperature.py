@@ -1,4 +1,4 @@
-"""Temperature scaling: one number by which logits are divided, to calibrate them."""
+"""Temperature scaling: calibrate logits by dividing them by one number."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def fit_temperature(
 ) -> Array:
     """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
-    T above 1 means that the logits were overconfident. The loss is convex in 1 / T; the root of its
-    derivative is found by Newton's method within a bracket, to rounding error. T scales with the
-    logits, and is differentiable with respect to them. Fit it on held-out examples, not on those on
-    which the logits were trained. Source: Guo et al. (2017), On calibration of modern neural
-    networks, ICML, section 4.2.
+    Use it to calibrate the probabilities of a trained classifier. If T is greater than 1, the
+    logits were overconfident. Fit T on held-out examples, because logits are overconfident on
+    training examples. The loss is convex in 1 / T, and the root of its derivative is found by
+    Newton's method within a bracket, up to rounding error. T is differentiable with respect to the
+    logits. Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label drops its example.
-        logits: `(..., n, K)`; -inf rules a class out.
-        sample_weight: weight of each example, `(..., n)`.
-        where: bool, `(..., n)`; False leaves the example out.
+        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
+        logits: logits of shape `(..., n, K)`; -inf means that the class is impossible.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        T, `(...)`. inf if no T does better than equal probabilities; 0 if every example has the
-        greatest logit at its class, so that sharper is always better; NaN if all logits of each
-        example are equal, or the logit of a true class is -inf. For JAX arrays, mistakes that raise
-        for NumPy arrays give NaN, but an invalid class id drops its example.
+        T of shape `(...)`. T is inf if no T is better than equal probabilities. T is 0 if in every
+        example the true class has the greatest logit. T is NaN if all logits of each example are
+        equal, or if the logit of a true class is -inf. Invalid values that raise an error in NumPy
+        arrays give NaN in JAX arrays, but examples with an invalid class id are ignored.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
@@ -49,12 +49,12 @@ def fit_temperature(
 
 
 class _Standardized(NamedTuple):
-    """Logits z as `u = (z - max z) / scale`, between -1 and 0.
+    """Standardised logits `u = (z - max z) / scale`, between -1 and 0.
 
-    So the search for `beta = scale / T` does not depend on the scale of the logits.
+    With these, the search for `beta = scale / T` does not depend on the scale of the logits.
     """
 
-    u: Array  # (..., n, K), 0 for examples that do not count
+    u: Array  # (..., n, K), 0 for ignored examples
     possible: Array  # (..., n, K), where z > -inf
     margin: Array  # (..., n), greatest u minus u of the true class
     weights: Array  # (..., n)
@@ -73,8 +73,7 @@ def _temperature(examples: Examples) -> Array:
 
     beta = _best_beta(logits, constant_logits)
     temperature = xp.where(beta > 0, logits.scale / xp.where(beta > 0, beta, 1), xp.inf)
-    # The special values in the docstring of `fit_temperature`, if the slope has no root at beta >
-    # 0.
+    # Special values if the slope has no root beta > 0; see the docstring of `fit_temperature`.
     equal_is_best = _slopes(constant_logits, xp.zeros_like(logits.scale))[0] >= 0
     temperature = xp.where(equal_is_best, xp.inf, temperature)
     all_are_correct = (weights * logits.margin).sum(-1) == 0
@@ -85,7 +84,7 @@ def _temperature(examples: Examples) -> Array:
 
 
 def _best_beta(logits: _Standardized, constant_logits: _Standardized) -> Array:
-    """Find the root of the slope, with its gradient from the implicit function theorem."""
+    """Find the root of the slope, and compute its gradient by the implicit function theorem."""
     zero = xp.zeros_like(logits.scale)
     rounding = 8 * float(xp.finfo(zero.dtype).eps)
     beta = root(partial(_slopes, constant_logits), zero, zero + xp.inf, zero, rtol=rounding)
@@ -104,9 +103,7 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
 
 
 def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
-    """Return the first and second derivative of the mean log loss of `softmax(beta u)` with respect
-    to beta.
-    """
+    """Return the first and second derivative of the mean log loss of `softmax(beta u)` by beta."""
     u, possible, margin, weights, _ = logits
     p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
     mean = (p * u).sum(-1)

@@ -1,10 +1,10 @@
-"""Streaming evaluation: states that add up over batches, devices and hosts, in the training loop.
+"""Streaming evaluation: metrics of data in batches, also on several devices and hosts.
 
-- `evaluators`: `init`, `update`, `merge`, `psum`, `compute`
-- `accumulators`: what to compute: metrics of counts, means, areas, calibration, bootstraps
-- `statistics`: the sums behind them, and the batches that they read; a base for your own
-- `states`: the sums so far; `files`: states on disk
-- `confidence_sequences`: intervals that may be looked at after every batch
+- `evaluators`: functions that start, update, merge and evaluate running sums (the state)
+- `accumulators`: what is computed: metrics of counts, means, areas, calibration, bootstraps
+- `statistics`: what accumulators sum, the batches that they read, a base class for your own
+- `states`: the running sums; `files`: saving and loading them
+- `confidence_sequences`: intervals that are valid if you look at them after every batch
 """
 
 from jaxmetrics._public_names import public_names as _public_names
@@ -17,5 +17,5 @@ from jaxmetrics.streaming.statistics import *
 
 
 def __dir__() -> list[str]:
-    """List functions and types, not the files that they come from."""
+    """List the functions and types, but not the files that define them."""
     return _public_names(globals())

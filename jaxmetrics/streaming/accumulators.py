@@ -1,10 +1,12 @@
-"""Accumulators: sums over batches, and named functions of these sums.
+"""Accumulators, from which an evaluator is made: sums over batches, and named functions of the
+sums.
 
-Each accumulator names the fields that it reads from a batch (see
-`jaxmetrics.streaming.evaluators`). Two accumulators with the same sums, such as two sets of metrics
-of the counts of ten classes, share one table in the state. `metrics` are functions by name, and
-results have the same names: `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. `metrics` of
-another type raise TypeError, and sizes below 1 ValueError.
+A batch is given as named arrays, its fields (see `jaxmetrics.streaming.evaluators`). The docstring
+of each accumulator lists the fields that it reads. If two accumulators need the same sums, such as
+the confusion matrix of ten classes, the sums are computed and stored only once. The argument
+`metrics` is a dict of functions by name, and results have the same names:
+`{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. Another type of `metrics` raises
+TypeError, and sizes below 1 raise ValueError.
 """
 
 from __future__ import annotations
@@ -55,26 +57,28 @@ Metrics = Mapping[str, Metric]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Statistics to add up, and named functions of their tables.
+    """Sums over batches, and named functions of these sums.
 
-    `count_metrics`, `mean_of` and the other functions of this file make accumulators; make one
-    yourself for a `Statistic` of your own.
+    Usually you get accumulators from `count_metrics`, `mean_of` and similar functions. Use this
+    class only if you write your own `Statistic`.
 
     Attributes:
-        statistics: the statistics to add up.
-        results: pairs of names and functions of as many tables as there are statistics.
+        statistics: the statistics, each of which maps a batch to an array (its table) that is
+            summed.
+        results: pairs of a name and a function. Each function has one argument per statistic, the
+            sum of its tables.
     """
 
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
 
     def __post_init__(self) -> None:
-        """Check that the statistics have the members of one."""
+        """Check that all statistics have the members of `Statistic`."""
         for statistic in self.statistics:
             if isinstance(statistic, type) or not isinstance(statistic, Statistic):
                 raise TypeError(
-                    "Accumulator takes statistics with the members of"
-                    f" jaxmetrics.streaming.Statistic, got {statistic!r}."
+                    "statistics must have the members of jaxmetrics.streaming.Statistic, got"
+                    f" {statistic!r}."
                 )
 
 
@@ -82,8 +86,8 @@ class PairedValues(NamedTuple):
     """A metric of two classifiers, as returned by `paired_metrics`.
 
     Attributes:
-        a, b: the metric of A and of B.
-        difference: A - B.
+        a, b: the metric of classifier A and of classifier B.
+        difference: the metric of A minus the metric of B.
     """
 
     a: jax.Array
@@ -98,23 +102,24 @@ def count_metrics(
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate a confusion matrix over batches, for any metrics of counts.
+    """Accumulate a confusion matrix over batches, and compute metrics of it.
 
-    It reads the fields `y_true` and `y_pred`, or the predicted class from `logits` or `y_prob`
-    `(..., K)`. An example with a label out of range, or a NaN among its logits, is ignored.
-
-    `{"counts": lambda counts: counts}` gives the counts themselves; use it, for example, for the
-    posterior of balanced accuracy, which takes tens of seconds to compile within the evaluator, and
-    none outside of it.
+    Each batch must have the field `y_true`, and `y_pred` or `logits` or `y_prob` (both `(..., K)`,
+    of which the greatest value is the prediction). Examples with a label out of range or a NaN
+    logit are ignored. To get the confusion matrix, use the metric
+    `{"counts": lambda counts: counts}`. Use the matrix to compute slow metrics outside of the
+    evaluator, such as the posterior of balanced accuracy, which takes tens of seconds to compile
+    within the evaluator.
 
     Args:
-        metrics: functions of counts `(K, K)` by name.
+        metrics: dict of functions of counts `(K, K)` by name.
         num_classes: number of classes K.
-        num_groups: number of groups G; the batch has a field `groups`, and counts are `(G, K, K)`.
-        method: interval method, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
-            the values of the metrics. `Delta("logit")` keeps the interval of a fraction within [0,
-            1]. Likelihood and the bootstrap give NaN for sums of weights; the others read weights
-            as numbers of examples, so they should have mean 1.
+        num_groups: number of groups G, for counts `(G, K, K)` by group. Each batch must then have
+            the field `groups` with a group id per example.
+        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. With a method, results
+            are `Estimate`s with an interval. Use `Delta("logit")` if the interval must be within
+            [0, 1]. With `sample_weight`, `Likelihood` and `Bootstrap` return NaN; other methods
+            treat weights as numbers of examples, so that weights should have mean 1.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -135,15 +140,15 @@ def paired_metrics(
     num_classes: int,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate metrics of two classifiers on the same examples, and their difference.
+    """Accumulate metrics of two classifiers on the same examples, and their differences.
 
-    It reads the fields `y_true` and `y_pred_a`, `y_pred_b` (or `logits_a`, ...).
+    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b` (or `logits_a`, ...).
 
     Args:
-        metrics: functions of counts `(K, K)` by name.
-        num_classes: number of classes K; the state holds K^3 counts.
-        method: interval method; results are then the same as from `compare`, without it
-            `PairedValues`.
+        metrics: dict of functions of counts `(K, K)` by name.
+        num_classes: number of classes K; K^3 counts are stored.
+        method: interval method. With a method, results are the same as from `compare`; without a
+            method they are `PairedValues`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -167,28 +172,31 @@ def mean_of(
     num_groups: int | None = None,
     weights: str | None = None,
 ) -> Accumulator:
-    """Accumulate the weighted mean `sum w x / sum w` of a field with one number x per example.
+    """Accumulate the mean `sum w x / sum w` of a field with one number x per example.
 
-    A NaN among the values that count makes their mean NaN, so a loss that diverges is not hidden.
-    Bits per byte: `weights="bytes"` for the field `nats / (bytes * log(2))` of each sequence. Loss
-    per token: `weights="tokens"` for the mean loss of each sequence.
+    If a value is NaN and its example is not ignored, the mean is NaN, so that a diverging loss is
+    noticed. For the loss per token, pass the mean loss of each sequence and `weights="tokens"`, the
+    field with the number of tokens. For bits per byte, pass `nats / (bytes * log(2))` of each
+    sequence and `weights="bytes"`.
 
     Args:
-        name: the name of the field, and of the result.
-        level: confidence level of a normal interval; the result is then an `Estimate`. It reads
-            `sample_weight` as numbers of examples, and `sum w x / sum w` as a ratio of two sums. In
-            float32 the width is accurate to 1 % if the mean is 300 standard deviations from 0, and
-            useless beyond 3000.
-        groups: the name of a field of group ids from 0, such as "dataset". For `"loss"` the results
-            are then `"loss"`, the mean over all examples (micro), `"macro_loss"`, the mean of the
-            means of groups that occur (its interval is NaN if one has a single example), and
-            `"loss_by_dataset"`, `(G,)`. Ids out of range are ignored.
-        num_groups: the number of groups G, needed with `groups`.
-        weights: the name of a field of weights w >= 0 for this mean only (`sample_weight` counts in
-            all results); by default 1. An invalid weight raises, or under jit makes the mean NaN.
+        name: name of the field, which is also the name of the result.
+        level: confidence level. With a level, the result is an `Estimate` with a normal interval,
+            for which `sample_weight` must be the number of times that an example occurs. In float32
+            the width has an error of 1 % if the mean is 300 standard deviations from 0, and is
+            useless if it is more than 3000.
+        groups: name of a field of group ids from 0, such as "dataset". For the field "loss" there
+            are then three results: `"loss"`, the mean over all examples (micro average),
+            `"macro_loss"`, the mean of the group means (macro average; its interval is NaN if a
+            group has a single example), and `"loss_by_dataset"`, the mean of each group, `(G,)`.
+            Group ids out of range are ignored.
+        num_groups: number of groups G, required with `groups`.
+        weights: name of a field of weights w >= 0 for this mean only, while `sample_weight` is used
+            for all results; default: w = 1. An invalid weight raises, or makes the mean NaN under
+            jit.
 
     Returns:
-        An `Accumulator`; without examples the mean is NaN.
+        An `Accumulator`. If there are no examples, the mean is NaN.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
@@ -210,17 +218,18 @@ def mean_of(
             continue
         if not isinstance(field, str):
             raise TypeError(
-                f"mean_of: {argument} must be the name of a field, got {type(field).__name__}."
+                f"mean_of: {argument} must be the name of a field, a string, got"
+                f" {type(field).__name__}."
             )
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of: {argument} must not be {field!r}, the field that masks or weights"
-                " examples."
+                f"mean_of: {argument} must not be {field!r}, which masks or weights the examples"
+                " of all accumulators."
             )
     if (groups is None) != (num_groups is None):
         raise ValueError(
-            "mean_of needs both groups, the name of a field of ids, and num_groups, their number,"
-            f" or neither; got groups={groups!r}, num_groups={num_groups!r}."
+            "mean_of: groups (the name of a field) and num_groups (the number of groups) must be"
+            f" passed together, got groups={groups!r}, num_groups={num_groups!r}."
         )
     moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
     found = means_of(moments).items()
@@ -242,19 +251,20 @@ def ranking_metrics(
 ) -> Accumulator:
     """Accumulate a histogram of scores over batches, for ROC AUC and average precision.
 
-    It reads the fields `y_true` (0 or 1) and `y_score`; an example with a NaN score is ignored.
+    Each batch must have the fields `y_true` (0 or 1) and `y_score`. Examples with a NaN score are
+    ignored.
 
     Args:
-        metrics: functions of a histogram `(2, B)` by name; by default `{"roc_auc": jm.roc_auc,
-            "average_precision": jm.average_precision}`.
-        scale: the spacing of the bins: `"probability"`, `"logit"` or `"float"`; see
+        metrics: dict of functions of a histogram `(2, B)` by name. Default:
+            `{"roc_auc": jm.roc_auc, "average_precision": jm.average_precision}`.
+        scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `jm.score_histogram`.
         num_bins: number of bins B.
-        num_classes: number of classes K, for each class against the others, from `y_true` and
-            `y_prob` (or `logits`) `(..., K)`, with `scale="probability"`; metrics receive
-            histograms `(K, 2, B)`.
-        num_groups: number of groups G, for areas within each group; the batch has a field `groups`,
-            and metrics receive histograms `(G, 2, B)`, or `(K, G, 2, B)`.
+        num_classes: number of classes K, to compare each class with all others. Each batch must
+            then have the fields `y_true` (class ids) and `y_prob` or `logits` `(..., K)`, `scale`
+            must be "probability", and metrics are called with histograms `(K, 2, B)`.
+        num_groups: number of groups G, for areas within each group. Each batch must then have the
+            field `groups`, and metrics are called with histograms `(G, 2, B)`, or `(K, G, 2, B)`.
         method: interval method, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -267,8 +277,8 @@ def ranking_metrics(
     check_option(scale, "scale", ("probability", "logit", "float"))
     if num_classes is not None and scale != "probability":
         raise ValueError(
-            'num_classes needs scale="probability": classes are ranked by their probability, got'
-            f" {scale!r}."
+            'num_classes needs scale="probability", because scores are then probabilities of'
+            f" classes, got scale={scale!r}."
         )
     k = _size_or_none(num_classes, "num_classes")
     groups = _size_or_none(num_groups, "num_groups")
@@ -281,17 +291,18 @@ def ranking_metrics(
 def calibration_metrics(
     metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
 ) -> Accumulator:
-    """Accumulate sums per bin of probability over batches, for the calibration error (ECE).
+    """Accumulate sums per bin of predicted probability over batches, for the calibration error
+    (ECE).
 
-    It reads the fields `y_true` (0 or 1) and `y_prob`.
+    Each batch must have the fields `y_true` (0 or 1) and `y_prob`.
 
     Args:
-        metrics: functions of bins `(B, 3)` by name; by default
-            `{"calibration_error": jm.calibration_error}`; `jm.calibration_interval` adds an
-            interval.
-        num_bins: number of bins B, of equal width.
-        num_classes: number of classes K, for the calibration of the predicted class, from `y_true`
-            and `y_prob` (or `logits`) `(..., K)`.
+        metrics: dict of functions of bins `(B, 3)` by name. Default:
+            `{"calibration_error": jm.calibration_error}`. For a confidence interval use
+            `jm.calibration_interval`.
+        num_bins: number of bins B of equal width.
+        num_classes: number of classes K, for the calibration of the predicted class. Each batch
+            must then have the fields `y_true` (class ids) and `y_prob` or `logits` `(..., K)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -309,21 +320,22 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add Poisson bootstrap intervals to another accumulator, in one pass over the examples.
+    """Add Poisson bootstrap intervals to another accumulator, for data in batches.
 
-    In each of S replicates every unit counts a Poisson(1) number of times, a function of the field
-    `unit`, of the seed and of the replicate. So batches, devices and hosts can be added in any
-    order, and examples with the same unit (sentences of a document, visits of a patient) are drawn
-    together, as correlated examples should be. The state and the work of an update grow with S.
-    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    In each of S replicates every example has a weight from a Poisson(1) distribution. The weight is
+    a hash of the field `unit`, the seed and the replicate, so that the order of batches, devices
+    and hosts does not matter. Examples with the same `unit` have the same weight; use it for
+    correlated examples, such as sentences of a document or visits of a patient. Memory and time
+    grow with S. Source: Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
-        accumulator: from `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
-            without `method` and `level`, or of one `Statistic` of your own.
+        accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
+            `calibration_metrics` without `method` and `level`, or an `Accumulator` of one
+            `Statistic` of your own.
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
-        seed: accumulators with the same seed use the same weights, so that differences of their
-            replicates are paired.
+        seed: seed of the weights, a Python int. Accumulators with the same seed use the same
+            weights, so that you can subtract their replicates for a paired comparison.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.
@@ -337,22 +349,19 @@ def poisson_bootstrap(
     """
     if not isinstance(accumulator, Accumulator):
         raise TypeError(
-            "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
+            "accumulator must be an Accumulator, such as jaxmetrics.mean_of('loss'), got"
             f" {accumulator!r}."
         )
     schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
     if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
-            "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
-            " other bootstrap."
+            "accumulator must not have intervals already: make it without method= and level=, and"
+            " not by poisson_bootstrap."
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"seed must be a Python int from 0 to 2^32 - 1, got {seed!r}.")
     if len(accumulator.statistics) != 1:
-        raise ValueError(
-            "poisson_bootstrap takes an accumulator of one statistic, got"
-            f" {len(accumulator.statistics)}."
-        )
+        raise ValueError(f"accumulator must have one statistic, got {len(accumulator.statistics)}.")
     (statistic,) = accumulator.statistics
     replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
     options = (("level", check_level(level)),)
@@ -361,7 +370,7 @@ def poisson_bootstrap(
 
 
 def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
-    """Compute a metric of A and of B from paired counts."""
+    """Compute a metric of classifier A and of classifier B from paired counts."""
     a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
     return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
 
@@ -372,7 +381,7 @@ def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, le
 
 
 def _named(metrics: Metrics) -> Metrics:
-    """Check that metrics are a dict of functions."""
+    """Check that `metrics` is a dict of functions."""
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
         raise TypeError(f"metrics must be a dict of functions by name, got {metrics!r}.")
     for name, metric in metrics.items():
@@ -396,7 +405,7 @@ def _size_or_none(size: int | None, name: str) -> int | None:
 
 
 def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
-    """Return named functions that estimate means from a table of moments, at a level."""
+    """Return named functions that estimate means from a table of moments at a confidence level."""
     name = moments.name
     if moments.num_groups is None:
         return {name: _mean}
@@ -407,9 +416,9 @@ def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
 def _mean(moments: Array, level: float) -> Estimate:
     """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
 
-    Its standard error is the standard error of a ratio, `sqrt(n / (n - 1) sum (y - m w)^2) / sum w`
-    for n examples (Cochran 1977, Sampling Techniques, equation 6.13); for w = 1 this is the
-    standard error of a mean.
+    The standard error is `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` for the ratio of two sums over
+    n examples (Cochran 1977, Sampling Techniques, equation 6.13). For w = 1 it is the standard
+    error of a mean.
     """
     n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
     w, wy, ww = of_weights or (n, y, n)

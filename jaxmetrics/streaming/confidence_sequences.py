@@ -1,6 +1,4 @@
-"""Confidence sequences: intervals that are valid at all times simultaneously, whenever you look or
-stop.
-"""
+"""Confidence sequences: intervals of a mean that may be looked at after every batch."""
 
 from __future__ import annotations
 
@@ -34,9 +32,9 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """State of a confidence sequence: sums over the values x so far, scaled to [0, 1], with bets λ.
+    """State of a confidence sequence: sums over all values x so far, scaled to [0, 1], with bets λ.
 
-    Each is `(2,)`: a sum in two parts, accurate beyond the digits of a float.
+    Every sum is an array of shape `(2,)`, a float and its rounding error.
 
     Attributes:
         number: number of values.
@@ -64,33 +62,35 @@ def confidence_sequence(
     high: float = 1.0,
     method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
-    """Confidence sequence of a mean: bounds after each batch, all valid simultaneously.
+    """Make a confidence sequence: an interval of a mean after each batch, all valid simultaneously.
 
-    An ordinary 95 % interval that is looked at repeatedly misses the mean at some time far more
-    often than 1 in 20. These bounds allow decisions such as "the second checkpoint is better" (of
-    the differences per example, low=-1) or "the accuracy is known to 0.01: enough" at any time.
-    Values must come in random order: each must have the same mean given the values before. If the
-    mean drifts, even the mean so far may lie outside. States do not merge; batches may be cut
-    anywhere. The guide's page on intervals has widths and simulations.
+    Use it to stop an evaluation early, for example when the accuracy is known to 0.01, or when the
+    second checkpoint is better (pass differences per example and low=-1). If you look at an
+    ordinary 95 % interval after every batch, the probability that it misses the mean at least once
+    is far greater than 5 %. Values must be in random order, so that all have the same mean. If the
+    mean drifts, even the mean so far may be outside of the bounds. The size of batches does not
+    matter, but results of several hosts cannot be merged. See the guide's page on intervals for
+    widths and simulations.
 
-    - `"bernstein"`: the predictable plug-in empirical Bernstein sequence, which adapts to the
-      variance: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, `sum λ x /
-      sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m
-      and s^2 the mean and variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal
-      Statistical Society B 86, theorem 2.
-    - `"mixture"`: narrower for values at the two ends, such as correct or wrong: all means m with
-      `n KL(mean, m) <= ln(1 / α) + r`, where r is the log-likelihood of the mean so far minus that
-      of the mixture of all Bernoulli distributions with Jeffreys' prior. Robbins (1970), Annals of
-      Mathematical Statistics 41. For means of 0.01 or 0.99 and beyond it is not narrower.
+    - `"bernstein"`: the predictable plug-in empirical Bernstein sequence,
+      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where α = 1 - level, m
+      and s^2 are the mean and variance so far, `ψ(λ) = (-ln(1 - λ) - λ) / 4` and
+      `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`: Waudby-Smith and Ramdas (2024),
+      Journal of the Royal Statistical Society B 86, theorem 2.
+    - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where r is the log-likelihood
+      of the mean so far minus the log-likelihood of a mixture of Bernoulli distributions with
+      Jeffreys' prior: Robbins (1970), Annals of Mathematical Statistics 41. This sequence is
+      narrower than "bernstein" if values are only 0 and 1, such as wrong and correct, and the mean
+      is between 0.01 and 0.99.
 
     Args:
-        level: the probability that the bounds hold after every batch.
-        low, high: Python numbers between which every value lies; a value outside makes the bounds
-            NaN.
+        level: the probability that the mean is within the bounds after every batch.
+        low, high: Python numbers, the least and the greatest possible value. If a value is outside,
+            the bounds are NaN.
         method: `"bernstein"` or `"mixture"`, see above.
 
     Returns:
-        `ConfidenceSequence`, with `init`, `update` and `compute`.
+        `ConfidenceSequence` with the methods `init`, `update` and `compute`.
 
     >>> sequence = confidence_sequence()
     >>> state = sequence.init()
@@ -102,7 +102,7 @@ def confidence_sequence(
     """
     least, greatest = as_number(low, "low"), as_number(high, "high")
     if least >= greatest:
-        raise ValueError(f"low must be below high, got {low!r} and {high!r}.")
+        raise ValueError(f"low must be below high, got low={low!r} and high={high!r}.")
     check_option(method, "method", ("bernstein", "mixture"))
     return ConfidenceSequence(check_level(level), least, greatest, method)
 
@@ -121,24 +121,26 @@ class ConfidenceSequence:
     method: str = "bernstein"
 
     def init(self) -> ConfidenceState:
-        """Return the empty state."""
+        """Return the initial state, without any values."""
         return _init()
 
     def update(
         self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
     ) -> ConfidenceState:
-        """Add values `(n,)` to a state, in order; False in `where` `(n,)` leaves a value out."""
+        """Return the state with values `(n,)` added in order. Values are ignored where `where` is
+        False.
+        """
         x = as_float(values, "values")
         mask = as_mask(where)
         if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
             shapes = f"{x.shape}" if mask is None else f"{x.shape} and {mask.shape}"
-            raise ValueError(f"values must have shape (n,), and where the same, got {shapes}.")
+            raise ValueError(f"values and where must have the same shape (n,), got {shapes}.")
         return _update(state, x, mask, sequence=self)
 
     def compute(self, state: ConfidenceState) -> Estimate:
-        """Return the mean, its bounds, and the standard error of the mean at this time.
+        """Return the mean so far, its bounds, and its standard error.
 
-        Without values the bounds are `[low, high]`.
+        If there are no values, the bounds are `low` and `high`.
         """
         return _compute(state, sequence=self)
 
@@ -174,16 +176,16 @@ def _update(
 
 
 def _scaled(values: jax.Array, sequence: ConfidenceSequence) -> jax.Array:
-    """Scale values to [0, 1]; NaN for values outside of the range."""
+    """Scale values to [0, 1]; values that are not between `low` and `high` become NaN."""
     low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
-    x = jnp.clip((values - low) / (high - low), 0, 1)  # rounding could exceed 1
+    x = jnp.clip((values - low) / (high - low), 0, 1)  # rounding could give a number above 1
     return jnp.where((values >= low) & (values <= high), x, jnp.nan)
 
 
 def _running(
     start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute the means after and before each value, from sums that include one prior value."""
+    """Return the means after and before each value, from sums that include one prior value."""
     start, values = start_and_values
     sums = start + jnp.cumsum(values)
     return sums / (t + 1), (sums - values) / jnp.where(keep, t, t + 1)
@@ -209,14 +211,14 @@ def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimat
 
 
 def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, jax.Array]:
-    """Return the lowest and the highest mean that Jeffreys' mixture does not reject for the sum of
-    n values.
+    """Return the lowest and the highest mean that is not rejected by the mixture, for a sum of n
+    values.
 
-    For values between 0 and 1, the expected likelihood ratio is at most the ratio for the values 0
-    and 1, because it is convex in the values.
+    The bounds are valid for any values in [0, 1], because the likelihood ratio is convex in the
+    values, so that its expected value is greatest for values 0 and 1.
     """
     ones, zeros = total, jnp.maximum(n - total, 0)
-    # With Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
+    # If we use Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
     ratio = stirling(ones) * stirling(zeros) / (stirling(2 * ones) * stirling(2 * zeros))
     limit = jnp.log(2 * math.pi * stirling(n) * ratio) / 2 - math.log(1 - level)
     mean = divide(ones, n, 0.5)

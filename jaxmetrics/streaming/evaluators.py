@@ -1,21 +1,25 @@
-"""Streaming evaluation: the same numbers from one batch or a million, on one device or many.
+"""Evaluators, which compute metrics of data in batches from running sums.
 
-An evaluator consists of accumulators and holds no data. Its state is a pytree of arrays, with the
-same structure, shapes and dtypes from `init` on: a valid carry of `lax.scan`, which may be donated,
-checkpointed, pickled, and mapped by `jax.vmap` over seeds or models. Unweighted counts are exact
-below 2^64; sums of weights and values have twice the digits of a float.
+An evaluator is a set of pure functions, made of accumulators. The running sums are in its state, a
+pytree of arrays that you pass from one function to the next. All states of an evaluator have the
+same structure, shapes and dtypes, so that a state can be the carry of `lax.scan`. States can also
+be donated, checkpointed and pickled, and `jax.vmap` works over states of several seeds or models.
+Unweighted counts are exact below 2^64. Sums of weights and values have twice the precision of a
+float.
 
-A batch is given as fields by keyword. Fields with one number per example have the same shape
-`(..., )`, with any number of axes, and fields with one number per class one axis more: `y_true`,
-`y_pred` or `logits` or `y_prob`, `y_score`, `loss`, any name that the accumulators read, and
+A batch is given as named arrays (fields) by keyword. The names depend on the accumulators, such as
+`y_true`, `y_pred`, `logits`, `y_prob`, `y_score` and `loss`. Fields with one number per example all
+have the same shape, with any number of axes; fields with one number per class have one more axis.
+Two fields can be used with every accumulator:
 
-- `where`: bool; False leaves the example out (the padding of a last batch).
-- `sample_weight`: 2 counts as two examples, 0 as none.
+- `where`: boolean mask; examples where it is False are ignored, such as padding of the last batch.
+- `sample_weight`: weight of each example; an example of weight 2 counts like two equal examples.
 
 If one accumulator cannot use an example, because a label is out of range or a score is NaN, all
-accumulators leave it out, so that all results are about the same examples; `num_ignored` counts
-such examples, `num_examples` the others. Fields that are missing, unknown or of another shape or
-dtype, and states of another evaluator, raise TypeError or ValueError, also under jit.
+accumulators ignore it, so that all results are computed from the same examples. The result
+`num_ignored` is the number of such examples, `num_examples` is the number of all others. TypeError
+or ValueError is raised, also under jit, if a field is missing, unknown, or has the wrong shape or
+dtype, or if the state belongs to another evaluator.
 """
 
 from __future__ import annotations
@@ -68,15 +72,15 @@ COUNTERS = ("num_examples", "num_ignored")
 
 
 def evaluator(*accumulators: Accumulator) -> Evaluator:
-    """Make an evaluator: pure functions that add up batches and compute metrics.
+    """Make an evaluator, which computes metrics of data in batches.
 
     Args:
-        accumulators: made by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`,
-            `paired_metrics` or `poisson_bootstrap`, or an `Accumulator` of a `Statistic` of your
-            own. A table that several need is added up once.
+        accumulators: what to compute, as returned by `count_metrics`, `mean_of`, `ranking_metrics`,
+            `calibration_metrics`, `paired_metrics` or `poisson_bootstrap`, or your own
+            `Accumulator`. Sums that several accumulators need are computed only once.
 
     Returns:
-        `Evaluator`, with `init`, `update`, `merge`, `psum` and `compute`.
+        `Evaluator` with the methods `init`, `update`, `merge`, `psum` and `compute`.
 
     >>> import jaxmetrics as jm
     >>> metrics = jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=2)
@@ -92,11 +96,13 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     for accumulator in accumulators:
         if not isinstance(accumulator, Accumulator):
             raise TypeError(
-                "evaluator takes accumulators, such as jaxmetrics.mean_of('loss'), got"
-                f" {accumulator!r}."
+                "accumulators must be of type Accumulator, such as jaxmetrics.mean_of('loss'),"
+                f" got {accumulator!r}."
             )
     if not accumulators:
-        raise ValueError("evaluator needs one or more accumulators, got none.")
+        raise ValueError(
+            "evaluator needs at least one accumulator, such as mean_of('loss'), got none."
+        )
     result = Evaluator(accumulators)
     names = [*COUNTERS, *result._names]
     for name in names:
@@ -107,38 +113,39 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Pure functions of a state that add up batches and compute metrics; made by `evaluator`.
+    """Pure functions that update running sums (the state) and compute metrics; made by `evaluator`.
 
-    It is hashable, so it may be a static argument of `jax.jit`.
+    An evaluator is hashable, so that it can be a static argument of `jax.jit`.
 
     Attributes:
-        accumulators: the accumulators that it was made of.
+        accumulators: the accumulators from which it was made.
     """
 
     accumulators: tuple[Accumulator, ...]
 
     def init(self) -> EvaluatorState:
-        """Return the empty state.
+        """Return the initial state, in which all sums are 0.
 
-        As the carry of a `lax.scan` inside `jax.shard_map` it must vary between devices from the
-        start, as the batches do: `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
+        If the state is the carry of `lax.scan` inside `jax.shard_map`, mark it as varying between
+        devices, because batches vary: `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
         """
         return _init(self.statistics)
 
     def update(self, state: EvaluatorState, /, **batch: ArrayLike | None) -> EvaluatorState:
-        """Return the state with a batch added.
+        """Return the state after adding a batch.
 
         Args:
-            state: from `init`, `update`, `merge`, `psum` or `load_state`.
-            batch: the fields that the accumulators read, and `where` and `sample_weight`; None
-                means not given. Each length of a batch is compiled once, so pad the last one. The
-                prediction is the first given of `y_pred`, `logits` and `y_prob`.
+            state: result of `init`, `update`, `merge`, `psum` or `load_state`.
+            batch: the fields that the accumulators need, and optionally `where` and
+                `sample_weight`. If several of `y_pred`, `logits` and `y_prob` are given,
+                predictions are from the first of them. Every new batch length is compiled again, so
+                pad the last batch.
         """
         self._check(state)
         unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
             raise ValueError(
-                f"no accumulator reads {', '.join(unknown)}; the fields are"
+                f"no accumulator uses {', '.join(unknown)}; the possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
         fields = {
@@ -148,15 +155,16 @@ class Evaluator:
         }
         mask = as_mask(fields.get(MASK))
         for name, x in fields.items():
-            # Other shapes raise below, where shapes are compared.
+            # Wrong shapes raise below, where shapes are compared.
             if self._kinds[name] is Kind.WEIGHTS and (mask is None or mask.shape == x.shape):
                 as_weights(x, mask, name=name)
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-        """Add two states, for example of two hosts.
+        """Add two states of the same evaluator, for example from two hosts.
 
-        The order of states does not matter: exactly for counts, and to rounding for other sums.
+        The order of states does not matter for counts, and changes other sums only by rounding
+        errors.
         """
         self._check(a)
         self._check(b)
@@ -165,22 +173,23 @@ class Evaluator:
     def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
         """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
 
-        It is not needed for a sharded batch under `jax.jit`, where `update` sees the whole batch.
+        `psum` is not needed if a batch is sharded over devices under `jax.jit`, because `update`
+        then adds the whole batch.
         """
         self._check(state)
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
 
     def compute(self, state: EvaluatorState) -> dict[str, Any]:
-        """Return the results by name, with `num_examples` and `num_ignored`.
+        """Return a dict of all results by name, and of `num_examples` and `num_ignored`.
 
-        Results stay on the device; `to_python` moves them to the host. Metrics are traced in their
-        current state. For a stacked history of states use `jax.vmap(evaluator.compute)`.
+        Results are JAX arrays; use `to_python` to convert them to Python numbers. If several states
+        are stacked, for example the history of a training, use `jax.vmap(evaluator.compute)`.
         """
         self._check(state)
         results = _compute(self, state if on_device(state) else jax.tree.map(jnp.asarray, state))
         return {
             name: results[name] for name in (*self._names, *COUNTERS)
-        }  # jit has sorted the names
+        }  # because jit sorts the names of a dict
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -188,7 +197,7 @@ class Evaluator:
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
-        """List the statistics that are added up, each once, in the order of the state."""
+        """List the distinct statistics of all accumulators, in the order of the state."""
         return tuple(sorted({s for x in self.accumulators for s in x.statistics}, key=repr))
 
     @cached_property
@@ -205,7 +214,7 @@ class Evaluator:
 
 @partial(jax.jit, static_argnums=0)
 def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
-    """Jitted, so that no constant is transferred from the host."""
+    """Initialise the state under jit, so that no constants are copied to the device."""
     for s in statistics:
         check_cells(s.shape, f"the sizes of {s!r}")
     totals: dict[Statistic | SavedStatistic, Totals] = {
@@ -218,14 +227,16 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
 def _layout(
     evaluator: Evaluator, dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
-    """Return the structure, shapes and dtypes of its states, which depend on the float `dtype`."""
+    """Return the structure, shapes and dtypes of states for a float `dtype`."""
     leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
     return structure, tuple((x.shape, x.dtype) for x in leaves)
 
 
 def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
     if not isinstance(state, EvaluatorState):
-        return TypeError(f"state must be what init returned, got {type(state).__name__}.")
+        return TypeError(
+            f"state must be an EvaluatorState, as returned by init, got {type(state).__name__}."
+        )
     ours, theirs = expected.statistics, state.statistics
     foreign = [f"has {x!r}" for x in theirs if x not in ours]
     missing = [f"lacks {x!r}" for x in ours if x not in theirs]
@@ -244,7 +255,7 @@ def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
     )
 
 
-# Statistics whose cells sum to the number of examples.
+# Statistics whose tables sum to the number of examples.
 _COUNTED_ONCE = ConfusionMatrix, PairedConfusionMatrix
 
 
@@ -263,7 +274,7 @@ def _update(
         keep = keep if usable is None else keep & usable
     tables = [_checked(jnp.asarray(s.table(batch, batch.weight, keep)), s) for s in statistics]
 
-    # The sum of a small table is the number of examples, without another pass over them.
+    # The sum of a small table is the number of examples, so the examples need not be counted.
     counted = [x for s, x in zip(statistics, tables, strict=True) if isinstance(s, _COUNTED_ONCE)]
     small = [table for table in counted if is_integer(table) and table.size < batch.size]
     kept = (small[0] if small else keep).sum(dtype=jnp.int32)
@@ -278,7 +289,7 @@ def _update(
 def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
     if table.shape != statistic.shape:
         raise ValueError(
-            f"{statistic!r} made a table of shape {table.shape}; its shape is {statistic.shape}."
+            f"{statistic!r} must make a table of its shape {statistic.shape}, got {table.shape}."
         )
     return table
 
@@ -305,13 +316,13 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 
 
 def to_python(results: Any) -> dict[str, Any]:
-    """Move results to the host in one transfer, as floats and lists of floats, ready for a log.
+    """Convert results to Python floats and lists of floats, for example to write them to a log.
 
-    The fields of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
-    value), `"f1/low"`.
+    All arrays are copied from the device at once. A result with several fields, such as an
+    `Estimate`, becomes several entries: `"f1"` is its value, and `"f1/low"` its field `low`.
 
     Args:
-        results: returned by `compute` of an `Evaluator`, or any pytree of arrays in a dict.
+        results: result of `compute` of an `Evaluator`, or any other dict of pytrees of arrays.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())

@@ -1,7 +1,7 @@
-"""States on disk: written by each host, merged and reported offline.
+"""Save and load the running sums of an evaluator (its state), for example to merge several hosts.
 
-A file holds its version, the number of examples counted and ignored, the description of each
-statistic as JSON (its kind and options), and the arrays of its totals.
+A file contains its version, the number of examples that were counted and ignored, a JSON
+description of each statistic (its type and options), and the arrays of sums.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["load_state", "save_state"]
 
 VERSION = 2
 
-# Names of this package's statistics in files; a user's statistics are named by module and class.
+# Names of our statistics in files; statistics written by users are named by module and class.
 _KINDS: dict[str, type] = {
     "calibration_bins": CalibrationBins,
     "confusion_matrix": ConfusionMatrix,
@@ -48,7 +48,7 @@ _KINDS: dict[str, type] = {
     "poisson_bootstrap": PoissonReplicates,
     "score_histogram": ScoreHistogram,
 }
-# The options of statistics that are not numbers.
+# Options of statistics that are not numbers.
 _TYPES_OF_OPTIONS: dict[str, Any] = {
     "groups": str,
     "name": str,
@@ -60,20 +60,22 @@ _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
 
 
 def save_state(path: str | Path, state: EvaluatorState) -> None:
-    """Save the state of any evaluator as an .npz file, for `load_state` and `jaxmetrics merge`.
+    """Save the running sums of an evaluator (its state) to an .npz file.
 
-    The file appears completely or not at all, even if several threads or hosts write it; links are
-    followed, and a pipe or a device is written to directly. Hosts that evaluate separately write
-    one state each. If a batch was sharded over them by `jax.jit`, or `psum` was called, each host
-    holds the state of all, and one file is enough. `load_state` raises for sums that are NaN or
-    infinite, for example after a loss has diverged.
+    Read the file with `load_state`, or with `jaxmetrics merge` on the command line. Writing is
+    atomic: the file is never incomplete, even if several threads or hosts write it. Links are
+    followed, and a pipe or a device is written to directly. Hosts that evaluate different batches
+    each save their own state. If batches were sharded over hosts by `jax.jit`, or if `psum` was
+    called, every host has the sums of all hosts, and one file is enough. A state with NaN or
+    infinite sums can be saved, for example if a loss has diverged, but `load_state` raises an error
+    for it.
 
     Args:
-        path: the path of the file, which is replaced if it exists.
-        state: from `update`, `merge` or `psum` of an `Evaluator`.
+        path: path of the file, which is replaced if it exists.
+        state: result of `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: a statistic that is not a dataclass of numbers, strings and statistics.
+        TypeError: if a statistic is not a dataclass of numbers, strings and statistics.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -87,7 +89,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         raise TypeError(f"state must be an EvaluatorState, got {shown(state)}.")
     descriptions = json.dumps([_description(statistic) for statistic in state.statistics])
     examples, totals = jax.device_get((state.examples, state.totals))
-    # A tracer raises here, before a file is opened.
+    # Raises under jit, before a file is opened.
     arrays: dict[str, Any] = {
         "version": np.asarray(VERSION),
         "examples": np.asarray(examples),
@@ -100,22 +102,22 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 
 
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
-    """Load a state from a file that `save_state` wrote.
+    """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
-    `evaluator.update` and the other functions of an evaluator check that the state belongs to the
-    evaluator (and to this setting of x64).
+    If you pass the state to an evaluator, it checks that the state is its own, and that
+    `jax_enable_x64` is the same as when the state was saved.
 
     Args:
-        path: the path of the file.
-        evaluator: the evaluator of the state, if it has a `Statistic` of your own.
+        path: path of the file.
+        evaluator: the evaluator of the state; only needed if it has a `Statistic` that you wrote.
 
     Returns:
-        `EvaluatorState`, on the default device.
+        `EvaluatorState` with arrays on the default device.
 
     Raises:
-        ValueError: a file without a state, a damaged file, a file of a later version, one with NaN,
-            infinite or impossibly negative sums, or one with sums in double precision while x64 is
-            off, which would truncate them.
+        ValueError: if the file is damaged, contains no state or was written by a later version; if
+            sums are NaN, infinite, or negative where this is impossible; or if sums are float64
+            while `jax_enable_x64` is off, so that they would be truncated.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -128,22 +130,24 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     if evaluator is not None and not isinstance(evaluator, Evaluator):
         raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
     known = {} if evaluator is None else _by_description(evaluator.statistics)
-    # Stays open, because NumPy closes an abandoned read late.
+    # We open the file ourselves, because NumPy closes it late after an error.
     content = io.BytesIO(as_path(path, "path").read_bytes())
     try:
         return _state(_arrays(content), known)
     except _Unusable as error:
         raise ValueError(f"{path}: {error}") from None
-    except Exception:  # for damaged files, zipfile, zlib, ast, json and NumPy raise many types
-        raise ValueError(f"{path}: no state of an evaluator.") from None
+    except Exception:  # zipfile, zlib, ast, json and NumPy raise many types for damaged files
+        raise ValueError(f"{path}: this file does not contain the state of an evaluator.") from None
 
 
 class _Unusable(Exception):
-    """Raised, with the reason, for a state that cannot be used."""
+    """Error with the reason why a state cannot be used."""
 
 
 def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
-    """Read the arrays; compressed ones raise, so that memory is bounded by the size of the file."""
+    """Read the arrays. Compressed arrays raise, so that memory is limited by the size of the
+    file.
+    """
     with zipfile.ZipFile(content) as archive:
         if any(member.compress_type for member in archive.infolist()):
             raise ValueError("compressed")
@@ -168,7 +172,7 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
 
 
 def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarray]) -> Totals:
-    """Check the totals of a statistic; a user's statistic may have any shape."""
+    """Check the sums of a statistic; a statistic written by a user may have any shape."""
     sums, counts = parts["sums"], parts.get("counts")
     shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
     if sums.dtype == np.float64 != float_dtype():
@@ -184,15 +188,13 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
 
 
 def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
-    """Raise for sums that no examples can have."""
+    """Raise if sums are impossible, whatever the examples."""
     replicated: Any = statistic
     while isinstance(replicated, PoissonReplicates):
         replicated = replicated.statistic
     may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
     if isinstance(replicated, Moments):
-        may_be_negative[..., 1::3] = (
-            True  # sums of values may be negative, sums of weights and squares not
-        )
+        may_be_negative[..., 1::3] = True  # only sums of values may be negative
     possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
     if not possible.all():
         raise _Unusable(
@@ -208,19 +210,19 @@ def _total(array: np.ndarray, dtype: type, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _description(statistic: Any) -> Any:
-    """Describe a statistic by its kind and options, for JSON."""
+    """Describe a statistic by its type and options, for JSON."""
     if isinstance(statistic, SavedStatistic):
         return json.loads(statistic.description)
     kind = type(statistic)
     if not is_dataclass(kind):
-        raise TypeError(f"only a statistic that is a dataclass can be saved, got {statistic!r}.")
+        raise TypeError(f"a statistic must be a dataclass to be saved, got {statistic!r}.")
     options = {field.name: getattr(statistic, field.name) for field in fields(kind)}
     for name, value in options.items():
         if isinstance(value, Statistic | SavedStatistic):
             options[name] = _description(value)
         elif not isinstance(value, bool | int | float | str | None):
             raise TypeError(
-                f"{name} of {statistic!r} must be a number, a string or a statistic, to be saved."
+                f"{name} of {statistic!r} must be a number, a string or a statistic to be saved."
             )
     name = _NAMES_OF_KINDS.get(kind, f"{kind.__module__}.{kind.__qualname__}")
     return {"kind": name, "options": options}
@@ -231,7 +233,7 @@ def _canonical(description: Any) -> str:
 
 
 def _by_description(statistics: Iterable[Statistic]) -> dict[str, Statistic]:
-    """Map descriptions in a file to statistics."""
+    """Return a function from descriptions in a file to statistics."""
     return {_canonical(_description(statistic)): statistic for statistic in statistics}
 
 
@@ -249,7 +251,7 @@ def _statistic(description: Any, known: Mapping[str, Statistic]) -> Statistic | 
 
 
 def _checked(statistic: Any) -> Any:
-    """Check the options of a statistic from a file."""
+    """Check the options of a statistic that was read from a file."""
     for field in fields(statistic):
         value = getattr(statistic, field.name)
         expected = _TYPES_OF_OPTIONS.get(field.name, int)

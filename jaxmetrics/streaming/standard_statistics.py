@@ -1,4 +1,4 @@
-"""The statistics of the accumulators: counts, sums, histograms and their replicates."""
+"""Statistics that accumulators sum: counts, moments, histograms and bootstrap replicates."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _group_columns(batch: Batch, num_groups: int | None) -> list[jax.Array]:
 
 
 class _OfColumns:
-    """Base class: counts columns of a batch, with one number per example on the last axis.
+    """Base class of statistics that count columns: arrays whose last axis has the examples.
 
-    An example is usable if its labels are >= 0 and its floats are not NaN.
+    An example can be used if its labels are >= 0 and its floats are not NaN.
     """
 
     def columns(self, batch: Batch) -> list[jax.Array]:
@@ -63,7 +63,7 @@ class _OfColumns:
 
 @dataclass(frozen=True)
 class ConfusionMatrix(_OfColumns):
-    """Counts examples by true and predicted class, `(K, K)`, or by group, `(G, K, K)`."""
+    """Confusion matrix `(K, K)`, or confusion matrices by group `(G, K, K)`."""
 
     num_classes: int
     num_groups: int | None = None
@@ -91,7 +91,7 @@ class ConfusionMatrix(_OfColumns):
 
 @dataclass(frozen=True)
 class PairedConfusionMatrix(_OfColumns):
-    """Counts examples by true class and two predictions, `(K, K, K)`."""
+    """Paired confusion matrix `(K, K, K)` of two classifiers."""
 
     num_classes: int
     is_integer = True
@@ -114,8 +114,8 @@ class PairedConfusionMatrix(_OfColumns):
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums 1, x and x^2 of values x, `(3,)`; with weights w of the mean 1, wx, (wx)^2, w, w^2 x and
-    w^2, `(6,)`; by group `(G, 3)` or `(G, 6)`.
+    """Sums of 1, x and x^2 over values x, `(3,)`. With weights w the sums are of 1, wx, (wx)^2, w,
+    w^2 x and w^2, `(6,)`. With groups there is one row per group, `(G, 3)` or `(G, 6)`.
     """
 
     name: str
@@ -160,7 +160,7 @@ class Moments:
         ids, size = self._group(batch), self.num_groups
         cells = jnp.where(ids < 0, size, ids)
 
-        # Not a product with a one-hot matrix, so that a NaN stays in its group.
+        # In a product with a one-hot matrix, NaN in one group would make all groups NaN.
         def by_group(times: jax.Array) -> jax.Array:
             return sum_by_cell(cells, (times * terms).T, size, batch.size)
 
@@ -174,8 +174,8 @@ class Moments:
 
 @dataclass(frozen=True)
 class ScoreHistogram(_OfColumns):
-    """Counts the scores of one event by bin, `(2, B)`, or the probabilities of each of K classes
-    against the rest, `(K, 2, B)`; by group `(G, 2, B)` or `(K, G, 2, B)`.
+    """Histogram of scores `(2, B)`, or of the probability of each of K classes against all others,
+    `(K, 2, B)`. With groups the shape is `(G, 2, B)` or `(K, G, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
@@ -216,7 +216,9 @@ class ScoreHistogram(_OfColumns):
 
 @dataclass(frozen=True)
 class CalibrationBins(_OfColumns):
-    """Sums per bin, `(B, 3)`, for the probability of one event, or of the predicted class of K."""
+    """Sums per bin `(B, 3)` for the probability of class 1, or of the predicted one of K
+    classes.
+    """
 
     num_bins: int
     num_classes: int | None = None
@@ -245,8 +247,8 @@ class CalibrationBins(_OfColumns):
 
 @dataclass(frozen=True)
 class PoissonReplicates:
-    """Counts S replicates of a Poisson bootstrap: in each replicate a unit counts Poisson(1) times,
-    the same number wherever it occurs.
+    """S replicates of another statistic for the Poisson bootstrap. In each replicate all examples
+    of a unit have the same Poisson(1) weight.
     """
 
     statistic: Statistic
@@ -271,7 +273,7 @@ class PoissonReplicates:
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
-    """Draw Poisson(1) counts `(S, n)` by inversion of a hash of unit, replicate and seed."""
+    """Return Poisson(1) weights `(S, n)` by inversion of a hash of unit, replicate and seed."""
     words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])

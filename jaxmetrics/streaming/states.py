@@ -1,4 +1,4 @@
-"""The state of an evaluator: a pytree of sums, with a description of the statistics."""
+"""The state of an evaluator: a pytree of running sums with a description of its statistics."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from jaxmetrics.streaming.totals import Totals, add, as_numpy, in_float64
 __all__ = ["EvaluatorState"]
 
 
-# Not frozen, because each call of a jitted function makes a state, and frozen dataclasses take a
-# microsecond longer.
+# Not frozen, because every call of a jitted function makes a state, which takes a microsecond
+# longer for frozen dataclasses.
 @jax.tree_util.register_dataclass
 @dataclass
 class EvaluatorState:
-    """State of an evaluator: the sums over all examples so far; made by `Evaluator.init`.
+    """State of an evaluator: sums over all examples so far. Made by `Evaluator.init`.
 
     Attributes:
-        examples: the numbers of examples counted and ignored, as counts of
-            `jaxmetrics.streaming.totals`.
-        totals: the total of the table of each statistic.
-        statistics: the statistics of the tables; static, so states of one evaluator have one
-            structure.
+        examples: number of examples that were counted and number that were ignored, in the format
+            of `jaxmetrics.streaming.totals`.
+        totals: the sum of each statistic.
+        statistics: the statistics, which are static in the pytree.
     """
 
     examples: jax.Array
@@ -37,7 +36,7 @@ class EvaluatorState:
     statistics: tuple[Statistic | SavedStatistic, ...] = field(metadata={"static": True})
 
     def tables(self) -> dict[Statistic | SavedStatistic, np.ndarray]:
-        """Copy the table of each statistic to the host, in double precision."""
+        """Return the sum of each statistic as a float64 NumPy array."""
         tables = map(in_float64, jax.device_get(self.totals))
         return dict(zip(self.statistics, tables, strict=True))
 
@@ -45,7 +44,7 @@ class EvaluatorState:
 def state_of(
     examples: jax.Array, totals: Mapping[Statistic | SavedStatistic, Totals]
 ) -> EvaluatorState:
-    """Make a state with its statistics in a fixed order, independent of the order of the
+    """Make a state whose statistics are in an order that does not depend on the order of
     accumulators.
     """
     statistics = tuple(sorted(totals, key=repr))
@@ -53,7 +52,7 @@ def state_of(
 
 
 def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Merge two states of the same evaluator."""
+    """Check that two states have the same statistics, and add them."""
     shapes_of_a, shapes_of_b = ([x.shape for x in jax.tree.leaves(state)] for state in (a, b))
     if a.statistics != b.statistics or shapes_of_a != shapes_of_b:
         only_one = sorted(map(repr, {*a.statistics} ^ {*b.statistics}))
@@ -63,7 +62,7 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states with the same structure; outside jit, counts that would exceed 2^64 raise."""
+    """Add two states with the same structure. Outside of jit, counts of 2^64 or more raise."""
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
 
@@ -72,8 +71,8 @@ def _check_sum(a: jax.Array, b: jax.Array) -> None:
     known = is_known(a) and is_known(b) and a.is_fully_addressable and b.is_fully_addressable
     if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
         raise ValueError(
-            "the states together hold counts of 2^64 or more, which would overflow: report on them"
-            " separately."
+            "the sum of the states has counts of 2^64 or more, which would overflow: do not merge"
+            " them."
         )
 
 

@@ -1,6 +1,6 @@
-"""The base class of statistics, for your own, and the batch that statistics read.
+"""Base class of statistics, from which you can derive your own, and the batches that they read.
 
-The fields of a batch are checked against each other and flattened to one axis of n examples.
+The fields of a batch are checked and flattened to one axis of n examples.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = ["Batch", "Kind", "Statistic"]
 class Kind(IntEnum):
     """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    If statistics declare one field differently, the first kind in this list holds.
+    If several statistics declare different kinds for a field, the first kind in this list is used.
 
     Attributes:
-        UNITS: one integer per example, equal for examples that belong together.
-        LABELS: one class id per example; negative ids are ignored.
-        WEIGHTS: one finite number >= 0 per example; others raise, or under jit give NaN.
+        UNITS: one integer per example, which is the same for correlated examples.
+        LABELS: one class id per example; examples with a negative id are ignored.
+        WEIGHTS: one finite number >= 0 per example; other numbers raise, or give NaN under jit.
         NUMBERS: one real number per example.
         ROWS: one real number per example and class.
     """
@@ -56,15 +56,17 @@ class Kind(IntEnum):
     ROWS = 5
 
 
-# Kinds of the standard fields of `update`, by name.
+# Kinds of standard fields by name.
 Fields: TypeAlias = Mapping[str, Kind]
 
-MASK, WEIGHT = "where", "sample_weight"  # fields of every batch
+MASK, WEIGHT = "where", "sample_weight"  # fields that every batch may have
 _PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
 
 
 def prediction_fields(suffix: str = "") -> dict[str, Kind]:
-    """List the fields for predictions; `Batch.predictions` uses the first that is given."""
+    """List the names of fields for predictions; `Batch.predictions` uses the first that is
+    given.
+    """
     return {
         _PREDICTED + suffix: Kind.LABELS,
         _LOGITS + suffix: Kind.ROWS,
@@ -76,7 +78,7 @@ PROBABILITY_FIELDS = {_PROBABILITIES: Kind.ROWS, _LOGITS: Kind.ROWS}
 
 
 def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
-    """Return the kind of each field."""
+    """Return the kind of each field by name."""
     kinds: dict[str, Kind] = {}
     for fields in declared:
         for name, kind in fields.items():
@@ -85,9 +87,10 @@ def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
 
 
 def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarray:
-    """Convert a field for a jitted function, where JAX would wrap NumPy integers beyond int32.
+    """Convert a field before it is passed to a jitted function, because JAX would cut int64 to
+    int32.
 
-    Such labels become -1, units become 32-bit words, other numbers floats.
+    Labels that do not fit become -1, units become 32-bit integers, other numbers become floats.
     """
     array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
     if kind is Kind.LABELS:
@@ -104,16 +107,16 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
 
 class Batch:
-    """Fields of a batch, flattened to n examples, for a `Statistic`.
+    """Fields of a batch, flattened to n examples, which a `Statistic` reads.
 
     Args:
         fields: arrays by name.
-        kinds: the kinds of the fields that are not one real number per example.
+        kinds: kinds of fields by name; fields of kind NUMBERS may be missing.
 
     Attributes:
         size: number of examples n.
-        where: a mask `(n,)`, or None.
-        weight: sample weights `(n,)`, or None.
+        where: boolean mask of shape `(n,)`, or None.
+        weight: sample weights of shape `(n,)`, or None.
 
     >>> batch = Batch({"loss": np.array([[1.0, 2.0], [3.0, 4.0]])}, {})
     >>> batch.size, batch.numbers("loss").tolist()
@@ -123,7 +126,7 @@ class Batch:
     def __init__(
         self, fields: Mapping[str, jax.Array | np.ndarray], kinds: Mapping[str, Kind]
     ) -> None:
-        """Check the mask and the weights; other fields are checked when they are read."""
+        """Check the mask and the weights. Other fields are checked when they are read."""
         self._fields = fields
         per_example = [name for name in fields if kinds.get(name) is not Kind.ROWS]
         self._first = next((name for name in ("y_true", *per_example) if name in fields), "")
@@ -144,20 +147,18 @@ class Batch:
         self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
 
     def numbers(self, name: str) -> jax.Array:
-        """Return a field of one real number per example, as floats `(n,)`."""
+        """Return a field of one real number per example as floats `(n,)`."""
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """Return a field of class ids `(n,)`; -1 for values that are not ids below
-        `num_classes`.
-        """
+        """Return a field of class ids `(n,)`; ids of `num_classes` or more become -1."""
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
     def predictions(self, num_classes: int, suffix: str = "") -> jax.Array:
         """Return the predicted class ids `(n,)`: `y_pred`, or the argmax of `logits` or `y_prob`.
 
-        They are -1 for rows with NaN.
+        The prediction of a row with NaN is -1.
         """
         fields = prediction_fields(suffix)
         name = self._first_of(fields)
@@ -169,7 +170,7 @@ class Batch:
     def probabilities(self, num_classes: int) -> jax.Array:
         """Return the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`.
 
-        Rows that do not sum to 1 become NaN.
+        Rows of `y_prob` that do not sum to 1 become NaN.
         """
         name = self._first_of(PROBABILITY_FIELDS)
         rows = self._float_rows(name, num_classes)
@@ -178,16 +179,15 @@ class Batch:
         return nan_unless_normalized(as_float(rows, name), eps=float(jnp.finfo(rows.dtype).eps))
 
     def rows(self, name: str, num_columns: int) -> jax.Array:
-        """Return a field of `num_columns` numbers per example, as floats `(n, num_columns)`."""
+        """Return a field of `num_columns` numbers per example as floats `(n, num_columns)`."""
         return as_float(self._float_rows(name, num_columns), name)
 
     def units(self, name: str) -> jax.Array:
-        """Return a field of units, as words of 32 bits `(n,)`."""
+        """Return a field of units as 32-bit integers `(n,)`."""
         ids = jnp.asarray(self._get(name))
         if not is_integer(ids):
             raise TypeError(
-                f"{name} must hold integers, the same for examples that belong together, got"
-                f" {ids.dtype}."
+                f"{name} must contain integers, the same for correlated examples, got {ids.dtype}."
             )
         return self._flat(name, ids if ids.dtype == jnp.uint32 else _words(ids))
 
@@ -197,13 +197,13 @@ class Batch:
             if name in self._fields:
                 return name
         raise ValueError(
-            f"the batch lacks {first}, or {' or '.join(others)} instead; it has"
+            f"the batch needs the field {first}, or {' or '.join(others)} instead; it has"
             f" {', '.join(self._fields)}."
         )
 
     def _get(self, name: str) -> jax.Array | np.ndarray:
         if name not in self._fields:
-            raise ValueError(f"the batch lacks {name}; it has {', '.join(self._fields)}.")
+            raise ValueError(f"the batch needs the field {name}; it has {', '.join(self._fields)}.")
         return self._fields[name]
 
     def _flat(self, name: str, x: jax.Array) -> jax.Array:
@@ -215,7 +215,7 @@ class Batch:
         return x.reshape(self.size)
 
     def _float_rows(self, name: str, num_classes: int) -> jax.Array:
-        """Read rows in their own dtype, which is sufficient for `_greatest`."""
+        """Return rows in their own dtype, whose precision is sufficient for `_greatest`."""
         x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
         if x.shape != expected:
             raise ValueError(
@@ -223,17 +223,19 @@ class Batch:
                 f" {self._first} {self._shape} and num_classes={num_classes}, got {x.shape}."
             )
         if not jnp.issubdtype(x.dtype, jnp.floating):
-            raise TypeError(f"{name} must hold floats, got {x.dtype}.")
+            raise TypeError(f"{name} must contain floats, got {x.dtype}.")
         return x.reshape(self.size, num_classes)
 
 
 @runtime_checkable
 class Statistic(Protocol):
-    """Base class of statistics: a map from a batch to a table of fixed shape, added over batches.
+    """Base class of statistics, which map a batch to an array (the table) that is summed over
+    batches.
 
-    A statistic of your own is a frozen dataclass with these members. Pass an `Accumulator` of it,
-    with named functions of its table, to `evaluator`; equal statistics are added up once. Its
-    options are numbers, strings and statistics, which describe it in a saved state.
+    To write your own statistic, define a frozen dataclass with these members. Then pass an
+    `Accumulator` with your statistic and named functions of its table to `evaluator`. Equal
+    statistics are computed only once. Options of a statistic must be numbers, strings or
+    statistics, so that the state can be saved.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> @dataclass(frozen=True)
@@ -266,42 +268,45 @@ class Statistic(Protocol):
 
     @property
     def fields(self) -> Mapping[str, Kind]:
-        """Return the fields of a batch that it may read, with their kinds."""
+        """Return the fields of a batch that the statistic may read, with their kinds."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of its table."""
+        """Return the shape of the table."""
 
     @property
     def is_integer(self) -> bool:
-        """Return True if tables without weights hold integers >= 0, which are counted exactly."""
+        """Return True if tables without weights contain integers >= 0, which are then summed
+        exactly.
+        """
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
-        """Return which examples it can count, `(n,)`; None for all.
+        """Return a mask `(n,)` of the examples that the statistic can use, or None for all.
 
-        All statistics of an evaluator leave out an example that one of them cannot use.
+        If one statistic of an evaluator cannot use an example, all others ignore it, too.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        """Return the table of the examples to `keep` `(n,)`, each with its weight `(n,)`, or 1.
+        """Return the table of the examples for which the mask `keep` `(n,)` is True, with weights
+        `(n,)` or None.
 
-        For `poisson_bootstrap`, weights `(S, n)` make tables `(S, *shape)`.
+        To support `poisson_bootstrap`, accept weights `(S, n)` and return tables `(S, *shape)`.
         """
 
 
 @dataclass(frozen=True)
 class SavedStatistic:
-    """A statistic in a saved state that only its evaluator knows: `load_state(path, evaluator)`.
+    """A statistic in a saved state whose class is unknown, because `load_state` got no evaluator.
 
-    Without the evaluator, states with equal descriptions can be merged and saved again.
+    States with equal descriptions can still be merged and saved again.
     """
 
     description: str
 
 
 def _words(ids: Any) -> Any:
-    """Convert NumPy or JAX integers to uint32: integers below 2^32 are unchanged, others become
-    their lower half combined with a hash of their upper half.
+    """Convert NumPy or JAX integers to uint32. Integers below 2^32 are unchanged; for others the
+    lower half is combined with a hash of the upper half.
     """
     wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
     if wide.dtype.itemsize == 8:
@@ -314,8 +319,8 @@ def _words(ids: Any) -> Any:
 
 
 def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the greatest number of each row and its first position; NaN counts as the greatest.
-    `argmax` alone would lose the number.
+    """Return the greatest number of each row and its first position; NaN counts as
+    the greatest.
     """
 
     def greater(
@@ -325,7 +330,7 @@ def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         first = (x > y) | jnp.isnan(x) | ((x == y) & (i < j))
         return jnp.where(first, x, y), jnp.where(first, i, j)
 
-    # The narrowest float dtypes have no infinity.
+    # Some narrow float dtypes have no infinity.
     rows = lax.stop_gradient(rows if rows.dtype.itemsize > 1 else rows.astype(jnp.float32))
     places = lax.broadcasted_iota(jnp.int32, rows.shape, 1)
     return lax.reduce((rows, places), (np.array(-np.inf, rows.dtype), np.int32(0)), greater, (1,))

@@ -1,10 +1,11 @@
-"""Sums that do not drift: integers in two 32-bit words, floats with their rounding error.
+"""Exact sums of integers and accurate sums of floats over many batches, in pairs of numbers.
 
-A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32,
-`count[0] + 2^32 count[1]`, exact below 2^64, with x64 off too. A *sum* is an array of floats,
-`sum[0] + sum[1]`: the nearest float and the remainder (Knuth, The Art of Computer
-Programming, vol. 2, section 4.2.2, theorem B), so that in float32 an addition has an error of 2^-48
-of its terms, unless they are below 1e-30. A *total* is either. Each is one array, because a call of
+A float32 counter stops increasing at 2^24, and an int32 counter overflows at 2^31. Therefore a
+*count* is an array of two uint32 with the value `count[0] + 2^32 count[1]`, which is exact below
+2^64 even if `jax_enable_x64` is off. A *sum* is an array of two floats with the value
+`sum[0] + sum[1]`, the nearest float and the remainder (Knuth, The Art of Computer Programming, vol.
+2, section 4.2.2, theorem B). In float32 the error of an addition is 2^-48 times its terms, unless
+they are below 1e-30. A *total* is a count or a sum. Both parts are in one array, because a call of
 a jitted function takes longer with each additional array.
 """
 
@@ -26,7 +27,7 @@ __all__: list[str] = []
 
 
 class Totals(NamedTuple):
-    """The total of a table; unweighted integers are kept in a separate exact count."""
+    """The total of a table. Unweighted integers are stored separately in an exact count."""
 
     sums: jax.Array
     counts: jax.Array | None = None
@@ -41,7 +42,7 @@ def no_sum(shape: tuple[int, ...]) -> jax.Array:
 
 
 def as_total(number: jax.Array) -> jax.Array:
-    """Convert integers >= 0 to a count, floats to a sum."""
+    """Convert integers >= 0 to a count, and floats to a sum."""
     words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
     return jnp.stack([words, jnp.zeros_like(words)])
 
@@ -64,9 +65,7 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Sum over an axis of up to 4096 devices by sums without rounding, so that their order does not
-    matter.
-    """
+    """Sum over up to 4096 devices without rounding, so that their order does not matter."""
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
         return add(as_total(low), jnp.stack([middle << 16, (middle >> 16) + high]))
@@ -75,8 +74,8 @@ def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
 
 
 def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
-    """Split a sum into parts that are multiples of units common to all devices, with 12 bits free
-    for the carries of 4096 devices.
+    """Split a sum into parts that are multiples of the same unit on all devices. Each part has 12
+    unused bits for the carries of 4096 devices.
     """
     bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
@@ -85,7 +84,7 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
     for i in range(1, 5):
         unit = jnp.ldexp(jnp.ones_like(rest), exponent - i * bits)
         finite = jnp.isfinite(rest)
-        # Rounded towards 0, because the largest float may be near.
+        # Rounded towards 0, because the value may be near the greatest float.
         part = jnp.where(finite, jnp.trunc(rest / unit) * unit, rest)
         slices.append(part)
         rest, error = _two_sum(jnp.where(finite, rest - part, 0), error)
@@ -93,14 +92,14 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
 
 
 def as_floats(total: jax.Array) -> jax.Array:
-    """Round a total to one float."""
+    """Round a total to a single float."""
     if is_integer(total):
         return total[1].astype(float_dtype()) * 2.0**32 + total[0].astype(float_dtype())
     return total[0] + total[1]
 
 
 def as_numpy(total: jax.Array) -> np.ndarray:
-    """Copy a total to the host without rounding: uint64 or float64."""
+    """Return a total as NumPy uint64 or float64, without rounding."""
     a, b = np.asarray(total)
     if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
@@ -108,6 +107,6 @@ def as_numpy(total: jax.Array) -> np.ndarray:
 
 
 def in_float64(totals: Totals) -> np.ndarray:
-    """Copy a table to the host in float64: its count plus its sum."""
+    """Return a table as NumPy float64: its count plus its sum."""
     table = as_numpy(totals.sums).astype(np.float64)
     return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)

@@ -41,18 +41,18 @@ _REFERENCE = "reference/index.md"
 
 # With anchors by which signatures find them.
 _TYPES = """\
-In signatures
+These types occur in signatures:
 
 - `ArrayLike`[](){#jaxmetrics._validation.ArrayLike} is a NumPy or JAX array, a list, a Series, a
-  tensor in host memory, or a number;
-- `Array`[](){#jaxmetrics._namespaces.Array} is what comes back: NumPy's, in float64 and int64, or
-  where a JAX array is among the data JAX's, in its precision and on its device;
-- `KeyLike`[](){#jaxmetrics._keys.KeyLike} is a JAX key, an int seed or, for data of the host, a
-  NumPy Generator;
+  tensor in CPU memory, or a number;
+- `Array`[](){#jaxmetrics._namespaces.Array} is a NumPy array (in float64 or int64), or a JAX array
+  if one of the arguments is a JAX array;
+- `KeyLike`[](){#jaxmetrics._keys.KeyLike} is a JAX key, an integer seed or, for NumPy data, a
+  NumPy `Generator`;
 - `Metric`[](){#jaxmetrics.estimates.Metric} is a function of counts.
 
-Examples are tested where they are defined: functions go without `jm.` there, `np` is NumPy and
-`jnp` is `jax.numpy`.
+In the examples, names of jaxmetrics are written without `jm.`, `np` is NumPy, and `jnp` is
+`jax.numpy`.
 """.splitlines()
 _log = logging.getLogger("mkdocs.hooks.collect")
 
