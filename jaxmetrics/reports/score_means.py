@@ -56,27 +56,24 @@ def score_report(
     two systems.
 
     `mean` weights items equally (micro average), `mean_of_groups` weights groups such as tasks
-    equally (macro average). If `bounds` are given, the interval of `mean_of_groups` is a likelihood
-    interval over all groups; otherwise it combines Student's intervals of the groups by MOVER (Zou
-    and Donner, 2008). Groups with a single item or cluster form one stratum. A cluster may belong
-    to several groups. If there are two systems, the report lists the groups in which they differ,
-    at a false discovery rate of 5 %.
+    equally (macro average), with a likelihood interval over all groups if `bounds` are given, and
+    otherwise Student's intervals of the groups combined by MOVER (Zou and Donner, 2008). Groups
+    with a single item or cluster form one stratum. A cluster may belong to several groups. For two
+    systems, the report lists the groups in which they differ, at a false discovery rate of 5 %.
 
     Args:
         scores: `(n,)`; greater is better; NaN for an item without a score.
         other: scores of a second system for the same items. Items without both scores are left out.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: `(n,)` ids, if items are correlated: items with the same id form a cluster, such
-            as questions about the same text.
+        clusters: `(n,)` ids of clusters of correlated items, such as questions about a text.
         groups: `(n,)` ids of groups whose means are reported, such as tasks.
         name: the name of the score in the report.
         names: the names of the systems in the report.
         level: the confidence level.
 
     Returns:
-        A report with the values `report["mean"]` and, if there are groups,
-        `report["mean_of_groups"]` and `report["group"]`. It has the methods of `Report` such as
-        `to_text` and `to_html`.
+        A report with the methods of `Report` such as `to_text`, and with the values `"mean"` and,
+        if there are groups, `"mean_of_groups"` and `"group"`, such as `report["mean"]`.
 
     Raises:
         TypeError, ValueError: scores, clusters or groups with another shape than `(n,)`, no item
