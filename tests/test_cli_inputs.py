@@ -659,7 +659,7 @@ def test_kinds_of_columns(run: Run, tmp_path: Path) -> None:
                 assert f"column {name!r} holds " in err
         code, _, err = run("report", path, "--prob", "objects.p_")
         assert code == 2
-        assert "--prob matches a single column, 'objects.p_a': expected one column per class" in err
+        assert "--prob matches one column, 'objects.p_a': expected one column per class" in err
 
 
 def test_an_interrupt_ends_what_waits_for_its_input(tmp_path: Path) -> None:

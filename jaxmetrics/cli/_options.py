@@ -44,20 +44,18 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "value": _option(
-        "Column with one score per item (0 and 1, true and false, or grades), used instead of true"
-        " and predicted classes. For a leaderboard of a single FILE: one column per system,"
-        " separated by commas."
+        "Column with a score per item (0 and 1, true and false, or grades) instead of truth and"
+        " predictions. A leaderboard of one FILE needs a column per system, separated by commas."
     ),
     "bounds": _option(
-        "Least and greatest possible score in the column --value (default: 0,1 if all scores lie"
-        " between 0 and 1, otherwise no bounds).",
+        "Least and greatest possible score in the column of --value (default: 0,1 if all scores"
+        " lie between 0 and 1, otherwise no bounds).",
         "LOW,HIGH",
     ),
     "weight": _option("Column of sample weights; a weight of 2 counts the row twice."),
     "prob": _option(
-        "Prefix of the columns of probabilities: prob_ if the column prob_cat contains the"
-        " probabilities of the class cat. Or the full name of a column of lists, of an (n, K)"
-        " array, or of a single column with the probability of the positive class.",
+        "Prefix of the columns of probabilities, such as prob_ for prob_cat; or the name of a"
+        " column of lists, of an (n, K) array, or of the probabilities of the positive class.",
         "PREFIX",
     ),
     "score": _option("Column of scores of the positive class, on any scale, for the ROC AUC."),
@@ -78,18 +76,16 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "group": _option(
         "Column of groups, such as tasks or patient subgroups. The report then has the metrics of"
-        " each group and, for predictions, the differences between groups. The commands compare"
-        " and leaderboard allow --group only if --value is given; the leaderboard then ranks the"
-        " systems by the mean of their group means."
+        " each group and, for predictions, differences between groups. In compare and leaderboard,"
+        " --group needs --value; leaderboard then ranks by the mean of the group means."
     ),
     "id": _option(
-        "Column of ids that match the rows of the files (default: the first rows match, then the"
-        " second rows, and so on). If --value is given, several columns may be named, separated by"
-        " commas, such as item,attempt."
+        "Column of ids that match the rows of the files (default: rows match by their order). If"
+        " --value is given, several columns may be named, such as item,attempt."
     ),
     "id-of-examples": _option(
-        "Column of ids to show in the list of --examples. If --value is given: column of ids that"
-        " must be unique; several columns may be named, separated by commas, such as item,attempt."
+        "Column of ids to show in the list of --examples. If --value is given, the ids must be"
+        " unique, and several columns may be named, such as item,attempt."
     ),
     "examples": _option(
         "Number of misclassified rows to list (default: 0). The report lists rows of the most"
@@ -110,7 +106,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " intervals then treat the clusters, not the examples, as independent."
     ),
     "prevalence": _option(
-        "Convert the metrics to a population with these shares, such as cat=0.1,dog=0.9.",
+        "Convert the metrics to a population with these class shares, such as cat=0.1,dog=0.9.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
@@ -138,18 +134,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=0.0,
     ),
     "gate": _option(
-        "Bound for a metric; in compare, for the difference A - B of a metric. METRIC <= NUMBER is"
-        " a bound, too; a report also allows METRIC[CLASS] >= NUMBER. The option may be repeated."
-        " The exit code is 0 (passed) if the whole interval satisfies the bound, 1 (failed) if no"
-        " part of the interval does, 3 (undecided) if the interval straddles the bound, and 2 if"
-        " there is an error in the input or the output.",
+        "Bound for a metric; in compare, for its difference A - B. Other forms: METRIC <= NUMBER"
+        " and, in report, METRIC[CLASS] >= NUMBER. The option may be repeated. The exit code is 0"
+        " (passed) if the whole interval satisfies the bound, 1 (failed) if no part of it does, 3"
+        " (undecided) if the interval straddles the bound, and 2 if input or output has an error.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
     ),
     "half-width": _option("Half of the desired width of the interval.", "NUMBER", type=float),
     "difference": _option(
-        "Difference between the two classifiers that must be detected.", "NUMBER", type=float
+        "Difference to detect between the two classifiers.", "NUMBER", type=float
     ),
     "power": _option(
         "Power of the test: the probability that it detects the difference (default: 0.8).",
@@ -159,8 +154,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
     "separator": _option(
-        r"Separator of the columns in text files, such as ';' or '\t' (default: a comma; in .tsv"
-        " files a tab).",
+        r"Separator of columns in text, such as ';' or '\t' (default: a comma; in .tsv a tab).",
         "CHARACTER",
     ),
     "level": _option(
@@ -174,16 +168,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "output-of-states": _option(
-        f"Write the merged state as .npz, or {_WRITTEN}. The suffix of FILE selects the format. The"
-        " option may be repeated.",
+        f"Write the merged state as .npz, or {_WRITTEN}, by the suffix of FILE (may be repeated).",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
-    "html": _option("Write the report as an HTML page, for any suffix of FILE.", "FILE", type=Path),
+    "html": _option("Write an HTML page to FILE, which may have any suffix.", "FILE", type=Path),
     "json": _option(
-        "Write the report as JSON, for any suffix of FILE; print it if FILE is - or left out.",
+        "Write JSON to FILE, which may have any suffix; if FILE is - or left out, print the JSON.",
         "FILE",
         nargs="?",
         const="-",
@@ -239,9 +232,9 @@ COMMANDS = {
     ),
     "leaderboard": _Command(
         "_comparing",
-        "Rank classifiers on the same examples: with confidence intervals of ranks, tiers of"
-        " classifiers that do not differ significantly, the probability that each classifier is"
-        " the best, and the metric of the winner, corrected for the selection of the winner.",
+        "Rank classifiers on the same examples: confidence intervals of ranks, tiers of classifiers"
+        " that do not differ significantly, the probability that each classifier is the best, and"
+        " the value of the winner, corrected for the selection of the winner.",
         {
             "files": {
                 "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",
@@ -258,8 +251,8 @@ COMMANDS = {
         " to detect a difference between two classifiers.",
         {
             "files": {
-                "help": "Predictions of a pilot study: one FILE for --half-width; for --difference"
-                " two FILEs with the predictions of two classifiers for the same examples.",
+                "help": "For --half-width: one FILE with predictions of a pilot study. For"
+                " --difference: two FILEs, with predictions of two classifiers for the same rows.",
                 "metavar": "FILE",
                 "nargs": "+",
             }

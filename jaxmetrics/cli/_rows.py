@@ -155,9 +155,8 @@ class Predictions:
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
-                    f"--prob matches a single column, {column.name!r}: expected one column per"
-                    " class, or the full name of one column with the probability of the positive"
-                    " class"
+                    f"--prob matches one column, {column.name!r}: expected one column per class"
+                    ", or the full name of one column with the probability of the positive class"
                 )
         self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
 
