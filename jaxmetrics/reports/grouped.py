@@ -39,8 +39,8 @@ _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with ot
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
 _MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
-    "A disparity is the largest difference between groups. Chance alone makes it positive. The "
-    "interval allows for the selection of the two most different groups, by combining "
+    "A disparity is the largest difference between groups, which chance alone makes positive. Its "
+    "interval allows for the selection of the two most different groups, because it combines "
     "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni)."
 )
 

@@ -142,10 +142,10 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}; Wilson's for the metrics of each label. Macro F1 "
-                "is the mean over the labels that occur, and micro F1 is computed from all labels "
-                "together. The independent units are the examples, because the labels of an "
-                "example may be correlated."
+                f"Intervals: {percent(level)}. The metrics of each label have Wilson's intervals. "
+                "Macro F1 is the mean over the labels that occur, and micro F1 is computed from "
+                "all labels together. The independent units are the examples, because the labels "
+                "of an example may be correlated."
             ],
             level=level,
         ),

@@ -52,8 +52,8 @@ _MOST_AREAS = 10  # the largest number of classes whose ROC AUCs are compared
 _MOST_HISTOGRAMS = 100  # the largest number of classes whose histograms are kept
 _WAYS = {
     "likelihood": "likelihood intervals",
-    "student": "Student's intervals (losses)",
-    "mover": "intervals by DeLong's variance (areas)",
+    "student": "for losses Student's intervals",
+    "mover": "for areas intervals by DeLong's variance",
 }
 
 

@@ -277,8 +277,8 @@ def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[s
     if groups and len(scores.values) == 2:
         differ = labels_of(_that_differ(groups), LONGEST_NAME)
         notes.append(
-            f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
-            f" and Hochberg), in {', '.join(differ) or 'no group'}."
+            f"At a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini and Hochberg),"
+            f" A and B differ in {', '.join(differ) or 'no group'}."
         )
     return notes
 

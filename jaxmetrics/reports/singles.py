@@ -320,7 +320,7 @@ class Report(AnyReport):
             return grouped.outline_of(self)
         methods = {x.method for column in self.per_class.values() for x in column}
         how = "likelihood (recalls: Wilson's)" if "likelihood" in methods else "Wilson's"
-        areas = ", and ROC AUC score intervals" if "roc_auc" in self.per_class else ""
+        areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
