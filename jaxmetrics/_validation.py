@@ -292,10 +292,11 @@ def check_axis(axis: int, name: str) -> int:
 
 
 def check_level(level: float) -> float:
-    """Check a confidence level."""
-    valid = isinstance(level, int | float) and 0 < level < 1 and 0 < (1 - level) / 2 < 0.5
+    """Check a confidence level; `np.float32(0.95)` becomes 0.95."""
+    is_number = isinstance(level, int | float | np.floating)
+    valid = is_number and 0 < level < 1 and 0 < (1 - float(level)) / 2 < 0.5
     _require(valid, "level", "a Python number between 0 and 1 (0.95 for 95 %)", level)
-    return level
+    return float(str(level))  # the decimals that are printed, also of lower precision
 
 
 def as_number(x: float, name: str, *, above: float = -math.inf) -> float:

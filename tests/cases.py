@@ -26,7 +26,7 @@ K, N = 4, 48
 Case = tuple[np.ndarray, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
     """A public function and its promises. `call` takes the arrays of a case; all else is bound.
 
@@ -135,7 +135,7 @@ def alone(arrays: Mapping[str, Any]) -> dict[str, Case]:
     return {kind: (np.asarray(x),) for kind, x in arrays.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Metric(Row):
     """A function of counts.
 

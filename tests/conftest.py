@@ -20,6 +20,7 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # no line of a source in a program
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -95,9 +95,7 @@ def test_two_classes_at_every_scale() -> None:
 
 @pytest.mark.parametrize("k", [4, 6, 13])
 def test_classes_without_examples_have_the_law_of_irwin_and_hall(k: int) -> None:
-    """The sum of k uniforms: `sum_j (-1)^j C(k, j) (x - j)^k / k!`; thirteen take the way of more
-    than twelve classes.
-    """
+    """The sum of k uniforms: `sum_j (-1)^j C(k, j) (x - j)^k / k!`."""
     x = np.linspace(0.5, k - 0.5, 7)
     j = np.arange(k + 1)
     terms = (
@@ -156,7 +154,7 @@ def test_perfect_classes_beside_classes_never_predicted(b: float) -> None:
     )
 
 
-@pytest.mark.parametrize("k", [1, 5, 9, 12, 30, 100])
+@pytest.mark.parametrize("k", [1, 5, 100])
 def test_a_class_without_data_beside_many_examples(k: int) -> None:
     """One uniform class and k that are 1e4 times narrower: the sum is uniform but for that."""
     average = jm.betas.BetaAverage(np.array([[1, 1]] + [[9e7, 1e7]] * k))
@@ -249,9 +247,7 @@ def test_the_device_answers_as_the_host() -> None:
 
 @pytest.mark.parametrize("k", [14, 1000])
 def test_many_classes_on_the_device(k: int) -> None:
-    """Fourteen of which some are hard: more than twelve; a thousand are resolved by the
-    frequencies.
-    """
+    """Fourteen, of which some are hard; a thousand are resolved by the frequencies."""
     rng = np.random.default_rng(0)
     a = 10 ** rng.uniform(0.5, 3, (2, k))
     parameters = np.stack([a, np.where(np.arange(k) < 5, 1.0, 1 + rng.poisson(3, (2, k)))], -1)
@@ -318,19 +314,17 @@ def values_at(parameters: Any, points: Any, levels: Any, *, shortest: bool = Tru
     )
 
 
-def first_values(parameters: Any, points: Any, levels: Any) -> Any:
-    return values_at(parameters, points, levels, shortest=False)
-
-
 def by_differences(
     function: Callable[[np.ndarray], np.ndarray], p: np.ndarray, step: float = 0.02
 ) -> np.ndarray:
-    """Richardson's extrapolation of differences on the host."""
+    """Richardson's extrapolation of differences on the host, of which the function takes all at
+    once and puts them last.
+    """
 
     def difference(h: float) -> np.ndarray:
         steps = h * np.eye(p.size).reshape((-1, *p.shape))
-        slopes = [(np.asarray(function(p + step)) - function(p - step)) / (2 * h) for step in steps]
-        return np.moveaxis(np.asarray(slopes), 0, -1).reshape((*np.shape(slopes[0]), *p.shape))
+        slopes = (function(p + steps) - function(p - steps)) / (2 * h)
+        return slopes.reshape((-1, *p.shape))
 
     return (4 * difference(step) - difference(2 * step)) / 3
 
@@ -362,21 +356,25 @@ def test_values_and_derivatives_by_parameters_x_and_q(
     points, levels = np.array([0.6, 0.8]), np.array([0.1, 0.5])
     program = jax.jit(jax.vmap(jacobians_and_values, (0, None, None)))
     jacobians, values = program(*(jnp.asarray(v) for v in (matrices, points, levels)))
+    columns = points[:, None], levels[:, None]
     for i, p in enumerate(matrices):
         size = 9 if smooth[i] else 6
         by_parameters, by_x, by_q = (np.asarray(jacobian[i]) for jacobian in jacobians)
         np.testing.assert_allclose(
             values[i][:6], values_at(p, points, levels)[:6], rtol=1e-10, atol=1e-12
         )
-        expected = by_differences(lambda p: values_at(p, points, levels, shortest=size == 9), p)  # noqa: B023  # called at once
+        expected = by_differences(
+            partial(values_at, points=columns[0], levels=columns[1], shortest=smooth[i]), p
+        )
         np.testing.assert_allclose(by_parameters[:6], expected[:6], rtol=1e-4, atol=2e-6)
         # A mode at 1 has no derivative by beta = 1.
         free = slice(0, 1 if p[0, 1] == 1 and len(p) == 1 else 2)
         np.testing.assert_allclose(
             by_parameters[6:size, :, free], expected[6:, :, free], rtol=1e-3, atol=1e-6
         )
-        by_differences_x = by_differences(partial(first_values, p, levels=levels), points, 1e-3)
-        by_differences_q = by_differences(lambda v: first_values(p, points, v), levels, 1e-3)  # noqa: B023  # called at once
+        first = partial(values_at, np.stack([p, p]), shortest=False)
+        by_differences_x = by_differences(lambda x: first(x.T, columns[1]), points, 1e-3)  # noqa: B023  # called at once
+        by_differences_q = by_differences(lambda q: first(columns[0], q.T), levels, 1e-3)  # noqa: B023  # called at once
         np.testing.assert_allclose(by_x[:6], by_differences_x, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(by_q[:6], by_differences_q, rtol=1e-5, atol=1e-5)
 

@@ -161,3 +161,19 @@ def test_odd_times_are_refused() -> None:
     for method in (jm.Bootstrap(0), jm.Posterior(0)):
         with pytest.raises(ValueError, match=f"{method.name} has no anytime interval"):
             jm.interval(jm.accuracy, [[5, 1], [2, 7]], method=method, anytime=True)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
+def test_a_level_of_numpy_is_its_decimals(put: Any) -> None:
+    counts, scores = put(GROUPS[0]), put(np.array([0.2, 0.9, 0.7]))
+    calls: list[Any] = [
+        lambda level: jm.interval(jm.accuracy, counts, level=level),
+        lambda level: jm.proportion_interval(put(np.array(7)), 10, level=level),
+        lambda level: jm.paired_difference_interval(counts, level=level),
+        lambda level: jm.mean_interval(scores, level=level),
+    ]
+    for call in calls:
+        assert [*map(float, call(np.float32(0.9)))] == [*map(float, call(0.9))]
+    with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
+        jm.mean_interval(scores, level=np.float32(1))  # type: ignore[arg-type]

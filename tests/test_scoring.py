@@ -308,20 +308,17 @@ PROPER = (sc.log_loss, sc.brier_score, sc.spherical_score, sc.ranked_probability
 
 
 def test_impossible_probabilities_are_nan_on_the_device() -> None:
-    bad = jnp.array([np.nan, -0.1, 1.1, np.inf])
-    rows = (
-        jnp.broadcast_to(jnp.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]), (4, 2, 3))
-        .at[:, 1, 2]
-        .set(bad)
-    )
-    events = jnp.stack([jnp.full(4, 0.5), bad], -1)
-    y, dropped = jnp.array([0, 1]), jnp.array([0, -1])
+    bad = np.array([np.nan, -0.1, 1.1, np.inf], np.float32)
+    rows = np.tile(np.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]], np.float32), (4, 1, 1))
+    rows[:, 1, 2] = bad
+    events = jnp.asarray(np.stack([np.full_like(bad, 0.5), bad], -1))
+    y, dropped = np.array([0, 1]), np.array([0, -1])
 
     @jax.jit
     def all_of_them(y: jax.Array) -> list[Any]:
         quantiles = sc.calibration_error(y, events, strategy="quantile")
         return [
-            *(score(y, rows) for score in PROPER),
+            *(score(y, jnp.asarray(rows)) for score in PROPER),
             quantiles,
             sc.calibration_bins(y, events),
             sc.score_decomposition(y, events, strategy="uniform"),
@@ -329,9 +326,9 @@ def test_impossible_probabilities_are_nan_on_the_device() -> None:
 
     assert all(np.isnan(x).all() for x in jax.tree.leaves(all_of_them(y)))
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(all_of_them(dropped)))
-    by_rounding = jnp.nextafter(jnp.float32(1), jnp.float32(2))
-    assert np.isfinite(sc.calibration_error(y[1:], by_rounding[None]))
-    assert np.isfinite(sc.log_loss(y[1:], jnp.stack([0 * by_rounding, by_rounding])[None]))
+    by_rounding = np.nextafter(np.float32(1), np.float32(2))
+    assert np.isfinite(sc.calibration_error(y[1:], jnp.array([by_rounding])))
+    assert np.isfinite(sc.log_loss(y[1:], jnp.array([[0, by_rounding]])))
 
 
 @pytest.mark.parametrize(
@@ -440,10 +437,6 @@ def test_bins_equal_a_loop() -> None:
     for num_bins in (1, 10, 15):
         expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins).astype(np.float32), W)
         close(sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
-        of_device = sc.calibration_bins(
-            jnp.asarray(EVENT_Y), EVENT_P, num_bins=num_bins, sample_weight=W
-        )
-        np.testing.assert_allclose(of_device, expected, rtol=1e-6)
     edges = np.array([0.1, 0.5, 0.5, 0.75], np.float32)
     expected = sums_by_loop(EVENT_Y, EVENT_P, edges, np.ones(N))
     close(sc.calibration_bins(EVENT_Y, EVENT_P, edges=edges), expected)
@@ -614,27 +607,13 @@ def test_forty_million_examples_in_one_bin() -> None:
 
 
 def test_merge_is_concatenation() -> None:
-    halves = [
-        sc.calibration_bins(EVENT_Y[part], EVENT_P[part])
-        for part in (slice(0, 25), slice(25, None))
-    ]
-    merged = halves[0] + halves[1]
-    np.testing.assert_allclose(merged, sc.calibration_bins(EVENT_Y, EVENT_P), rtol=1e-6)
+    merged = sum(sc.calibration_bins(EVENT_Y[i::2], EVENT_P[i::2]) for i in range(2))
     for options in ({}, {"norm": "l2", "debiased": True}, {"norm": "max"}):
         assert_same(
             sc.calibration_error(merged, **options),
             sc.calibration_error(EVENT_Y, EVENT_P, **options),
         )
     assert_same(sc.calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15))
-
-
-def test_one_against_the_rest() -> None:
-    """Classes as a batch axis, with weights that all classes share."""
-    y = np.where(kept(Y), (np.arange(K)[:, None] == Y).astype(int), -1)
-    errors = sc.calibration_error(y, P.T, sample_weight=W[None])
-    assert errors.shape == (K,)
-    for k in range(K):
-        assert_same(errors[k], sc.calibration_error(y[k], P[:, k], sample_weight=W))
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -758,146 +737,93 @@ def test_temperature_and_its_gradient() -> None:
     assert best < min(sc.log_loss(Y, logits=z / (value * f)) for f in (0.99, 1, 1.01) if f != 1)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: sc.log_loss(Y), ValueError, "either y_prob or logits, got neither"),
-        (lambda: sc.log_loss(Y, P, logits=Z), ValueError, "either y_prob or logits, got both"),
-        (
-            lambda: sc.log_loss(EVENT_Y, EVENT_P),
-            ValueError,
-            r"n examples of y_true, got \(40,\) .* two_class",
-        ),
-        (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), ValueError, "K >= 2 classes"),
-        (
-            lambda: sc.fit_temperature(EVENT_Y, EVENT_P),
-            ValueError,
-            r"logits must have shape .* np.stack",
-        ),
-        (lambda: sc.log_loss(P, Y), TypeError, "y_true must hold class ids .* Truth comes first"),
-        (
-            lambda: sc.log_loss(Y[1:], P),
-            ValueError,
-            r"same number of examples .* y_true \(39,\), y_prob \(40,\)",
-        ),
-        (
-            lambda: sc.brier_score(Y, P, scale_by_half="no"),  # type: ignore[arg-type]
-            ValueError,
-            "scale_by_half must be True, False or 'auto'",
-        ),
-        (lambda: sc.brier_score(Y, P, where=W), TypeError, "where must be a bool mask"),
-        (lambda: sc.brier_score(Y, P, sample_weight=W[1:]), ValueError, r"sample_weight \(39,\)"),
-        (
-            lambda: sc.calibration_error(Y, P),
-            ValueError,
-            r"probability of class 1, got \(40, 4\) .* top_label",
-        ),
-        (
-            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
-            ValueError,
-            "norm must be 'l1', 'l2' or 'max', got 'l3'",
-        ),
-        (
-            lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True),
-            ValueError,
-            "debiased=True needs norm=\"l2\".*'l1'",
-        ),
-        (
-            lambda: sc.calibration_error(np.ones((4, 3)), norm="max", debiased=True),
-            ValueError,
-            "debiased",
-        ),
-        (
-            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
-            ValueError,
-            "'uniform', 'quantile' or 'isotonic', got 'equal'",
-        ),
-        (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), ValueError, "level must be"),
-        (
-            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0),
-            ValueError,
-            "num_bins must be at least 1",
-        ),
-        (
-            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5),  # type: ignore[arg-type]
-            TypeError,
-            "num_bins must be a Python int",
-        ),
-        (
-            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
-            ValueError,
-            r"edges must have shape \(B - 1,\)",
-        ),
-        (
-            lambda: sc.calibration_curve(np.ones((3, 2))),
-            ValueError,
-            r"y_true must contain bins of shape \(..., B, 3\).*, got shape \(3, 2\)",
-        ),
-        (lambda: sc.calibration_error([0, 1, 1]), ValueError, r"contain bins .*, got shape \(3,\)"),
-        (
-            lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
-            TypeError,
-            r"num_bins, where may only be passed with examples \(y_true, y_prob\): without y_prob",
-        ),
-        (
-            lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
-            TypeError,
-            "clusters may only be passed with examples",
-        ),
-        (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
-        (
-            lambda: sc.log_loss([0, 4], P[:2]),
-            ValueError,
-            r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
-        ),
-        (
-            lambda: sc.calibration_error([1, 2], [0.5, 0.5]),
-            ValueError,
-            r"y_true\[1\] is 2, but .* \[0, 2\)",
-        ),
-        (
-            lambda: sc.log_loss(Y[:, None], P),
-            ValueError,
-            r"y_true has shape \(40, 1\), a column.*ravel",
-        ),
-        (
-            lambda: sc.calibration_error(EVENT_Y[:, None], EVENT_P[:, None]),
-            ValueError,
-            "y_true has shape .*, a column",
-        ),
-        (
-            lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
-            ValueError,
-            r"y_prob must have .* y_prob\[..., 0\] if .* length 1",
-        ),
-        (
-            lambda: sc.log_loss(Y, Z),
-            ValueError,
-            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert",
-        ),
-        (
-            lambda: sc.brier_score(Y, 2 * P / 3),
-            ValueError,
-            r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1",
-        ),
-        (
-            lambda: sc.fit_temperature(Y, P),
-            ValueError,
-            r"logits holds probabilities: .* np.log\(logits\)",
-        ),
-        (
-            lambda: sc.brier_score(Y, P, sample_weight=np.where(Y == 2, np.nan, 1)),
-            ValueError,
-            r"sample_weight\[\d+\] is nan",
-        ),
-        (
-            lambda: sc.log_loss([0, 1], [[0.5, 0.5], [1.0]]),
-            ValueError,
-            "y_prob must be an array, got rows of different lengths",
-        ),
-        (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), ValueError, "two_class"),
-    ],
-)
-def test_mistakes_raise(call: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: sc.log_loss(Y), "either y_prob or logits, got neither"),
+    (lambda: sc.log_loss(Y, P, logits=Z), "either y_prob or logits, got both"),
+    (lambda: sc.log_loss(EVENT_Y, EVENT_P), r"n examples of y_true, got \(40,\) .* two_class"),
+    (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), "K >= 2 classes"),
+    (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), r"logits must have shape .* np.stack"),
+    (lambda: sc.log_loss(Y[1:], P), r"same number of examples .* y_true \(39,\), y_prob \(40,\)"),
+    (
+        lambda: sc.brier_score(Y, P, scale_by_half="no"),  # type: ignore[arg-type]
+        "scale_by_half must be True, False or 'auto'",
+    ),
+    (lambda: sc.brier_score(Y, P, sample_weight=W[1:]), r"sample_weight \(39,\)"),
+    (lambda: sc.calibration_error(Y, P), r"probability of class 1, got \(40, 4\) .* top_label"),
+    (
+        lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
+        "norm must be 'l1', 'l2' or 'max', got 'l3'",
+    ),
+    (
+        lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True),
+        "debiased=True needs norm=\"l2\".*'l1'",
+    ),
+    (lambda: sc.calibration_error(np.ones((4, 3)), norm="max", debiased=True), "debiased"),
+    (
+        lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
+        "'uniform', 'quantile' or 'isotonic', got 'equal'",
+    ),
+    (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), "level must be"),
+    (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0), "num_bins must be at least 1"),
+    (
+        lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
+        r"edges must have shape \(B - 1,\)",
+    ),
+    (
+        lambda: sc.calibration_curve(np.ones((3, 2))),
+        r"y_true must contain bins of shape \(..., B, 3\).*, got shape \(3, 2\)",
+    ),
+    (lambda: sc.calibration_error([0, 1, 1]), r"contain bins .*, got shape \(3,\)"),
+    (
+        lambda: sc.log_loss([0, 4], P[:2]),
+        r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
+    ),
+    (lambda: sc.calibration_error([1, 2], [0.5, 0.5]), r"y_true\[1\] is 2, but .* \[0, 2\)"),
+    (lambda: sc.log_loss(Y[:, None], P), r"y_true has shape \(40, 1\), a column.*ravel"),
+    (
+        lambda: sc.calibration_error(EVENT_Y[:, None], EVENT_P[:, None]),
+        "y_true has shape .*, a column",
+    ),
+    (
+        lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
+        r"y_prob must have .* y_prob\[..., 0\] if .* length 1",
+    ),
+    (lambda: sc.log_loss(Y, Z), r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert"),
+    (lambda: sc.brier_score(Y, 2 * P / 3), r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1"),
+    (lambda: sc.fit_temperature(Y, P), r"logits holds probabilities: .* np.log\(logits\)"),
+    (
+        lambda: sc.brier_score(Y, P, sample_weight=np.where(Y == 2, np.nan, 1)),
+        r"sample_weight\[\d+\] is nan",
+    ),
+    (
+        lambda: sc.log_loss([0, 1], [[0.5, 0.5], [1.0]]),
+        "y_prob must be an array, got rows of different lengths",
+    ),
+    (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
+]
+TYPE_ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: sc.log_loss(P, Y), "y_true must hold class ids .* Truth comes first"),
+    (lambda: sc.brier_score(Y, P, where=W), "where must be a bool mask"),
+    (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), "num_bins must be a Python int"),  # type: ignore[arg-type]
+    (
+        lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
+        r"num_bins, where may only be passed with examples \(y_true, y_prob\): without y_prob",
+    ),
+    (
+        lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
+        "clusters may only be passed with examples",
+    ),
+    (lambda: sc.top_label("error"), "top_label takes a function of"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "message"), VALUE_ERRORS)
+def test_impossible_values_raise(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), TYPE_ERRORS)
+def test_wrong_types_raise(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         call()

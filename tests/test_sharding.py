@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
-from tests.cases import COUNTERS, LOSSES, SCORERS, K, N
+from tests.cases import COUNTERS, LOSSES, SCORERS, N
 
 
 @pytest.fixture
@@ -90,19 +90,6 @@ def test_gradients_of_losses_on_explicit_axes(explicit: Mesh) -> None:
             )
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
         assert gradient.sharding.spec == PartitionSpec("data", None)
-
-
-def test_counts_add_up_over_devices(mesh: Mesh) -> None:
-    y_true, y_pred = COUNTERS["confusion_matrix"].ordinary
-
-    def on_each(t: jax.Array, p: jax.Array) -> jax.Array:
-        return jax.lax.psum(jm.confusion_matrix(t, p, num_classes=K), "data")
-
-    spec = PartitionSpec("data")
-    total = jax.jit(
-        jax.shard_map(on_each, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
-    )(y_true, y_pred)
-    np.testing.assert_array_equal(total, jm.confusion_matrix(y_true, y_pred, num_classes=K))
 
 
 def test_sharded_batch_of_matrices(mesh: Mesh) -> None:

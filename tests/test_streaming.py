@@ -548,8 +548,7 @@ def test_groups_and_areas_of_one_event() -> None:
     assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
 
 
-@pytest.mark.parametrize("num_classes", [None, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("num_classes", "weighted"), [(None, False), (3, True)])
 def test_areas_within_groups(num_classes: int | None, weighted: bool) -> None:
     """As of the examples of each group alone; -1 and 2 are no groups."""
     rng = np.random.default_rng(2)

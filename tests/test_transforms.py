@@ -8,14 +8,14 @@ vmap and grad, in its own dtypes; two or three programs for a row.
 
 import pickle
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from jax import export
@@ -63,6 +63,19 @@ def piled(results: list[Any]) -> Any:
 def loop(row: Row, **options: Any) -> Any:
     """The results of all cases, one call for each, along a leading axis."""
     return piled([row.call(*case, **options) for case in row.cases.values()])
+
+
+@cache
+def loop_on_host(row: Row) -> Any:
+    """Computed once for all tests."""
+    return loop(row)
+
+
+def expected_of(row: Row) -> Any:
+    """The results with which the device is compared: of the host, if it has any."""
+    if row.host:
+        return loop_on_host(row)
+    return piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
 
 
 KEEP = np.arange(N) % 3 != 0
@@ -140,7 +153,7 @@ def test_host_computes_any_dtype_in_float64(name: str) -> None:
 @pytest.mark.parametrize("name", those(lambda row: row.host and row.batch))
 def test_leading_axes_equal_a_loop(name: str) -> None:
     row = ROWS[name]
-    expected = loop(row)
+    expected = loop_on_host(row)
     close(row.call(*row.stacked), expected)
     twice = row.call(*(np.stack([x, x]) for x in row.stacked))
     close(twice, piled([expected, expected]))
@@ -151,8 +164,8 @@ def test_leading_axes_equal_a_loop(name: str) -> None:
         if name != "nll":  # which would take two rows of labels for distributions
             each = piled([row.call(ordinary[0], *case[1:]) for case in all_cases])
             close(row.call(ordinary[0], *row.stacked[1:]), each)
-    options = options_of(row)
-    close(row.call(*row.stacked, **options), loop(row, **options))
+    if options := options_of(row):
+        close(row.call(*row.stacked, **options), loop(row, **options))
 
 
 @pytest.mark.parametrize(
@@ -162,29 +175,34 @@ def test_averages_pickle(name: str) -> None:
     assert pickle.loads(pickle.dumps(METRICS[name].call)) == METRICS[name].call
 
 
-@pytest.mark.parametrize("name", METRICS)
+SHAPES = {metric.ordinary[0].shape for metric in METRICS.values()}
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES), ids=str)
 @given(data=st.data())
-def test_metric_symmetries(name: str, data: st.DataObject) -> None:
+def test_metric_symmetries(shape: tuple[int, ...], data: st.DataObject) -> None:
     """Scaling, reordering the classes and adding a class that does not occur change nothing, where
     promised.
     """
-    metric = METRICS[name]
-    shape = metric.ordinary[0].shape
     counts = data.draw(
         hnp.arrays(np.int32, shape, elements=st.one_of(st.just(0), st.integers(0, 30)))
     )
     assume(counts.any())  # means of no class: there is nothing to be symmetric about
-    value = metric.call(counts)
-    if metric.scale_free:
-        close(metric.call(counts * 7), value)
-    if metric.any_class_order:
-        order = data.draw(st.permutations(range(shape[-1])))
-        reordered = metric.call(counts[..., order, :][..., order])
-        close(reordered, value[..., order] if metric.per_class else value)
-    if metric.ignores_absent_classes:
-        padding = [(0, 0)] * (counts.ndim - 2) + [(0, 1), (0, 1)]
-        padded = metric.call(np.pad(counts, padding))
-        close(padded[..., :-1] if metric.per_class else padded, value)
+    order = data.draw(st.permutations(range(shape[-1])))
+    padding = [(0, 0)] * (counts.ndim - 2) + [(0, 1), (0, 1)]
+    for name, metric in METRICS.items():
+        if metric.ordinary[0].shape != shape:
+            continue
+        note(name)
+        value = metric.call(counts)
+        if metric.scale_free:
+            close(metric.call(counts * 7), value)
+        if metric.any_class_order:
+            reordered = metric.call(counts[..., order, :][..., order])
+            close(reordered, value[..., order] if metric.per_class else value)
+        if metric.ignores_absent_classes:
+            padded = metric.call(np.pad(counts, padding))
+            close(padded[..., :-1] if metric.per_class else padded, value)
 
 
 # Examples.
@@ -346,7 +364,7 @@ def sum_of(result: Any) -> Any:
 
 def mapped(row: Row, x64: bool, *arrays: jax.Array) -> dict[str, Any]:
     """What vmap gives for a batch, with the gradient, in one program; in float64 also with weights
-    and a mask, which in float32 are those of `test_masked_examples_on_the_device`.
+    and a mask, which in float32 `test_masked_examples_on_the_device` has in its program.
     """
     results = {"value": jax.vmap(row.call)(*arrays)}
     if x64 and options_of(row):
@@ -373,14 +391,24 @@ def assert_of_jax(result: Any, x64: bool) -> None:
 
 
 ON_DEVICE = those(lambda row: row.device and row.jit)
+MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 # What compiles is what costs. In float32 the eager call, below, says what a program under jit
-# would.
+# would, and the program of `test_masked_examples_on_the_device` has the gradient.
 COMPILED = [
     (name, x64)
     for name in ON_DEVICE
     for x64 in (False, True)
-    if x64 or ROWS[name].smooth or not ROWS[name].host
+    if x64 or (name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
 ]
+
+
+def assert_gradient_is_finite(row: Row, gradient: jax.Array, x64: bool) -> None:
+    assert gradient.dtype == (np.float64 if x64 else np.float32)
+    bad = [kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()]
+    assert not bad, (
+        f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
+        " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
+    )
 
 
 @pytest.mark.parametrize(
@@ -398,21 +426,9 @@ def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> Non
         compare(row, results["weighted"], loop(row, **options_of(row)), x64)
     if not x64:
         assert_other_devices_have(program, *arrays)
-    expected = (
-        loop(row)
-        if row.host
-        else piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
-    )
-    compare(row, results["value"], expected, x64)
+    compare(row, results["value"], expected_of(row), x64)
     for gradient in results.get("gradient", ()):
-        assert gradient.dtype == (np.float64 if x64 else np.float32)
-        bad = [
-            kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()
-        ]
-        assert not bad, (
-            f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
-            " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
-        )
+        assert_gradient_is_finite(row, gradient, x64)
     if row.smooth and x64:
         assert_finite_differences(row, program, arrays)
 
@@ -431,10 +447,10 @@ def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) ->
     assert len(programs) == before
     close(again, result, 0)
     assert_of_jax(result, False)
-    if row.jit and (name, False) not in COMPILED:
+    if row.jit and name not in MASKED and (name, False) not in COMPILED:
         assert_other_devices_have(jax.jit(row.call), *arrays)
     if row.batch:
-        compare(row, result, loop(row), False)
+        compare(row, result, loop_on_host(row), False)
     elif row.draws:
         agree(jax.tree.map(np.asarray, result), row.call(*row.ordinary), row.draws)
     else:
@@ -541,13 +557,11 @@ def host_refuses(row: Row, case: Case) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
-)
+@pytest.mark.parametrize("name", MASKED)
 def test_masked_examples_on_the_device(name: str) -> None:
     """Under jit and vmap: what is masked or weightless is absent, whatever it holds, also from the
     gradient; weight 2 is the row twice, labels of no class are ignored, and all else that the host
-    refuses makes NaN.
+    refuses makes NaN. Where all count, all cases give what the host gives, with finite gradients.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
@@ -569,6 +583,8 @@ def test_masked_examples_on_the_device(name: str) -> None:
         variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, np.nan))]
         variants += [(case, all_of_them, all_of_them) for case in refused(row)]
     variants += [(row.ordinary, KEEP, all_of_them)]
+    number = len(variants)
+    variants += [(case, all_of_them, all_of_them) for case in row.cases.values()]
     arrays = [jnp.stack([np.asarray(x, np.float32) if x.dtype.kind == "f" else x for x in column])
               for column in zip(*(case for case, _, _ in variants), strict=True)]  # fmt: skip
     where = jnp.stack([mask for _, mask, _ in variants])
@@ -581,13 +597,18 @@ def test_masked_examples_on_the_device(name: str) -> None:
         total = jax.grad(lambda *x: sum_of(call(where, weights, *x)), argnums=row.smooth or (0,))
         return call(where, weights, *arrays), total(*arrays) if row.smooth else ()
 
-    results, gradients = jax.jit(jax.vmap(with_gradient))(where, weights, *arrays)
+    program = jax.jit(jax.vmap(with_gradient))
+    results, gradients = program(where, weights, *arrays)
+    assert_of_jax(results, False)
+    assert_other_devices_have(program, where, weights, *arrays)
+    compare(row, jax.tree.map(lambda x: x[number:], results), expected_of(row), False)
     for gradient, axis in zip(gradients, (row.examples[i] for i in row.smooth), strict=True):
-        of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, -1))
+        assert_gradient_is_finite(row, gradient[number:], False)
+        of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, number - 1))
         np.testing.assert_array_equal(of_masked, of_ordinary)
         assert np.isfinite(of_masked).all()
         assert not of_masked[~KEEP].any()
-    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(len(variants) - 1)]
+    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(number - 1)]
     which = take(row, np.flatnonzero(KEEP))
     absent = total(row, row.call(*(which if row.host else map(jnp.asarray, which))))
     if name in STREAMS:  # they count what a mask or a weight leaves out as never there

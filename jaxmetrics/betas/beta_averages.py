@@ -235,7 +235,7 @@ class BetaAverage(Printed, _BetaAverage):
         Raises:
             ValueError: if `level` is not in (0, 1) or `kind` is unknown.
         """
-        check_level(level)
+        level = check_level(level)
         if kind == "equal_tailed":
             return _equal_tailed(self, (1 - level) / 2)
         if kind != "hdi":

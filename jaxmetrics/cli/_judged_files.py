@@ -72,14 +72,7 @@ def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
     """
     files = [hold_predictions(path, question) for path, question in inputs]
     paths = [shown(path) for path, _ in inputs]
-    frames = [pl.concat(file.rows) for file in files]
-    id_column = inputs[0][1].id
-    if id_column is None:
-        check_number_of_rows(paths, frames)
-    else:
-        frames = _joined(paths, frames)
-    for path, rows in zip(paths[1:], frames[1:], strict=True):
-        _check_same_truth(paths[0], frames[0], path, rows, id_column)
+    frames = _matched(paths, [pl.concat(file.rows) for file in files], inputs[0][1].id)
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
         raise InputError("all rows are ignored")
@@ -98,6 +91,18 @@ def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
         rows,
         inputs[0][1].names_of_rows,
     )
+
+
+def _matched(
+    paths: Sequence[str], frames: Sequence[pl.DataFrame], id_column: str | None
+) -> list[pl.DataFrame]:
+    """Match the rows of all files to the rows of the first file, whose true classes must agree."""
+    if id_column is None:
+        check_number_of_rows(paths, frames)
+    matched = [*frames] if id_column is None else _joined(paths, frames)
+    for path, rows in zip(paths[1:], matched[1:], strict=True):
+        _check_same_truth(paths[0], matched[0], path, rows, id_column)
+    return matched
 
 
 def _classes(

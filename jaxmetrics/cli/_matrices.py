@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -66,17 +66,8 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     """
     if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
         raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
-    names: list[str] | None = None
-    if isinstance(table, Arrays):
-        if "counts" not in table.names and len(table.names) != 1:
-            raise InputError(table.missing("no array 'counts'"))
-        name = "counts" if "counts" in table.names else table.names[0]
-        if table.width(name) is None:
-            raise InputError(f"array {name!r} is no matrix (K, K) of real numbers")
-        columns = table.family(name)
-    else:
-        columns = {name: Value(name, pl.col(name)) for name in table.names}
-        names = list(columns)
+    columns = _columns(table)
+    names = None if isinstance(table, Arrays) else list(columns)
     rows: list[list[str]] = []
     for batch in table.batches(columns):
         rows += [["" if x is None else str(x) for x in row] for row in batch.drop(ROW).rows()]
@@ -93,6 +84,18 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
                 f"rows and columns name different classes: {listed(row_names)} and {listed(names)}"
             )
     return Matrix(_numbers(rows), names)
+
+
+def _columns(table: FileTable) -> Mapping[str, Value]:
+    """Return the columns of the matrix: all columns, or of a file of arrays the array `counts`."""
+    if not isinstance(table, Arrays):
+        return {name: Value(name, pl.col(name)) for name in table.names}
+    if "counts" not in table.names and len(table.names) != 1:
+        raise InputError(table.missing("no array 'counts'"))
+    name = "counts" if "counts" in table.names else table.names[0]
+    if table.width(name) is None:
+        raise InputError(f"array {name!r} is no matrix (K, K) of real numbers")
+    return table.family(name)
 
 
 def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:

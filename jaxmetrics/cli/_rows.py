@@ -123,19 +123,21 @@ class Predictions:
             self._check_distinct()
             if question.prob is not None:
                 self._find_probabilities(question.prob)
-        has_one = question.score is not None or (
-            question.prob is not None and not self.prob_classes
-        )
-        self.positive = question.pos_label
-        if has_one and self.positive is None:
-            self.positive = "1"
-        if by_threshold and self.positive is None:
-            raise InputError("--threshold needs a positive class: give --pos-label")
+        self.positive = self._positive_class()
         if "pred" not in self.labels and question.prob is None and not by_threshold:
             raise InputError(
                 "scores are not predictions: give --threshold, the least score that predicts the"
                 " positive class, or --pred, a column of predictions"
             )
+
+    def _positive_class(self) -> str | None:
+        question = self._question
+        has_one_probability = question.prob is not None and not self.prob_classes
+        default = "1" if question.score is not None or has_one_probability else None
+        positive = default if question.pos_label is None else question.pos_label
+        if question.threshold is not None and positive is None:
+            raise InputError("--threshold needs a positive class: give --pos-label")
+        return positive
 
     def _check_distinct(self) -> None:
         given = {**self.labels, **self.numbers}

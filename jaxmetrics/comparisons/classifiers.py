@@ -20,18 +20,17 @@ from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.estimation import Confidence, Question, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method
 from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.intervals.samples import (
     Design,
+    check_one_axis,
     distinct,
+    in_two_strata,
     of_combinations,
     of_counts,
-    of_pairs,
-    pairs_of_combinations,
 )
 from jaxmetrics.metrics.differences import difference
 
@@ -179,8 +178,8 @@ def compare_predictions(
     axes = class_axes(named, num_classes, labels, where)
     k = _number_of_classes(axes)
     named = {name: values for name, values, _ in axes}
+    true, a, b = named.values()
     if clusters is not None:
-        true, a, b = named.values()
         cubes = cubes_of_clusters(true, a, b, clusters, k, where=where)
         return compare(metric, cubes, method=method, rope=rope, level=level, cluster_axis=-4)
     if method.most_kinds == math.inf:
@@ -188,13 +187,13 @@ def compare_predictions(
             f"the method {method.name} needs counts, not labels: use compare(metric,"
             " paired_confusion_matrix(...))."
         )
-    tables, listed = distinct(named, k, where)
-    floats, tables = placed(as_floats(metric), tables, np.ones((k, k)))
-    design, shape = Design(of_combinations, (("num_classes", k),), _OF_BOTH), (k, k)
+    check_one_axis(named, where)
     if k**3 <= method.most_kinds and isinstance(method, Likelihood):
-        tables, listed = pairs_of_combinations(tables, listed, k), None
-        design = Design(of_pairs, contrasts=_OF_BOTH)
-    return _compared(Question(floats, tables, design, shape, listed), method, level, rope)
+        cube = paired_confusion_matrix(true, a, b, num_classes=k, where=where)
+        return compare(metric, cube, method=method, rope=rope, level=level)
+    tables, listed = distinct(named, k, where)
+    design = Design(of_combinations, (("num_classes", k),))
+    return _compared(Question.of(metric, tables, design, (k, k), listed), method, level, rope)
 
 
 def _number_of_classes(axes: Sequence[Axis]) -> int:
@@ -277,14 +276,11 @@ def compare_unpaired(
             f" {b.shape}."
         )
     k = a.shape[-1]
-    if is_clustered:  # each cluster belongs to one of the two test sets
-        none = [(0, 0)] * (a.ndim - 2)
-        a, b = xp.pad(a, [*none, (0, k), (0, 0)]), xp.pad(b, [*none, (k, 0), (0, 0)])
-    both = xp.concatenate([a, b], -3 if is_clustered else -2)
-    floats, tables = placed(as_floats(metric), both, np.ones((k, k)))
+    a, b = (x.reshape((*x.shape[:-2], k * k)) for x in (a, b))
+    both = in_two_strata(a, b, is_clustered=is_clustered)
     options = (("num_tables", 2), ("are_apart", True))
-    design = Design(of_counts, options, _OF_BOTH, is_clustered)
-    return _compared(Question(floats, tables, design, (k, k)), method, level, rope)
+    design = Design(of_counts, options, is_clustered=is_clustered)
+    return _compared(Question.of(metric, both, design, (k, k)), method, level, rope)
 
 
 def _compared(question: Question, method: IntervalMethod, level: float, rope: ArrayLike) -> Any:

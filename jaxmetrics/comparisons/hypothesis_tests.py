@@ -183,8 +183,10 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
     cube = as_paired_counts(paired)
     right = xp.eye(cube.shape[-1], dtype=bool)
     a_right, b_right = right[:, :, None], right[:, None, :]
-    only_a = xp.where(a_right & ~b_right, cube, 0).sum((-3, -2, -1))
-    only_b = xp.where(~a_right & b_right, cube, 0).sum((-3, -2, -1))
+    only_a, only_b = (
+        xp.where(one & ~other, cube, 0).sum((-3, -2, -1))
+        for one, other in ((a_right, b_right), (b_right, a_right))
+    )
     return only_a, only_b, (cube >= 0).all((-3, -2, -1))
 
 
@@ -283,29 +285,42 @@ def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
 
 def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
     of_a, of_b = gap.row(gap.sample.tables(gap.sample.counts))
-    samples = _swapped(key, gap, size)
+    by_unit = _swapped_pairs if gap.sample.clusters is None else _swapped_clusters
+    samples = by_unit(key, gap, size)
     as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
     p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
     test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
     return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
 
 
-def _swapped(key: Key, gap: Functional, size: int) -> Array:
-    """Return the difference after random swaps of A and B in each pair, or in whole clusters."""
-    sample, units = gap.sample, gap.sample.units
-    if sample.clusters is None:
-        return sample.drawn(gap, key, size, sampler=replicates.swapped)
-    k = sample.tables(sample.counts).shape[-1]
+def _swapped_clusters(key: Key, gap: Functional, size: int) -> Array:
+    """Return the difference after random swaps of A and B in whole clusters."""
+    sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
 
     def after(drawn: Array) -> Array:
         kept = sample.of_units(drawn)
-        others = xp.swapaxes((sample.counts - kept).reshape((*kept.shape[:-2], k, k, k)), -2, -1)
-        return gap(kept + others.reshape(kept.shape))
+        others = (sample.counts - kept).reshape((*kept.shape[:-2], k, k, k))
+        return gap(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))
 
-    return units.drawn(after, key, size, sampler=replicates.halved)
+    return sample.units.drawn(after, key, size, sampler=replicates.halved)
 
 
-@compiled
+def _swapped_pairs(key: Key, gap: Functional, size: int) -> Array:
+    """Return the difference after random swaps of A and B in each pair."""
+    sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
+    # For each truth, pairs of different predictions a < b, their reverse, and equal predictions.
+    cube, (a, b) = sample.counts.reshape((k, k, k)), np.triu_indices(k, 1)
+    both, equal = cube[:, a, b] + cube[:, b, a], xp.diagonal(cube, axis1=1, axis2=2)
+    order = np.argsort(np.concatenate([a * k + b, b * k + a, np.arange(k) * (k + 1)]))
+
+    def after(kept: Array) -> Array:
+        alike = xp.broadcast_to(equal, (*kept.shape[:-1], k))
+        pairs = xp.take(xp.concatenate([kept, both - kept, alike], -1), order, -1)
+        return gap(pairs.reshape((*kept.shape[:-2], *sample.counts.shape)))
+
+    return sample.drawn(after, key, size, sampler=replicates.halved, expected=both)
+
+
 def paired_difference_interval(
     paired: ArrayLike,
     *,
@@ -342,7 +357,11 @@ def paired_difference_interval(
     -0.286 [-0.517, -0.026]
     """
     check_option(method, "method", tuple(_METHODS))
-    z = normal_quantile(level)
+    return _paired_difference_interval(paired, normal_quantile(level), method=method)
+
+
+@compiled
+def _paired_difference_interval(paired: ArrayLike, z: float, *, method: str) -> Estimate:
     table = as_float(paired, "paired")
     only_a, only_b, valid = discordant(table)
     n = table.sum() if table.shape == (2, 2) else table.sum((-3, -2, -1))

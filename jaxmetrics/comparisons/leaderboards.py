@@ -207,7 +207,7 @@ def leaderboard(
     >>> int(board.winner), board.tiers.tolist(), board.rank_high.tolist()
     (0, [1, 2], [1, 2])
     """
-    check_level(level)
+    level = check_level(level)
     check_method(method)
     size, floats = check_num_samples(num_samples), as_floats(metric)
     true, preds, k = _read(y_true, y_preds, num_classes, labels, where)
@@ -219,7 +219,7 @@ def leaderboard(
     tables = confusion_matrix(true, preds, num_classes=k, groups=numbers, num_groups=number)
     if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
         raise ValueError("a ranking needs at least two clusters with examples.")
-    floats, tables = placed(floats, tables.astype(float_dtype(tables)), np.ones((k, k)))
+    floats, tables = placed(floats, tables.astype(float_dtype(tables)), (k, k))
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
     estimates = interval(floats, tables, method=method, level=level, cluster_axis=axis)
@@ -291,15 +291,38 @@ def _leaderboard(
     """Rank from matrices `(M, K, K)` and either examples or tables of clusters."""
     clustered = examples is None
     number = number_of_clusters(tables[0]) if clustered else tables[0].sum()
-    errors = _errors(metric, tables, examples, estimates.value > -xp.inf)
-    board = ranked(key, estimates, errors, size=size, level=level)
+    matrices = tables.sum(1) if clustered else tables
+    m, k, _ = matrices.shape
+    slopes, common = _slopes(metric, matrices, estimates.value > -xp.inf)
+    reach = xp.where(matrices.sum(-1) > 0, slopes.max(-1) - slopes.min(-1), 0).max(-1)
+    units = tables.reshape((m, -1, k * k)) if examples is None else _cells(examples, k)
+    # With common derivatives, swapping two classifiers in a unit only changes the sign.
+    own, swapped = _products(slopes, units), _products(common, units)
+    covariance = divide(number, number - 1) * own if clustered else own
+    board = ranked(key, estimates, covariance, (own, swapped), reach, size=size, level=level)
     return nan_unless(number > int(clustered), board)
 
 
 def ranked(
-    key: Key, estimates: Estimate, errors: Errors, *, size: int, level: float
+    key: Key,
+    estimates: Estimate,
+    covariance: Array,
+    products: tuple[Array, Array],
+    reach: Array,
+    *,
+    size: int,
+    level: float,
 ) -> Leaderboard:
-    """Rank M values by their errors, with `num_samples` draws."""
+    """Rank M values that are sums over units, with `size` draws of their errors.
+
+    Args:
+        covariance: the covariance of the values, `(M, M)`.
+        products: `sum u u^T` over units, where u are their contributions to the values; and the
+            same for contributions of which the sign changes if two classifiers are swapped.
+        reach: the largest change of a value by one example, `(M,)` or for all.
+    """
+    unseen = xp.full_like(estimates.value, UNSEEN / 2) * reach**2
+    errors = Errors(covariance, xp.maximum(*map(variances_of_differences, products)), unseen)
     values = xp.where(xp.isnan(estimates.value), -xp.inf, estimates.value)
     keys, winner = split(key), xp.argmax(values)
     noise = draws_of(keys[0], errors.covariance, size)
@@ -314,25 +337,6 @@ def ranked(
         (len(values) - above.sum(1)).astype(xp.int32),
         layers(above),
     )
-
-
-def _errors(
-    metric: Metric, tables: Array, examples: Sequence[Array] | None, finite: Array
-) -> Errors:
-    """Estimate errors from the contributions of the units (examples or clusters) to the values."""
-    matrices = tables if examples is not None else tables.sum(1)
-    m, k, _ = matrices.shape
-    slopes, common = _slopes(metric, matrices, finite)
-    reach = xp.where(matrices.sum(-1) > 0, slopes.max(-1) - slopes.min(-1), 0).max(-1)
-    if examples is not None:
-        units, factor = _cells(examples, k), 1
-    else:
-        number = number_of_clusters(tables[0])
-        units, factor = tables.reshape((m, -1, k * k)), divide(number, number - 1)
-    # With common derivatives, swapping two classifiers in a unit only changes the sign.
-    own, swapped = _products(slopes, units), _products(common, units)
-    squares = xp.maximum(*map(variances_of_differences, (own, swapped)))
-    return Errors(factor * own, squares, UNSEEN / 2 * reach**2)
 
 
 def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
 from jaxmetrics._validation import (
@@ -21,7 +22,6 @@ from jaxmetrics._validation import (
     shapes_of,
 )
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
-from jaxmetrics.comparisons._rankings import UNSEEN, Errors, variances_of_differences
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
 from jaxmetrics.estimates import Estimate, normal_quantile
@@ -81,8 +81,9 @@ def compare_scores(
     """
     width = check_rope(rope)
     check_bounds(bounds)
-    mask = as_mask(where)
-    x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
+    systems, mask = (as_float(a, "a"), as_float(b, "b")), as_mask(where)
+    check_examples(shapes_of(a=systems[0], b=systems[1], where=mask))
+    (x, y), shared = _without_missing(systems, mask)
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
@@ -149,7 +150,7 @@ def score_leaderboard(
     >>> board.estimates
     3 estimates: 0.800 [0.712, 0.871]; 0.600 [0.500, 0.694]; 0.400 [0.306, 0.500]
     """
-    check_level(level)
+    level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)
     x = as_float(scores, "scores")
@@ -189,15 +190,11 @@ def _check_number(units: Array) -> None:
 
 
 @compiled
-def _paired(a: Array, b: Array, mask: Array | None) -> tuple[Array, Array, Array]:
-    check_examples(shapes_of(a=a, b=b, where=mask))
-    shared = ~(xp.isnan(a) | xp.isnan(b)) & (True if mask is None else mask)
-    x, y = (xp.where(shared, scores, 0) for scores in (a, b))
-    return x, y, shared
-
-
-@compiled
-def _without_missing(x: Array, mask: Array | None) -> tuple[Array, Array]:
+def _without_missing(
+    systems: Array | tuple[Array, Array], mask: Array | None
+) -> tuple[Array, Array]:
+    """Return the scores of all systems, and which items have all of them; others become 0."""
+    x = xp.stack(xp.broadcast_arrays(*systems)) if isinstance(systems, tuple) else systems
     shared = ~xp.isnan(x).any(0) & (True if mask is None else mask)
     return xp.where(shared, x, 0), shared
 
@@ -224,9 +221,10 @@ def _score_leaderboard(
         own, raw = (sums_by_cluster(u, numbers, num_clusters) for u in (own, raw))
         factor = divide(held.sum(), held.sum() - 1)
     span = bounds[1] - bounds[0] if bounds else _range(x, shared)
-    moves = own, raw, factor * matmul(own, own.T), divide(span, total)
-    board = _ranked(key, estimates, *moves, bounds=bounds, size=size, level=level)
-    return nan_unless(total > 1, board)
+    products = matmul(own, own.T), matmul(raw, raw.T)
+    moves = factor * products[0], products, divide(span, total)
+    board = ranked(key, estimates, *moves, size=size, level=level)
+    return nan_unless(total > 1, _within(bounds, board))
 
 
 def _leaderboard_of_groups(
@@ -241,43 +239,23 @@ def _leaderboard_of_groups(
 ) -> Leaderboard:
     """Rank by means of groups, from the items with scores of all systems."""
     rows = [mean_of_groups(row, strata, bounds=bounds, z=z) for row in x]
+    estimates = trees.map(lambda *values: np.stack(values), *rows)
     centred, num_units = strata.centred(x), int(strata.units.max()) + 1
     own, raw = (sums_by_cluster(u, strata.units, num_units) for u in (centred, strata.weights * x))
     scaled = np.nan_to_num(strata.by_unit(centred))  # one unit alone shows no variance
     span = bounds[1] - bounds[0] if bounds else np.ptp(x)
-    moves = own, raw, matmul(scaled, scaled.T), span * strata.weights.max()
-    estimates = Estimate(*np.array(rows).T)
-    return _ranked(key, estimates, *moves, bounds=bounds, size=size, level=level)
+    products = matmul(own, own.T), matmul(raw, raw.T)
+    moves = matmul(scaled, scaled.T), products, span * strata.weights.max()
+    return _within(bounds, ranked(key, estimates, *moves, size=size, level=level))
 
 
-def _ranked(
-    key: Key,
-    estimates: Estimate,
-    own: Array,
-    raw: Array,
-    covariance: Array,
-    farthest: Array,
-    *,
-    bounds: tuple[float, float] | None,
-    size: int,
-    level: float,
-) -> Leaderboard:
-    """Rank by the contributions of units to the means, `(M, U)`.
-
-    Args:
-        own, raw: contributions of centred scores and of raw scores.
-        covariance: the covariance of the means.
-        farthest: the largest change of a mean by one item.
-    """
-    products = (matmul(u, u.T) for u in (own, raw))
-    squares = xp.maximum(*map(variances_of_differences, products))
-    unseen = xp.full_like(estimates.value, UNSEEN / 2) * farthest**2
-    board = ranked(key, estimates, Errors(covariance, squares, unseen), size=size, level=level)
-    if bounds:
-        winner = board.winner_estimate
-        least = xp.asarray(bounds[0], winner.low.dtype)
-        board = board._replace(winner_estimate=winner._replace(low=xp.maximum(winner.low, least)))
-    return board
+def _within(bounds: tuple[float, float] | None, board: Leaderboard) -> Leaderboard:
+    """Keep the winner's corrected interval within the bounds."""
+    if bounds is None:
+        return board
+    winner = board.winner_estimate
+    least = xp.asarray(bounds[0], winner.low.dtype)
+    return board._replace(winner_estimate=winner._replace(low=xp.maximum(winner.low, least)))
 
 
 def _range(x: Array, shared: Array) -> Array:

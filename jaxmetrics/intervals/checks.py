@@ -79,19 +79,14 @@ def as_floating(x: Any) -> Array:
     return array  # for a derivative
 
 
-def placed(
-    metric: Metric, tables: Array, example: np.ndarray | None = None
-) -> tuple[Metric, Array]:
+def placed(metric: Metric, tables: Array, shape: tuple[int, ...]) -> tuple[Metric, Array]:
     """Move tables from the host to the device if the metric returns JAX arrays.
 
-    This is tested with `example`, or else the first of the tables, unless the metric is from this
-    package. On the device, the returned metric is traced anew; see `traced_metric`.
+    This is tested with a table of ones of the shape that the metric reads, unless the metric is
+    from this package. On the device, the returned metric is traced anew; see `traced_metric`.
     """
-    shape = tables.shape[-2:] if example is None else example.shape
     if not on_device(tables):
-        if example is None:
-            example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
-        if is_constant(metric) or not answers_on_device(metric, example):
+        if is_constant(metric) or not answers_on_device(metric, np.ones(shape)):
             return metric, tables
         tables = jax.numpy.asarray(tables, float_dtype())
     return traced_metric(metric, shape, tables.dtype), tables

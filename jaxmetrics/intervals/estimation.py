@@ -88,6 +88,19 @@ class Question(NamedTuple):
     shape: tuple[int, ...]
     labels: Array | None = None
 
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        tables: Array,
+        design: Design,
+        shape: tuple[int, ...],
+        labels: Array | None = None,
+    ) -> Question:
+        """Move the tables to where the metric computes; it is tried on a table of ones."""
+        floats, tables = placed(as_floats(metric), tables, shape)
+        return cls(floats, tables, design, shape, labels)
+
 
 def question_of(
     metric: Metric,
@@ -112,55 +125,45 @@ def question_of(
             " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
             " cluster_axis=-4."
         )
-    if reads is None:
-        asked = _of_matrices(metric, counts)
-    elif reads.pairs and isinstance(metric, Applied):
-        asked = _of_pairs(metric.function, counts)
-    else:
-        asked = _of_groups(metric, counts)
-    floats, tables, design, shape, _ = asked
     ndim = 2 if reads is None else 3
+    if reads is None:
+        tables, design = _matrices(counts), Design(of_counts)
+        shape = tables.shape[-2:]
+    elif reads.pairs and isinstance(metric, Applied):
+        metric, tables = metric.function, as_paired_counts(counts)
+        design, shape = Design(of_pairs, contrasts=((1, -1),)), tables.shape[-2:]
+    else:
+        tables = _tables_of_groups(counts)
+        number, k, _ = tables.shape[-3:]
+        metric = Applied(_stacked, as_floats(metric), (("number", number),))
+        design, shape = Design(of_counts, (("num_tables", number),)), (number * k, k)
     if stratified:
         design = design._replace(options=(*design.options, ("is_stratified", True)))
     tables = check(tables, table_ndim=ndim, is_clustered=is_clustered)
     if cluster_axis is not None:
         tables = as_clusters(tables, cluster_axis, table_ndim=ndim)
         design = design._replace(is_clustered=True)
-    rows = math.prod(tables.shape[-ndim:-1]) if design.sample_of is of_counts else shape[0]
-    width = math.prod(tables.shape[-ndim:]) // rows
-    tables = tables.reshape((*tables.shape[: tables.ndim - ndim], rows, width))
-    example = np.ones(shape) if design.sample_of is of_pairs else None
-    floats, tables = placed(floats, tables, example)
-    return Question(floats, tables, design, shape)
+    width = math.prod(tables.shape[-ndim:]) // shape[0]
+    tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
+    return Question.of(metric, tables, design, shape)
 
 
-def _of_matrices(metric: Metric, counts: ArrayLike) -> Question:
+def _matrices(counts: ArrayLike) -> Array:
     """Read matrices `(..., K, K)`, or histograms of scores `(..., 2, B)`."""
     tables = as_float(counts, "counts")
     is_histogram = tables.ndim > 1 and tables.shape[-2] == 2 and tables.shape[-1] > 2
-    tables = as_histogram(tables) if is_histogram else as_counts(tables)
-    return Question(as_floats(metric), tables, Design(of_counts), tables.shape[-2:])
+    return as_histogram(tables) if is_histogram else as_counts(tables)
 
 
-def _of_pairs(metric: Metric, paired: ArrayLike) -> Question:
-    """Read pairs of predictions, `(..., K, K, K)`, for the difference of a metric."""
-    tables = as_paired_counts(paired)
-    design = Design(of_pairs, contrasts=((1, -1),))
-    return Question(as_floats(metric), tables, design, tables.shape[-2:])
-
-
-def _of_groups(metric: Metric, counts: ArrayLike) -> Question:
-    """Read the tables of groups or labels, `(..., G, K, K)`, stacked to one table."""
+def _tables_of_groups(counts: ArrayLike) -> Array:
+    """Read the tables of groups or labels, `(..., G, K, K)`."""
     tables = as_float(counts, "counts")
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
             "metric reads tables with three axes, such as (G, K, K) for groups, got counts of"
             f" shape {tables.shape}."
         )
-    number, k, _ = tables.shape[-3:]
-    stacked = Applied(_stacked, as_floats(metric), (("number", number),))
-    design = Design(of_counts, (("num_tables", number),))
-    return Question(stacked, tables, design, (number * k, k))
+    return tables
 
 
 def _stacked(metric: Metric, table: Array, number: int) -> Any:
@@ -179,7 +182,7 @@ def reach_of(
     """Return the confidence levels of all values; see `interval`."""
     if method.draws and anytime is not False:
         raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
-    check_level(level)
+    level = check_level(level)
     if check_flag(simultaneous, "simultaneous"):
         example = xp.ones_like(question.tables, shape=question.shape)
         shapes_on_device = partial(jax.eval_shape, question.metric)
@@ -274,12 +277,14 @@ def _of_samples(
     design: Design,
     numbers: int,
 ) -> Any:
-    row = Row.of(metric, design, tables, labels)
+    ndim = design.ndim
+    shape = tables.shape[tables.ndim - ndim :]
+    one = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
+    sample = design.sample(one, labels)
+    row = Row(metric, sample.tables(sample.counts)[0])
 
     def of_table(table: Array) -> Any:
         return function(Functional(design.sample(table, labels), row, design.contrasts), *arrays)
 
-    ndim = design.ndim
-    held = numbers * math.prod(tables.shape[tables.ndim - ndim :])
-    rows = map_tables(of_table, tables, held, table_ndim=ndim)
+    rows = map_tables(of_table, tables, numbers * math.prod(shape), table_ndim=ndim)
     return row.unflatten(rows, tables.ndim - ndim)

@@ -16,7 +16,7 @@ from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.derivatives import Function, jacobian
-from jaxmetrics.intervals.samples import Design, Sample
+from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []
 
@@ -51,14 +51,6 @@ class Row:
             or is_constant(metric)  # all functions of this package accept batches
             or self._agrees_on_batches(_with_empty_classes(item) if tried is None else tried)
         )
-
-    @classmethod
-    def of(cls, metric: Metric, design: Design, tables: Array, labels: Array | None = None) -> Row:
-        """Return the row of a metric of the tables of a batch."""
-        shape = tables.shape[tables.ndim - design.ndim :]
-        one = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
-        sample = design.sample(one, labels)
-        return cls(metric, sample.tables(sample.counts)[0])
 
     def __call__(self, items: Array) -> Array:
         batch, shape = (
@@ -127,7 +119,7 @@ class Functional:
     Attributes:
         sample: the sample whose tables are read.
         row: the metric's values as a row.
-        contrasts: `(P, T)` factors by which the values of the T tables are multiplied and added.
+        contrasts: `(P, T)` factors of the T tables: 1 for a value, 1 and -1 for a difference.
     """
 
     def __init__(self, sample: Sample, row: Row, contrasts: Sequence[Sequence[int]]) -> None:
@@ -184,8 +176,6 @@ class Functional:
 
 
 def _contrast(values: Array, factors: Sequence[int]) -> Array:
-    """Multiply values `(..., T, V)` by the factors of the contrasts, and add them up."""
-    if sorted(factors) == [-1, 1]:
-        return subtract(values[..., factors.index(1), :], values[..., factors.index(-1), :])
-    terms = [factor * values[..., t, :] for t, factor in enumerate(factors) if factor]
-    return sum(terms[1:], terms[0])
+    """Return the values `(..., T, V)` of the table with factor 1, minus those with factor -1."""
+    first = values[..., factors.index(1), :]
+    return subtract(first, values[..., factors.index(-1), :]) if -1 in factors else first

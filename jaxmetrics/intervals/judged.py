@@ -15,6 +15,7 @@ additional third of an example allows for errors of the judge that did not occur
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -24,15 +25,15 @@ from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
+from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
+from jaxmetrics.intervals.checks import as_floats, nan_unless
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.methods import Likelihood
-from jaxmetrics.intervals.samples import Design, Sample
+from jaxmetrics.intervals.samples import Design, Sample, in_two_strata
 
 __all__ = ["prediction_powered"]
 
@@ -91,23 +92,19 @@ def prediction_powered(
     method, reach = Likelihood(), Confidence(check_level(level))
     reads = read_by(metric)
     is_difference = reads is not None and reads.pairs
-    ndim, is_clustered = 3 + is_difference, cluster_axis is not None
-    truth, others = _read(labelled, judged, method, ndim, cluster_axis)
-    k = others.shape[-2]
-    floats = as_floats(metric)
-    if is_difference:
-        floats = Applied(_of_pairs, floats)
-    floats, tables = placed(floats, _packed(truth, others), np.ones((k, others.shape[-1])))
-    design = Design(of_judged, (("num_classes", k),), is_clustered=is_clustered)
-    question = Question(floats, tables, design, (k, others.shape[-1]))
+    ndim = 3 + is_difference
+    tables, (k, width) = _read(labelled, judged, method, ndim, cluster_axis)
+    read = Applied(_of_pairs, as_floats(metric)) if is_difference else metric
+    design = Design(of_judged, (("num_classes", k),), is_clustered=cluster_axis is not None)
+    question = Question.of(read, tables, design, (k, width))
     return of_samples(partial(_rectified, method=method, reach=reach), question)
 
 
 def _read(
     labelled: ArrayLike, judged: ArrayLike, method: Likelihood, ndim: int, cluster_axis: int | None
-) -> tuple[Array, Array]:
-    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, with W the number of predictions or
-    of pairs of predictions; clusters are padded to the same number.
+) -> tuple[Array, tuple[int, int]]:
+    """Return both tables as `_packed` lays them out, and the shape `(K, W)` that metrics read, with
+    W the number of predictions or of pairs of predictions.
     """
     truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
     _check_shapes(truth, others, ndim)
@@ -117,17 +114,13 @@ def _read(
     others = check(others, "judged", table_ndim=ndim - 1)
     k = others.shape[-1]
     if cluster_axis is not None:
-        check_axis(cluster_axis, "cluster_axis")
-        next_to_table = cluster_axis + 1 if cluster_axis < 0 else cluster_axis
         truth = as_clusters(truth, cluster_axis, table_ndim=ndim)
+        next_to_table = cluster_axis + 1 if cluster_axis < 0 else cluster_axis
         others = as_clusters(others, next_to_table, table_ndim=ndim - 1)
-    truth = truth.reshape((*truth.shape[:-ndim], k, k, -1))
-    others = others.reshape((*others.shape[: 1 - ndim], k, -1))
-    if is_clustered:  # each cluster belongs to one of the two samples
-        in_truth, in_others = truth.shape[-4], others.shape[-3]
-        truth = xp.pad(truth, [(0, 0)] * (truth.ndim - 4) + [(0, in_others)] + [(0, 0)] * 3)
-        others = xp.pad(others, [(0, 0)] * (others.ndim - 3) + [(in_truth, 0)] + [(0, 0)] * 2)
-    return truth, others
+    width = k ** (ndim - 2)
+    truth = truth.reshape((*truth.shape[:-ndim], k, k, width))
+    others = others.reshape((*others.shape[: 1 - ndim], k, width))
+    return _packed(truth, others, is_clustered=is_clustered), (k, width)
 
 
 def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
@@ -150,15 +143,13 @@ def _of_pairs(metric: Metric, table: Array) -> Any:
     return metric(table.reshape((*table.shape[:-1], k, k)))
 
 
-def _packed(labelled: Array, judged: Array) -> Array:
+def _packed(labelled: Array, judged: Array, *, is_clustered: bool = False) -> Array:
     """Lay out both tables, `(..., K, K, W)` and `(..., K, W)`, as rows `(..., 2, K K W)`; the
     second fills the first K W columns.
     """
-    k = labelled.shape[-2]
-    behind = [(0, 0)] * (judged.ndim - 2) + [(0, k * k - k), (0, 0)]
-    judged = xp.pad(judged, behind).reshape((*judged.shape[:-2], -1))
-    labelled = labelled.reshape((*labelled.shape[:-3], -1))
-    return xp.stack(xp.broadcast_arrays(labelled, judged), -2)
+    cells = labelled.reshape((*labelled.shape[:-3], math.prod(labelled.shape[-3:])))
+    fewer = judged.reshape((*judged.shape[:-2], math.prod(judged.shape[-2:])))
+    return in_two_strata(cells, fewer, is_clustered=is_clustered)
 
 
 def _unpacked(packed: Array, k: int) -> tuple[Array, Array]:
@@ -233,10 +224,11 @@ def _unused(labelled: Array, judged: Array) -> Array:
     no_label = (labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)) == 0
     no_prediction = (labelled.sum((0, 1)) + judged.sum(0)) == 0
     of_truth, of_judge = no_label[:, None, None], no_label[:, None]
-    everywhere = xp.zeros(labelled.shape, bool), xp.zeros(judged.shape, bool)
-    by_label = everywhere[0] | of_truth | of_judge, everywhere[1] | of_judge
-    by_prediction = (x | no_prediction for x in everywhere)
-    return xp.stack([_packed(*by_label), _packed(*by_prediction)])
+
+    def packed(cube: Array, table: Array) -> Array:
+        return _packed(xp.broadcast_to(cube, labelled.shape), xp.broadcast_to(table, judged.shape))
+
+    return xp.stack([packed(of_truth | of_judge, of_judge), packed(no_prediction, no_prediction)])
 
 
 def _by_example(slopes: Array) -> tuple[Array, Array]:

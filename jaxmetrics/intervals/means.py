@@ -18,7 +18,7 @@ effective number of examples, `(sum x)^2 / sum x^2`), or if mistakes are rarer t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -259,19 +259,14 @@ def _mean_interval(
     if bounds is None:
         t = student_quantile(z, found.number - 1)
         return normal_estimate(found.mean, found.error, t, transform)
-    low, high = (
-        xp.where(found.total > 0, _end(found, x, amounts, numbers, z, sign, bound), xp.nan)
-        for sign, bound in zip((-1, 1), bounds, strict=True)
-    )
-    low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
-    return computed_estimate(found.mean, low, high, found.error)
+    return _by_likelihood(found, x, amounts, numbers, z, bounds, _one_stratum)
 
 
 class _MeanAndError(NamedTuple):
     """The quantities from which the interval of a mean is computed.
 
     Attributes:
-        total: the sum of the weights.
+        total: the sum of the weights; for groups, the effective number of items.
         independent: the standard error of the mean for independent examples.
         error: the standard error.
         number: the number of independent units; for clusters, Kish's effective number.
@@ -303,29 +298,61 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
-def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estimate:
-    """Estimate the unweighted mean of independent estimates `(..., G)`.
+# Values of items, and how often each occurs, `(..., S, U)`, in strata with shares `(..., S)`.
+_Table = tuple[Array, Array, Array]
 
-    The distances to its ends, and its standard error, are root sums of squares divided by the
-    number of estimates: MOVER, Zou and Donner (2008), Statistics in Medicine 27. For normal
-    intervals this is the normal interval.
 
-    Args:
-        where: bool, `(..., G)`; False leaves an estimate out.
+def _one_stratum(x: Array, amounts: Array) -> _Table:
+    counts = amounts[..., None, :]
+    return x[..., None, :], counts, xp.ones_like(counts.sum(-1))
+
+
+def _by_likelihood(
+    found: _MeanAndError,
+    x: Array,
+    amounts: Array,
+    units: Array | None,
+    z: float,
+    bounds: tuple[float, float],
+    table_of: Callable[[Array, Array], _Table],
+) -> Estimate:
+    """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
+
+    With clusters, whose numbers are `units`, a value counts as its share of an independent one.
     """
-    value, low, high, error, undefined = estimates
-    counts = xp.ones_like(value, dtype=bool) if where is None else where
-    number = counts.sum(-1).astype(value.dtype)
+    share = xp.ones_like(found.mean)
+    if found.moves is not None:
+        share = effective_share(found.independent, found.error, found.total, found.number, z)
 
-    def over_number(total: Array) -> Array:
-        return divide(total, number, xp.nan)
+    def end(sign: int, bound: float) -> Array:
+        more = amounts
+        if found.moves is not None:
+            farthest = (sign * found.moves).argmax(-1)[..., None]
+            more = amounts * (1 + ADDED_OF_CLUSTER * (units == farthest)) * share[..., None]
+        extreme = _extreme(*table_of(x, more), z, sign, bound)
+        return xp.where((found.total > 0) & (share > 0), extreme, xp.nan)
 
-    def norm(x: Array) -> Array:
-        return safe_sqrt(xp.where(counts, x**2, 0).sum(-1))
+    low, high = (end(sign, bound) for sign, bound in zip((-1, 1), bounds, strict=True))
+    low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
+    return computed_estimate(found.mean, low, high, found.error)
 
-    mean = over_number(xp.where(counts, value, 0).sum(-1))
-    below, above, error = (over_number(norm(x)) for x in (value - low, high - value, error))
-    return Estimate(mean, mean - below, mean + above, error, undefined.max(-1))
+
+def _extreme(
+    values: Array, counts: Array, shares: Array, z: float, sign: int, bound: float
+) -> Array:
+    """Return the end of the interval towards the bound (the upper end if the sign is 1): the most
+    extreme mean that the test does not reject. A third of a value at the bound is added to the
+    stratum where it changes the mean most.
+    """
+    total = counts.sum(-1)
+    gap = xp.abs(bound - divide((counts * values).sum(-1), total))
+    moved = (shares * gap / (total + ADDED)).argmax(-1)[..., None]
+    more = xp.where(xp.arange(total.shape[-1]) == moved, ADDED, 0).astype(counts.dtype)[..., None]
+    counts = xp.concatenate([counts, more], -1)
+    values = xp.concatenate([values, xp.full_like(more, bound)], -1)
+    slopes = sign * values * divide(shares, counts.sum(-1))[..., None]
+    weights = tilted(counts, slopes, z**2 / 2)
+    return (shares * divide((weights * values).sum(-1), weights.sum(-1))).sum(-1)
 
 
 class Strata(NamedTuple):
@@ -386,6 +413,28 @@ class Strata(NamedTuple):
             factor *= student_quantile(z, np.maximum(kish - 1, 1))
         return sums_by_cluster(sums_by_cluster(moves, place, len(pairs)) * factor, units, num_units)
 
+    def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
+        """Lay out the distinct values in each stratum, their weights, and the shares of the strata.
+
+        With several strata, n values count as n - 1, because they are closer to their own mean than
+        to the population mean.
+        """
+        shares, sizes = self.sums(self.weights), self.sums(np.ones(len(x)))
+        number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
+        amounts = amounts * self.weights * (number / shares)[self.numbers]
+        order = np.lexsort((x, self.numbers))
+        x, numbers = x[order], self.numbers[order]
+        is_new = np.append(True, (np.diff(x) != 0) | (np.diff(numbers) != 0))
+        cell, first = is_new.cumsum() - 1, np.flatnonzero(is_new)
+        row = numbers[first]
+        widths = np.bincount(row)
+        column = np.arange(len(first)) - (widths.cumsum() - widths)[row]
+        advice = "Merge small groups, or leave out bounds."
+        check_size_of_tables(len(widths), int(widths.max()), advice, "groups")
+        counts, values = np.zeros((2, len(widths), widths.max()))
+        counts[row, column], values[row, column] = np.bincount(cell, amounts[order]), x[first]
+        return values, counts, shares
+
 
 def mean_of_groups(
     x: np.ndarray, strata: Strata, *, bounds: tuple[float, float] | None, z: float
@@ -397,88 +446,13 @@ def mean_of_groups(
     distances to the ends add up over groups (MOVER).
     """
     value, moves = np.clip(strata.weights @ x, x.min(), x.max()), strata.centred(x)
-    error = safe_sqrt((strata.by_unit(moves) ** 2).sum())
+    items = strata._replace(units=np.arange(len(x)))
+    independent, error = (safe_sqrt((s.by_unit(moves) ** 2).sum()) for s in (items, strata))
     if bounds is None:
         reach = safe_sqrt((strata.by_unit(moves, z) ** 2).sum())
         return computed_estimate(value, value - reach, value + reach, error)
-    amounts = np.ones((2, len(x)))
-    if strata.is_clustered:
-        items = strata._replace(units=np.arange(len(x)))
-        size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
-        independent = safe_sqrt((items.by_unit(moves) ** 2).sum())
-        share = effective_share(independent, error, size, number, z)
-        if not share > 0:
-            return computed_estimate(value, np.nan, np.nan, error)
-        sums = np.bincount(strata.units, moves)
-        farthest = np.array([[sums.argmin()], [sums.argmax()]])
-        amounts = share * (1 + ADDED_OF_CLUSTER * (strata.units == farthest))
-    low, high = (
-        _extreme_of_groups(x, strata, *parts, z)
-        for parts in zip(amounts, bounds, (-1, 1), strict=True)
-    )
-    return computed_estimate(value, min(low, value), max(high, value), error)
-
-
-def _extreme_of_groups(
-    x: np.ndarray, strata: Strata, amounts: np.ndarray, bound: float, sign: int, z: float
-) -> float:
-    """Return the end of the interval towards the bound, with amounts as weights of the items.
-
-    With several strata, n values count as n - 1, because they are closer to their own mean than to
-    the population mean. A third of a value at the bound is added where it changes the mean most.
-    """
-    shares, sizes = strata.sums(strata.weights), strata.sums(np.ones(len(x)))
-    number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
-    amounts = amounts * strata.weights * (number / shares)[strata.numbers]
-    counts, values = _table(x, strata.numbers, amounts)
-    total = counts.sum(-1)
-    moved = (shares * np.abs(bound - (counts * values).sum(-1) / total) / (total + ADDED)).argmax()
-    more = ADDED * (np.arange(len(total)) == moved)[:, None]
-    padded = np.concatenate([counts, more], -1)
-    x = np.concatenate([values, np.full_like(more, bound)], -1)
-    weights = tilted(padded, sign * x * (shares / padded.sum(-1))[:, None], z**2 / 2)
-    return float(shares @ ((weights * x).sum(-1) / weights.sum(-1)))
-
-
-def _table(
-    x: np.ndarray, numbers: np.ndarray, amounts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the total amount of each distinct value in each stratum, and the values, `(S, U)`."""
-    order = np.lexsort((x, numbers))
-    x, numbers = x[order], numbers[order]
-    is_new = np.append(True, (np.diff(x) != 0) | (np.diff(numbers) != 0))
-    cell, first = is_new.cumsum() - 1, np.flatnonzero(is_new)
-    row = numbers[first]
-    sizes = np.bincount(row)
-    column = np.arange(len(first)) - (sizes.cumsum() - sizes)[row]
-    advice = "Merge small groups, or leave out bounds."
-    check_size_of_tables(len(sizes), int(sizes.max()), advice, "groups")
-    counts, values = np.zeros((2, len(sizes), sizes.max()))
-    counts[row, column], values[row, column] = np.bincount(cell, amounts[order]), x[first]
-    return counts, values
-
-
-def _end(
-    found: _MeanAndError,
-    x: Array,
-    amounts: Array,
-    numbers: Array | None,
-    z: float,
-    sign: int,
-    bound: float,
-) -> Array:
-    """Return the end of the interval towards the bound (the upper end if the sign is 1): the most
-    extreme mean of the values, with a third of an example at the bound, that the test does not
-    reject.
-    """
-    share = xp.ones_like(found.mean)
-    if found.moves is not None:
-        share = effective_share(found.independent, found.error, found.total, found.number, z)
-        farthest = (sign * found.moves).argmax(-1)[..., None]
-        amounts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest)) * share[..., None]
-    more = xp.full_like(amounts[..., :1], ADDED, shape=(*amounts.shape[:-1], 1))
-    counts = xp.concatenate([amounts, more], -1)
-    slopes = sign * xp.concatenate([x, xp.full_like(more, bound)], -1)
-    weights = tilted(counts[..., None, :], slopes[..., None, :], z**2 / 2)[..., 0, :]
-    extreme = sign * divide((weights * slopes).sum(-1), weights.sum(-1))
-    return xp.where(share > 0, extreme, xp.nan)
+    size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
+    moves_of_units = np.bincount(strata.units, moves) if strata.is_clustered else None
+    found = _MeanAndError(size, value, independent, error, number, moves_of_units)
+    amounts = np.ones(len(x))
+    return _by_likelihood(found, x, amounts, strata.units, z, bounds, strata.table)

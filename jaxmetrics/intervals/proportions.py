@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
@@ -17,13 +17,10 @@ from jaxmetrics._validation import (
     refuse_where,
 )
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
-from jaxmetrics.clusters import (
-    as_clusters,
-    clustered_error,
-    effective_share,
-    kish_number,
-)
+from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
+from jaxmetrics.intervals.replicates import map_tables
+from jaxmetrics.intervals.samples import Design, of_counts
 
 __all__ = ["proportion_interval"]
 
@@ -46,7 +43,6 @@ def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
 
 
-@compiled
 def proportion_interval(
     successes: ArrayLike,
     trials: ArrayLike,
@@ -91,7 +87,14 @@ def proportion_interval(
     0.900 [0.699, 0.972]
     """
     check_option(method, "method", tuple(_METHODS))
-    check_level(level)
+    options: dict[str, Any] = {"method": method, "cluster_axis": cluster_axis}
+    return _proportion_interval(successes, trials, level=check_level(level), **options)
+
+
+@compiled
+def _proportion_interval(
+    successes: ArrayLike, trials: ArrayLike, *, level: float, method: str, cluster_axis: int | None
+) -> Estimate:
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
     # Sums of weights, rounded apart.
     s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
@@ -118,15 +121,19 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(f"cluster_axis must be an axis of shape {s.shape}, got {axis}.")
-    tables = as_clusters(xp.stack([s, n - s], -1), axis % s.ndim, table_ndim=1)
-    all_s, all_n = tables[..., 0].sum(-1), tables.sum((-2, -1))
-    p = divide(all_s, all_n, xp.nan)
-    # A success moves p by (1 - p) / n, a failure by -p / n.
-    slopes = divide(xp.stack([1 - p, -p], -1), all_n[..., None], xp.nan)
-    number = kish_number(tables.sum(-1))
-    error = clustered_error(tables[..., None, :], slopes[..., None, None, :])[..., 0]
-    share = effective_share(_error(all_s, all_n), error, all_n, number, z)
-    return all_s, all_n, share, error
+    tables = as_clusters(xp.stack([s, n - s], -1)[..., None, :], axis % s.ndim)
+    design = Design(of_counts, is_clustered=True)
+
+    def of_clusters(table: Array) -> tuple[Array, ...]:
+        sample = design.sample(table)
+        all_n = sample.counts.sum()
+        p = divide(sample.counts[0, :1], all_n, xp.nan)
+        # A success moves p by (1 - p) / n, a failure by -p / n.
+        slopes = divide(xp.stack([1 - p, -p], -1)[None], all_n, xp.nan)
+        (share,), (error,) = sample.shares(p, slopes, z), sample.errors(p, slopes)
+        return sample.counts[0, 0], all_n, share, error
+
+    return map_tables(of_clusters, tables, table_ndim=3)
 
 
 def _wilson(s: Array, n: Array, level: float) -> tuple[Array, Array]:

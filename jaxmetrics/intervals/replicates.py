@@ -59,19 +59,6 @@ def _split_rows(words: jax.Array, rows: jax.Array, table: jax.Array) -> jax.Arra
     return samplers.multinomial(words.reshape((-1, k, width - 1)), rows, table)
 
 
-def _swapped(keys: jax.Array, cells: jax.Array) -> jax.Array:
-    """Swap the two predictions of each example with probability 1/2, in pairs `(K, K K)`."""
-    k = len(cells)
-    cube = cells.reshape(k, k, k)
-    a, b = np.triu_indices(k, 1)
-    both = cube[:, a, b] + cube[:, b, a]
-    words = samplers.random_words(keys, both.size).reshape(-1, *both.shape)
-    kept = samplers.heads(words, _as_int(both)).astype(cube.dtype)
-    drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape))
-    drawn = drawn.at[..., a, b].set(kept)
-    return drawn.at[..., b, a].set(both - kept).reshape((len(keys), *cells.shape))
-
-
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
     """Keep each example with probability 1/2; row by row, for a small compiled program."""
     words = samplers.random_words(keys, cells.size).reshape((-1, *cells.shape))
@@ -135,17 +122,6 @@ def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray)
     return drawn.reshape((size, *table.shape))
 
 
-def _swapped_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> np.ndarray:
-    k = len(cells)
-    cube = cells.reshape(k, k, k)
-    a, b = np.triu_indices(k, 1)
-    both = cube[:, a, b] + cube[:, b, a]
-    drawn = np.broadcast_to(cube, (size, *cube.shape)).copy()
-    drawn[:, :, a, b] = rng.binomial(both.astype(np.int64), 0.5, (size, *both.shape))
-    drawn[:, :, b, a] = both - drawn[:, :, a, b]
-    return drawn.reshape((size, *cells.shape))
-
-
 def _halved_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> np.ndarray:
     return rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(float)
 
@@ -195,7 +171,6 @@ stratified_multinomial = Sampler(_stratified_multinomial, _by_rows(_multinomial_
 poisson = Sampler(_poisson, _poisson_on_host)
 dirichlet = Sampler(_dirichlet, _dirichlet_on_host)
 dirichlet_rows = Sampler(_dirichlet_rows, _by_rows(_dirichlet_on_host))
-swapped = Sampler(_swapped, _swapped_on_host)
 places = Sampler(_places, _places_on_host)
 halved = Sampler(_halved, _halved_on_host)
 

@@ -203,12 +203,13 @@ def of_counts(
 
     Args:
         is_stratified: whether row totals are fixed.
-        are_apart: whether groups are independent test sets, each with a stratum and a table.
+        are_apart: whether groups are independent test sets, `(G, K K)`, each with a stratum and a
+            table.
     """
-    groups = table.reshape((num_tables, -1, table.shape[-1]))
+    width = math.isqrt(table.shape[-1]) if are_apart else table.shape[-1]
+    groups = table.reshape((num_tables, -1, width))
     read = groups.shape if are_apart else (1, *table.shape)
-    shape = table.shape if is_stratified else (1, table.size)
-    shape = (num_tables, table.size // num_tables) if are_apart else shape
+    shape = table.shape if is_stratified or are_apart else (1, table.size)
     unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
 
     def prior_of_cells(prior: Array) -> Array:
@@ -220,7 +221,7 @@ def of_counts(
         lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
         lambda slopes: slopes.reshape(shape),
         unused.reshape((2, *shape)),
-        rows=num_tables if are_apart else len(table),
+        rows=len(table),
         prior=prior_of_cells if is_of_classes else None,
     )
 
@@ -286,6 +287,19 @@ def cell_prior(prior: Array) -> Array:
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
 
+def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
+    """Lay out the tables of two independent samples, `(..., U)` and `(..., V)` with V <= U, as rows
+    `(..., 2, U)`; each cluster, `(..., C, U)`, belongs to one of the samples.
+    """
+    more = a.shape[-1] - b.shape[-1]
+    a = xp.pad(a[..., None, :], [(0, 0)] * (a.ndim - 1) + [(0, 1), (0, 0)])
+    b = xp.pad(b[..., None, :], [(0, 0)] * (b.ndim - 1) + [(1, 0), (0, more)])
+    if not is_clustered:
+        return a + b
+    batch = np.broadcast_shapes(a.shape[:-3], b.shape[:-3])
+    return xp.concatenate([xp.broadcast_to(x, (*batch, *x.shape[-3:])) for x in (a, b)], -3)
+
+
 def _is_empty(tables: Array, axis: int) -> Array:
     return tables.sum(axis, keepdims=True) == 0
 
@@ -326,7 +340,7 @@ def distinct(
     W)`.
     """
     mask = as_mask(where)
-    ids = _checked_ids(named_labels, k, mask)
+    ids = [as_class_ids(labels, name, k, mask) for name, labels in named_labels.items()]
     if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
@@ -339,16 +353,14 @@ def distinct(
     return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
 
 
-def _checked_ids(named_labels: Mapping[str, ArrayLike], k: int, mask: Array | None) -> list[Array]:
-    """Check labels `(n,)` of the same examples, and return them as class ids."""
+def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | None) -> None:
+    """Check that labels and mask have the shape `(n,)`."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
-    shapes = {name: x.shape for name, x in given.items()}
-    shapes |= shapes_of(where=mask)
+    shapes = shapes_of(**given, where=as_mask(where))
     check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"labels and where must have shape (n,), got {described}.")
-    return [as_class_ids(x, name, k, mask) for name, x in given.items()]
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -371,19 +383,6 @@ def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
     padded = xp.pad(counts, (0, more))
     padded_labels = xp.pad(labels, ((0, 0), (0, more)), constant_values=k)
     return padded.reshape(shape), padded_labels.reshape((-1, *shape))
-
-
-def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
-    """Lay out combinations of truth and two predictions as cells of pairs, `(K, K K)`."""
-    true, a, b = labels.reshape((3, -1))
-    if is_jax(cells):
-        empty = jax.numpy.zeros((k, k * k), cells.dtype)
-        columns = jax.numpy.where((a < k) & (b < k), a * k + b, k * k)
-        return empty.at[true, columns].add(cells.reshape(-1), mode="drop")
-    used = true < k
-    pairs = np.zeros((k, k * k))
-    np.add.at(pairs, (true[used], a[used] * k + b[used]), cells.reshape(-1)[used])
-    return pairs
 
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:

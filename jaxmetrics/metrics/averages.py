@@ -354,7 +354,9 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
     if classes is None:
         return {}
     ids = on_host(classes, "classes")
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
+    if ids.ndim == 1 and not ids.size:
+        raise ValueError("classes must name one class or more, got none; None averages over all.")
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise TypeError(f"classes must be a list of class ids, got {shown(classes)}.")
     if ids.min() < 0 or len(np.unique(ids)) < len(ids):
         raise ValueError(f"classes must be distinct ids >= 0, got {classes!r}.")

@@ -149,8 +149,8 @@ def reliability(
     options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
     curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
     axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
-    is_first, columns = not axes.has_data(), np.stack(curve)[:, found]
-    if is_first:
+    columns = np.stack(curve)[:, found]
+    if is_first := not axes.has_data():
         _diagonal(axes, "calibrated")
     if is_isotonic:
         x, y, low, high = _corners(columns)
@@ -200,7 +200,7 @@ def _read(
     """Return the arrays of a curve and of its replicates, if any. The curve is computed from labels
     and scores, unless it is given.
     """
-    check_level(level)
+    level = check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
     curve = y_true if values is None else curve_of(*on_host)
     given = {"curve": curve} if replicates is None else {"curve": curve, "replicates": replicates}

@@ -195,7 +195,7 @@ def metric_at_thresholds(
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
     ranked = rank(y_true, y_score, sample_weight, where)
     example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
-    metric, example = placed(as_floats(metric), example)
+    metric, example = placed(as_floats(metric), example, example.shape[-2:])
     if on_device(example):
         ranked = trees.map(jax.numpy.asarray, ranked)
     return _at_thresholds(metric, ranked)

@@ -25,7 +25,6 @@ from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row
-from jaxmetrics.intervals.means import mean_of_estimates
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
 from jaxmetrics.intervals.quantiles import estimate_of
 from jaxmetrics.ranking.areas import average_precision, roc_auc
@@ -433,7 +432,14 @@ def _mean_of_all(moments: Array, level: float) -> Estimate:
 
 
 def _macro_mean(moments: Array, level: float) -> Estimate:
-    return mean_of_estimates(_mean(moments, level), where=moments[..., 0] > 0)
+    """Estimate the unweighted mean of the means of independent groups with values."""
+    means, is_seen = _mean(moments, level), moments[..., 0] > 0
+    value, squares = (
+        xp.where(is_seen, x, 0).sum(-1) for x in (means.value, means.standard_error**2)
+    )
+    number = is_seen.sum(-1).astype(value.dtype)
+    mean, error = (divide(x, number, xp.nan) for x in (value, safe_sqrt(squares)))
+    return normal_estimate(mean, error, normal_quantile(level))
 
 
 def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:
