@@ -44,7 +44,7 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
     last = out.splitlines()[-1]
     assert last.startswith("Gate recall[cat] >= 0.75: undecided (about ")
     assert last.endswith(
-        f"; recall, cat {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
+        f"; recall, cat is {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
     )
     page = tmp_path / "x.html"
     assert run("report", path, "--counts", "--gate", "accuracy >= .1", "--html", page)[0] == 0

@@ -664,7 +664,7 @@ def test_refusals() -> None:
             jm.Report.from_counts(np.array([[1, bad], [0, 1]]))
     with pytest.raises(ValueError, match="no examples to report on"):
         jm.report([-1, -1], [0, 1])
-    with pytest.raises(ValueError, match=r"same number of examples: got \(3,\), \(2,\)"):
+    with pytest.raises(ValueError, match=r"with equal numbers of examples; got \(3,\), \(2,\)"):
         jm.report([0, 1, 1], [0, 1])
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a finite number"):
         jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
@@ -718,7 +718,7 @@ def test_thousands_of_classes() -> None:
     balanced = report.overall["balanced_accuracy"]
     assert math.isclose(balanced.value, np.mean(recalls), rel_tol=1e-12)
     assert math.isnan(balanced.low)
-    assert "with more than 1024 classes" in " ".join(report.to_text().split())
+    assert "if there are more than 1024 classes" in " ".join(report.to_text().split())
     difference = comparison.figures["accuracy"].difference
     assert math.isclose(difference.value, right.mean() - (true == other).mean(), abs_tol=1e-12)
     assert math.isnan(difference.low)
@@ -938,7 +938,7 @@ def test_what_a_multilabel_report_takes() -> None:
     assert [*report["recall"]] == ["0", "1", "2"]
     with pytest.raises(ValueError, match=r"y_pred\[0, 1\] is 2, expected 0 or 1"):
         jm.multilabel_report([[1, 0]], [[1, 2]])
-    with pytest.raises(ValueError, match=r"same shape \(n, L\), a column per label: got \(2,\)"):
+    with pytest.raises(ValueError, match=r"same shape \(n, L\), one column per label; got \(2,\)"):
         jm.multilabel_report([1, 0], [1, 0])
     with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
@@ -1026,7 +1026,7 @@ def test_comparison_report() -> None:
     for wrong, message in (
         (
             lambda: jm.comparison_report([0, 1], [0, 1], [0]),
-            r"same number of examples: got \(2,\), \(2,\), \(1,\)",
+            r"with equal numbers of examples; got \(2,\), \(2,\), \(1,\)",
         ),
         (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
         (lambda: jm.comparison_report([0, -1], [-1, 1], [0, 1]), "no examples to compare"),
