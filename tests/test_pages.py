@@ -144,8 +144,7 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     text = _Text(page).text
     assert (
         f"curves are for {NAMES[2]} against the rest, because this class has the largest difference"
-        " in ROC AUC."
-        in text
+        " in ROC AUC." in text
     )
     pictures = re.findall('aria-label="(.*?)"', page)
     assert pictures[2:5] == [
