@@ -51,7 +51,7 @@ class Counted:
         question: the selection of columns and rows.
         is_held: whether all rows are kept, to be joined with other files.
         mistakes: the misclassified rows to list, or None.
-        positive: the positive class, or None for a multiclass problem.
+        positive: the positive class, or None if no class is given as positive.
         prob_classes: the classes of the columns of probabilities.
         labels: the classes, in the order of their first appearance.
         cells: frames with one row per combination of labels, group and cluster: the `number` of

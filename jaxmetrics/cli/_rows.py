@@ -35,7 +35,7 @@ class Selection:
             computed from the probabilities or from the threshold.
         prob: the prefix of the columns of probabilities, or the name of an NPZ array.
         ignore: labels whose rows are left out.
-        pos_label: the positive class, or None for a multiclass problem.
+        pos_label: the positive class, or None if no class is given as positive.
         threshold: the least score or probability for which the positive class is predicted.
         separator: the column separator in text files; None for the default of the extension.
         examples: the number of rows to list.
@@ -98,7 +98,7 @@ class Predictions:
             and so on; the roles of the columns to show are `show 0`, `show 1` and so on.
         prob_classes: the sorted classes that have a column of probabilities; empty if a single
             column has the probability of the positive class.
-        positive: the positive class, or None for a multiclass problem; "1" by default for scores.
+        positive: the positive class, or None if no class is given as positive; "1" by default for scores.
         classes: the labels that occur, in the order of their first appearance.
     """
 
