@@ -320,7 +320,8 @@ def test_probabilities_are_compared(
     assert low == pytest.approx(expected.difference.low)
     assert clustered["num_clusters"] == 40
     _, text, _ = run("compare", *files, *options)
-    assert "Student's distribution (losses), DeLong's variance (areas)" in " ".join(text.split())
+    ways = "for losses Student's intervals, for areas intervals by DeLong's variance."
+    assert ways in " ".join(text.split())
 
 
 def test_the_positive_class_is_compared(

@@ -98,7 +98,8 @@ class Predictions:
             and so on; the roles of the columns to show are `show 0`, `show 1` and so on.
         prob_classes: the sorted classes that have a column of probabilities; empty if a single
             column has the probability of the positive class.
-        positive: the positive class, or None if no class is given as positive; "1" by default for scores.
+        positive: the positive class, or None if no class is given as positive. The default
+            for scores is "1".
         classes: the labels that occur, in the order of their first appearance.
     """
 
