@@ -1,4 +1,4 @@
-"""Results as readable text, dicts and data frames."""
+"""Write results as readable text, dicts and data frames."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ __all__: list[str] = []
 
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
 
-_MOST_ROWS = 20  # most rows of a printed table: half of them are the first, half the last
-_MOST_MEMBERS = 3  # most members of a batch in one line
+_MOST_ROWS = 20  # the largest number of rows of a table: ten first and ten last rows
+_MOST_MEMBERS = 3  # the largest number of members in one line
 _KINDS = (np.floating, np.integer, np.bool_)
 
 
 class Printed:
     """Base class of named tuples of numbers or arrays that print as readable text.
 
-    A derived class defines how one member of a batch is written. If values are unknown, such as
-    under jit, the named tuple is printed in the usual way.
+    If the fields are arrays, the tuple is a batch with one member per element of the arrays. A
+    derived class defines how one member is written. If values are unknown, for example under jit,
+    the tuple prints as other named tuples do.
     """
 
     __slots__ = ()
     _plural = "members"
 
     def _cells(self, spec: str) -> dict[str, str]:
-        """Return the cells of one member as text, by title."""
+        """Return the cells of one member by the titles of their columns."""
         raise NotImplementedError
 
     def _members(self) -> Members | None:
@@ -45,7 +46,7 @@ class Printed:
         return super().__repr__()
 
     def __repr__(self) -> str:
-        """Return one line: a single member, or the size of a batch and the first members."""
+        """Return one line: a single member, or the size of the batch and the first members."""
         members = self._members()
         if members is None:
             return self._plain()
@@ -57,7 +58,7 @@ class Printed:
         return ": ".join([number, *filter(None, ["; ".join(first + more)])])
 
     def __format__(self, spec: str) -> str:
-        """Return a member in one line, or a batch as a table, with numbers in the format `spec`."""
+        """Return a single member as one line, or a batch as a table, with the format `spec`."""
         members = self._members()
         if members is None or not len(members):
             return repr(self)
@@ -75,7 +76,7 @@ class Printed:
         return members.table("").html()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict with a number, or a list of numbers, for each field; NaN becomes None."""
+        """Return numbers, or lists of numbers for a batch, by name; NaN becomes None."""
         parts = self._asdict().items()  # type: ignore[attr-defined]
         return {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
 
@@ -86,18 +87,18 @@ class Printed:
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ImportError: if narwhals (the extra `tables`) or the backend is not installed.
-            ValueError: if the backend is unknown, or numbers are unknown, such as under jit.
+            ImportError: narwhals (the extra `tables`) or the backend is not installed.
+            ValueError: the backend is unknown; or numbers are unknown, for example under jit.
         """
         members = self._members()
         if members is None:
-            raise ValueError("to_frame needs known numbers: call this method outside of jit.")
+            raise ValueError("to_frame needs known numbers: call it outside of jit.")
         return frame_of(members.columns(), backend)
 
 
 @dataclass(frozen=True)
 class Members:
-    """A batch of named tuples as NumPy arrays of one shape."""
+    """A batch of named tuples, as NumPy arrays of the same shape."""
 
     structure: Any
     names: list[str]
@@ -115,7 +116,7 @@ class Members:
         return trees.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
 
     def table(self, spec: str) -> Table:
-        """Return a table with one member per row; if there are many, the first and the last."""
+        """Write a table with one row per member; if there are many, the first and last members."""
         n, half = len(self), _MOST_ROWS // 2
         some = range(n) if n <= _MOST_ROWS else [*range(half), *range(n - half, n)]
         cells = [self[i]._cells(spec) for i in some]
@@ -130,7 +131,7 @@ class Members:
         return Table(["", *titles], rows)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return columns with the numbers of the members and, for a batch, with their indices."""
+        """Return columns with the numbers of each member and, if the batch has axes, its index."""
         places = np.indices(self.shape)
         axes = ["index"] if len(places) == 1 else [f"index_{i}" for i in range(len(places))]
         columns = zip([*axes, *self.names], [*places, *self.arrays], strict=True)
@@ -138,19 +139,20 @@ class Members:
 
 
 def members_of(batch: Any) -> Members | None:
-    """Convert a batch to NumPy arrays; return None if any value is not a known number."""
+    """Convert a batch to NumPy; return None if a value is unknown or not a number."""
     leaves, structure = trees.flatten(batch, is_leaf=lambda x: x is None)
     if not all(map(is_known_number, leaves)):
         return None
     try:
         arrays = np.broadcast_arrays(*map(_on_host, leaves))
-    except (RuntimeError, ValueError):  # deleted or remote arrays, or shapes that do not match
+    # An array is deleted or on another host, or shapes do not match.
+    except (RuntimeError, ValueError):
         return None
     return Members(structure, _names_of_leaves(batch), [*arrays])
 
 
 def _names_of_leaves(batch: Any) -> list[str]:
-    """Return names for the numbers of nested named tuples, such as `"a_low"`, from their fields."""
+    """Return names of the numbers in nested named tuples, made from their fields: `"a_low"`."""
     names = []
     for name, value in zip(batch._fields, batch, strict=True):
         inner = _names_of_leaves(value) if hasattr(value, "_fields") else []
@@ -159,7 +161,7 @@ def _names_of_leaves(batch: Any) -> list[str]:
 
 
 def is_known_number(x: Any) -> bool:
-    """Return whether x is a real number or an array with known values."""
+    """Return whether x is a real number or an array of real numbers whose values are known."""
     if is_jax(x):
         return is_known(x) and any(jax.numpy.issubdtype(x.dtype, kind) for kind in _KINDS)
     return isinstance(x, float | int) or (
@@ -168,27 +170,27 @@ def is_known_number(x: Any) -> bool:
 
 
 def _on_host(x: Any) -> np.ndarray:
-    """Convert an array to a NumPy array with a NumPy dtype."""
+    """Convert an array to NumPy; a dtype that NumPy does not have becomes float64."""
     array = np.asarray(x)
     return array if array.dtype.kind in "biuf" else array.astype(float)
 
 
 def line_of(cells: Mapping[str, str]) -> str:
-    """Join cells with their titles; a single cell has no title."""
+    """Write cells with their titles in one line; a single cell is written without its title."""
     if len(cells) == 1:
         return "".join(cells.values())
     return ", ".join(f"{title} {cell}" for title, cell in cells.items())
 
 
 def as_python(x: Any) -> Any:
-    """Convert an array to a number or to lists of numbers; NaN becomes None."""
+    """Convert an array to a number or to nested lists of numbers; NaN becomes None."""
     array = _on_host(x)
     nothing = np.full(array.shape, None, object)
     return np.where(np.isnan(array), nothing, array.astype(object)).tolist()
 
 
 def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
-    """Return a data frame of Polars, pandas or PyArrow."""
+    """Make a data frame of the library `backend` from columns by name."""
     check_option(backend, "backend", ("polars", "pandas", "pyarrow"))
     try:
         import narwhals

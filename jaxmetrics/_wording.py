@@ -1,4 +1,4 @@
-"""Format numbers, names and tables as text, Markdown and HTML."""
+"""Write numbers, names and tables as text, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed
 
 
 def title_of(name: str) -> str:
-    """Return a title for the name of a metric."""
+    """Write the name of a metric as a title: "macro_f1" becomes "macro F1"."""
     (title,) = labels_of([name.replace("_", " ")], _LONGEST_TITLE)
     for plain, written in _WRITTEN.items():
         title = title.replace(plain, written)
@@ -31,22 +31,22 @@ def title_of(name: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Capitalize the first letter only."""
+    """Capitalize the first letter, and leave all other letters unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def percent(level: float) -> str:
-    """Return a level in percent: 0.95 is 95 %."""
+    """Write a confidence level in percent: 0.95 becomes "95 %"."""
     return f"{100 * level:.10g} %"
 
 
 def fraction(x: float) -> str:
-    """Return x with three decimals, or with up to six if fewer would round x to 0 or 1."""
+    """Write a number with three decimals, or with up to six if fewer would round to 0 or 1."""
     return written(x)[0]
 
 
 def written(*numbers: float) -> list[str]:
-    """Return numbers as texts, with enough decimals to tell the numbers apart.
+    """Write a value and the ends of its interval, with enough decimals to distinguish the ends.
 
     >>> written(0.84123, 0.8, 0.892), written(0.84123, 0.84105, 0.84141)
     (['0.841', '0.800', '0.892'], ['0.84123', '0.84105', '0.84141'])
@@ -56,7 +56,7 @@ def written(*numbers: float) -> list[str]:
 
 
 def interval(value: float, low: float, high: float, spec: str = "") -> str:
-    """Return a value and its interval as text, with enough decimals to tell the ends apart.
+    """Write a value with its interval in brackets, with enough decimals to distinguish the ends.
 
     >>> interval(0.85123, 0.8, 0.892), interval(0.85123, 0.8511, 0.8514), interval(1, 0.5, 1, ".1%")
     ('0.851 [0.800, 0.892]', '0.85123 [0.85110, 0.85140]', '100.0% [50.0%, 100.0%]')
@@ -68,10 +68,11 @@ def interval(value: float, low: float, high: float, spec: str = "") -> str:
 
 
 def _spec(*numbers: float) -> str:
-    """Return the format of numbers, which shows two digits of half their distance.
+    """Return the format of a value and the ends of its interval.
 
-    Numbers have at least three decimals (large numbers have fewer), and up to six if fewer decimals
-    would round a number to 0 or 1.
+    There are at least three decimals, but fewer for numbers from 100 on. More decimals are used to
+    write two significant digits of half the distance of the ends; and up to six decimals if fewer
+    would round to 0 or 1.
     """
     finite = [x for x in numbers if math.isfinite(x)] or [0.0]
     largest = max(map(abs, finite))
@@ -83,7 +84,7 @@ def _spec(*numbers: float) -> str:
     distance = max(finite) - min(finite)
     if distance > 0:
         places = max(places, min(1 - math.floor(math.log10(distance / 2)), 12))
-    return f"z.{places}f"  # never -0.000
+    return f"z.{places}f"  # z replaces -0.000 by 0.000
 
 
 def _places(x: float) -> int:
@@ -91,9 +92,8 @@ def _places(x: float) -> int:
 
 
 def printable(name: str) -> str:
-    """Escape invisible characters that affect the surrounding text.
-
-    These are control characters and others, such as direction marks.
+    """Escape control characters, and other invisible characters that affect the surrounding text,
+    such as direction marks.
 
     >>> print(printable("a\\tb\\x1b[31m"), printable("a\\u202eb"))
     a\\tb\\x1b[31m a\\u202eb
@@ -104,7 +104,7 @@ def printable(name: str) -> str:
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
-    """Shorten names to `most` characters; shortened names get a number, so that they differ.
+    """Shorten names to `most` characters; shortened names end with a number, to stay distinct.
 
     >>> labels_of(["ant", "b" * 1000], most=16)
     ['ant', 'bbbbbbbbbbbb… 2']
@@ -116,7 +116,7 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return a list of names for a message; if there are many, only the first.
+    """List names for a message; if there are many, list the first names.
 
     >>> listed(range(30))[-19:]
     '16, 17, 18, 19, ...'
@@ -127,32 +127,34 @@ def listed(names: Iterable[object]) -> str:
 
 
 def enumeration(names: Sequence[str]) -> str:
-    """Return an enumeration such as "A, B and C"."""
+    """Join names as in "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 class Table(NamedTuple):
-    """The cells of a table, which can be written as text, Markdown or HTML.
+    """The cells of a table, which is written as text, Markdown or HTML.
 
-    The first column contains names from users, which must be printable.
+    Names that users gave are in the first column, and are already printable.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        """Return the table as text, with columns padded by spaces."""
+        """Write the table with columns padded by spaces; omit the title line if all are ""."""
         lines = [self.titles, *self.rows] if any(self.titles) else self.rows
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
 
     def markdown(self) -> str:
-        """Return a Markdown table, with numbers right-aligned; markup in names must be escaped."""
+        """Write a Markdown table with right-aligned numbers; the markup in names must be escaped
+        already.
+        """
         lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def html(self) -> str:
-        """Return an HTML table, in which cells are escaped and text directions isolated."""
+        """Write an HTML table; cells are escaped, and each name has its own text direction."""
         head = "".join(f"<th>{html.escape(title)}</th>" for title in self.titles)
         body = "".join(
             f"<tr><th><bdi>{html.escape(name)}</bdi></th>"
@@ -169,7 +171,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return the width of a text in a terminal, where wide characters take two columns."""
+    """Return the number of columns of a text in a terminal; a wide character has two columns."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
@@ -177,14 +179,14 @@ def _width(text: str) -> int:
 
 
 def element(name: str, index: Sequence[object]) -> str:
-    """Return the name of an element of an array, such as `y_true[1, 0]`."""
+    """Write the name of an element of an array, such as `y_true[1, 0]`."""
     return f"{name}[{', '.join(map(str, index))}]" if len(index) else name
 
 
 def shown(x: object) -> str:
-    """Return a value as text for a message, or its type if the text is long."""
+    """Write a value for an error message; of a long value, write only the type."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 10**60  # Python does not print numbers of 5000 digits
+        isinstance(x, int) and abs(x) < 10**60  # Python refuses to write numbers of 5000 digits
     ):
         text = repr(x)
         if len(text) <= 60:

@@ -21,13 +21,13 @@ Metric: TypeAlias = Callable[[Array], Any]
 
 
 class Scale(NamedTuple):
-    """A monotone map from an interval to all real numbers, such as the logit."""
+    """A monotone function from an interval to the real numbers, such as the logit."""
 
     lowest: float
     highest: float
     transform: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
-    slope_of_inverse: Callable[[Array], Array]  # derivative at the original value
+    slope_of_inverse: Callable[[Array], Array]  # the derivative, as a function of the value
 
 
 SCALES = {
@@ -46,18 +46,20 @@ class _Estimate(NamedTuple):
 
 
 class Estimate(Printed, _Estimate):
-    """An estimate with its confidence interval and standard error: arrays of one shape.
+    """An estimate with its confidence interval and standard error: arrays of the same shape.
 
     Attributes:
         value: the estimate.
-        low, high: the lower and upper end of its interval.
-        standard_error: the standard error of the value; see the function that made it.
-        num_undefined: number of replicates in which the metric was NaN or infinite, 0 without
-            replicates. They are left out of the other values, so the interval is for test sets in
-            which the metric is defined.
+        low, high: the lower and upper end of the confidence interval.
+        standard_error: the standard error of the value, as the function that returned the estimate
+            describes it.
+        num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite;
+            0 if there are no replicates. The interval leaves out these replicates, so it is for
+            test sets in which the metric is defined.
 
-    It prints with as many decimals as the interval justifies, or in a given format; `print` of a
-    batch makes a table. `float` gives the value; `to_dict` and `to_frame` give all numbers.
+    An estimate prints with as many decimals as the interval justifies, or in a given format;
+    `print` writes a batch of estimates as a table. `float` returns the value, `to_dict` and
+    `to_frame` return all numbers.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
@@ -80,7 +82,7 @@ class Estimate(Printed, _Estimate):
     _plural = "estimates"
 
     def __float__(self) -> float:
-        """Return the value, if it is one number."""
+        """Return the value if the estimate is a single estimate, not a batch."""
         if np.shape(self.value) != ():
             raise TypeError(
                 f"only a single estimate converts to float, got shape {np.shape(self.value)}."
@@ -94,7 +96,7 @@ class Estimate(Printed, _Estimate):
 
 
 def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal lies in [-z, z] with probability `level`."""
+    """Return z such that a standard normal variable is in [-z, z] with probability `level`."""
     return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
 
 
@@ -111,18 +113,18 @@ def normal_estimate(
 
 
 def computed_estimate(value: Array, low: Array, high: Array, error: Array) -> Estimate:
-    """Make an estimate without replicates."""
+    """Make an estimate that does not come from replicates."""
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
 
 
 def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple[Array, Array]:
-    """Return the ends of the interval; NaN for a value outside of its scale."""
+    """Return the ends of the interval, which are NaN for a value outside of the scale."""
     if transform is None:
         return value - reach, value + reach
     scale = SCALES[transform]
     almost = 1 - 2 * xp.finfo(value.dtype).eps  # rounding may move an end away from 1
     inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
-    v = xp.where(inside, value, 0.5)  # a value inside all scales
+    v = xp.where(inside, value, 0.5)  # 0.5 is inside all scales
     centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
     ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
     low, high = xp.where(inside, ends, xp.nan)

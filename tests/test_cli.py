@@ -204,14 +204,14 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
     ("name", "content", "options", "message"),
     [
         ("gone.csv", None, [], "gone.csv: no such file"),
-        (".", None, [], "it is a folder without any file of type .csv, .tsv, .jsonl,"),
+        (".", None, [], "the folder contains no file of type .csv, .tsv, .jsonl,"),
         (
             "x.txt",
             "y_true,y_pred\n",
             [],
             "unknown extension '.txt'; supported are .csv, .tsv, .jsonl, .ndjson, .parquet,",
         ),
-        ("x.csv", "", [], "x.csv: cannot be read: empty"),
+        ("x.csv", "", [], "x.csv: cannot be read: the file is empty"),
         ("x.csv", "y_true,y_pred\n", [], "x.csv: the file has no rows"),
         (
             "x.csv",
@@ -233,7 +233,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             PREDICTIONS,
             ["--pred", "y_true"],
-            "one column has two roles: true = 'y_true', pred = 'y_true'",
+            "one column is given for two options: true = 'y_true', pred = 'y_true'",
         ),
         ("x.csv", PREDICTIONS, ["--weight", "weight"], "no column 'weight'"),
         ("x.csv", PREDICTIONS, ["--prob", "q_"], "no column begins with 'q_'"),
@@ -291,7 +291,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             [],
             "classes of different kinds: '0', '1' and '0.3', '0.8'",
         ),
-        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, the file has 'a'"),
+        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, but the file has 'a'"),
         (
             "x.csv",
             "y_true,y_pred\n0,cat\n1,dog\n",
@@ -649,7 +649,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\n",
             (),
-            "a.csv has 3 rows, b.csv has 2; give --id with a column to join them by",
+            "a.csv has 3 rows, b.csv has 2; give --id with a column of ids to match the rows by",
         ),
         (
             "y_true,y_pred\nb,a\na,b\na,b\n",
@@ -664,12 +664,12 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "b.csv: 2 rows share their id with others, the first '1'",
+            "b.csv: 2 rows share their id with others, the first id is '1'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "1 of 3 rows of a.csv are not in b.csv, the first is '3'",
+            "1 of 3 rows of a.csv are not in b.csv, the first has the id '3'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n",
@@ -701,7 +701,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\na,b\n",
             ("--ignore", "b"),
-            "at least two classes, the files have 'a'",
+            "at least two classes, but the files have 'a'",
         ),
     ],
 )

@@ -192,7 +192,7 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
     given = found["overall"]["roc_auc"]
     assert [given[x] for x in ("value", "low", "high")] == pytest.approx(list(area[:3]))
     for more, message in (
-        (("--prob", "p"), "--pos-label names the class that scores are about"),
+        (("--prob", "p"), "--pos-label must name the positive class of the scores"),
         (("--score", "s", *options), "scores are not predictions: give --threshold"),
         (("--threshold", "1"), "--threshold needs --score or --prob"),
         (("--prob", "s", *options), "'s' is"),
@@ -216,7 +216,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
     assert width == pytest.approx(2 * 1.96 * error, rel=0.1)
     for given, message in (
         ("cat=1", "prevalence must name each class once"),
-        ("cat=0.95", "each class one share >= 0, and these must sum to 1"),
+        ("cat=0.95", "each class one share >= 0, and the shares must sum to 1"),
         ("cat=0.5,cat=0.5,dog=0.5", "each class one share >= 0"),
         ("cat=-1,dog=2", "each class one share >= 0"),
         ("cat=0.95,dog=0.1", "sum to 1"),
@@ -226,7 +226,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         assert code == 2
         assert message in err
     text = run("report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")[1]
-    assert "per class likelihood, for recalls Wilson's" in text
+    assert "The classes have likelihood (recalls: Wilson's) intervals" in text
     for option in ("--prob", "--cluster"):
         err = run("report", path, option, "x", "--prevalence", "cat=0.95,dog=0.05")[2]
         assert "--prevalence does not go with --prob or --cluster" in err
@@ -320,7 +320,8 @@ def test_probabilities_are_compared(
     assert low == pytest.approx(expected.difference.low)
     assert clustered["num_clusters"] == 40
     _, text, _ = run("compare", *files, *options)
-    assert "Student's distribution (losses), DeLong's variance (areas)" in " ".join(text.split())
+    ways = "for losses Student's intervals, for areas intervals by DeLong's variance."
+    assert ways in " ".join(text.split())
 
 
 def test_the_positive_class_is_compared(

@@ -122,7 +122,8 @@ def test_separators(run: Run, tmp_path: Path) -> None:
     assert r"--separator '\t' reads it" in run("report", tabs)[2]
     assert matrix(run, tabs, "--separator", r"\t") == COUNTS
     for bad in (";;", '"', "é", ""):
-        assert "--separator must be one character" in run("report", tabs, "--separator", bad)[2]
+        err = run("report", tabs, "--separator", bad)[2]
+        assert "--separator must be one ASCII character" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", ".arrow", ".csv.gz"])
@@ -180,7 +181,7 @@ def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
     assert "part-9.csv: row 2: 'y_true' is ''" in err
     assert "no such file" in run("report", tmp_path / "nothing-*")[2]
     (tmp_path / "empty").mkdir()
-    assert "it is a folder without any file of type .csv" in run("report", tmp_path / "empty")[2]
+    assert "the folder contains no file of type .csv" in run("report", tmp_path / "empty")[2]
 
 
 def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: Path) -> None:
@@ -610,11 +611,11 @@ def test_lines_within_quotes(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('x,y"z', "a quote stands inside of a value"),
-        ('x,"y"z', "a quote stands inside of a value"),
-        ('x,"y', "a quote stands inside of a value"),
+        ('x,y"z', "a quote is not closed, or it is inside a value"),
+        ('x,"y"z', "a quote is not closed, or it is inside a value"),
+        ('x,"y', "a quote is not closed, or it is inside a value"),
         ("x,y,z", "a row has more columns than the header"),
-        ("x,\udcff", "is it UTF-8?"),
+        ("x,\udcff", "is the file UTF-8 text?"),
     ],
 )
 def test_rows_that_cannot_be_parsed_have_a_number(
@@ -658,7 +659,7 @@ def test_kinds_of_columns(run: Run, tmp_path: Path) -> None:
                 assert f"column {name!r} holds " in err
         code, _, err = run("report", path, "--prob", "objects.p_")
         assert code == 2
-        assert "--prob matches a single column, 'objects.p_a': expected one column per class" in err
+        assert "--prob matches one column, 'objects.p_a': expected one column per class" in err
 
 
 def test_an_interrupt_ends_what_waits_for_its_input(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
     found, out, _ = run("report", path, "--counts", "--gate", "recall[cat] >= 0.75")
     assert found == 3
     last = out.splitlines()[-1]
-    assert last.startswith("Gate recall[cat] >= 0.75: undecided: about ")
+    assert last.startswith("Gate recall[cat] >= 0.75: undecided (about ")
     assert last.endswith(
-        f"; recall, cat {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
+        f"; recall, cat is {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
     )
     page = tmp_path / "x.html"
     assert run("report", path, "--counts", "--gate", "accuracy >= .1", "--html", page)[0] == 0
@@ -96,7 +96,7 @@ def test_an_unknown_gate_says_how_many_examples_would_settle_it() -> None:
     (found,) = judged(
         [at_bound], lambda _, level: normal_interval(0.83, 0.05, level), level=0.95, number=400
     )
-    assert found.verdict_in_words == "undecided: more examples would decide"
+    assert found.verdict_in_words == "undecided (more examples would decide it)"
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])

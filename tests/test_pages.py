@@ -143,8 +143,8 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     page = compared.to_html()
     text = _Text(page).text
     assert (
-        f"curves: {NAMES[2]} against the rest, the class with the largest difference in ROC AUC"
-        in text
+        f"curves are for {NAMES[2]} against the rest, because this class has the largest difference"
+        " in ROC AUC." in text
     )
     pictures = re.findall('aria-label="(.*?)"', page)
     assert pictures[2:5] == [
@@ -159,7 +159,7 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     two = jm.comparison_report(
         y == 2, y == 1, y == 2, y_prob_a=_of_two(prob), y_prob_b=_of_two(probs[1])
     )
-    assert "precision-recall curves: 1 against the rest." in _Text(two.to_html()).text
+    assert "precision-recall curves are for 1 against the rest." in _Text(two.to_html()).text
 
 
 def _of_two(prob: np.ndarray) -> np.ndarray:

@@ -293,7 +293,7 @@ def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Pat
     assert [*with_gap["group"]] == ["1"]  # no item of the other group has a score
     for arguments, message in (
         (([[1, 0]],), r"scores must have shape \(n,\)"),
-        (([1, 0], [1]), "the same of both systems"),
+        (([1, 0], [1]), "equal for both systems"),
         (([np.nan, np.nan],), "no item has a score"),
         (([1, 0], None), "groups"),
     ):
@@ -360,7 +360,7 @@ def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
     assert "For any values of the missing scores (2), the mean of all items is" in text
     assert f"between {found.low:.3f} and {found.high:.3f}" in text.replace("\n", " ")
     report = jm.score_report(scores, bounds=(0, 1), groups=["a", "b", "c", "a", "c", "b"])
-    left_out = "Left out of the mean of groups, because no item has a score: c."
+    left_out = "The mean of groups leaves out groups in which no item has a score: c."
     assert left_out in report.to_text()
     for options in ({"missing": "bounds"}, {"missing": "drop", "bounds": (0, 1)}):
         with pytest.raises(ValueError, match="missing"):
@@ -546,7 +546,7 @@ def test_letters_of_inspect(run: Run, tmp_path: Path) -> None:
 REFUSED = {
     ("report", "--value", "acc", "--prob", "p_"): "--value does not go with --prob",
     ("report", "--value", "acc", "--examples", "3"): "--value does not go with --examples",
-    ("report", "--value", "task"): "row 1: 'task' is 'math', expected a number or true or false",
+    ("report", "--value", "task"): "row 1: 'task' is 'math', expected a number, true or false",
     ("report", "--value", "doc"): "no column 'doc'",
     ("report", "--value", "nope"): "no column 'nope'",
     ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
@@ -554,7 +554,7 @@ REFUSED = {
     ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be increasing",
     ("compare", "--group", "task"): "with compare, --group needs --value",
     ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
-    ("compare", "--value", "acc", "--id", "task"): "several rows have the same id, first 'math'",
+    ("compare", "--value", "acc", "--id", "task"): "rows have the same id, the first is 'math'",
     ("compare", "--value", "acc", "--id", "user.x"): "no column 'user.x'",
     ("leaderboard", "--value", "acc", "--metric", "f1"): "--value does not go with --metric",
     ("plan", "--value", "acc"): "give FILE --half-width H, or FILE FILE --difference D",
@@ -578,7 +578,7 @@ def test_files_of_scores_that_do_not_go_together(
     short = write(tmp_path / "s.csv", "acc,doc_id\n1,700\n0,701\n")
     options = "--value", "acc"
     for asked, message in (
-        (options, "has 2; give --id with a column to join them by"),
+        (options, "has 2; give --id with a column of ids to match the rows by"),
         ((*options, "--id", "doc_id"), "no item has a score in all files"),
     ):
         code, out, err = run("compare", files[0], short, *asked)

@@ -1,7 +1,7 @@
 """The command line: `jaxmetrics report`, `compare`, `leaderboard`, `plan` and `merge`.
 
-The options are in `_options.py`. The modules of a command, and the libraries that read files, are
-imported when the command runs, so that `--help` is fast.
+The options are defined in `_options.py`. The modules of a command and the libraries that read files
+are imported only when the command runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def app(arguments: Sequence[str]) -> int | None:
     name = parser.parse_args(arguments[:1] or ["--help"]).command
     given = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
     if getattr(given, "bounds", None) is not None and given.value is None:
-        refuse("--bounds needs --value, the column of scores")
+        refuse("--bounds needs --value, the name of the column of scores")
     try:
         module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
         return getattr(module, name)(given)
     except ModuleNotFoundError as error:
-        needed = f"the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+        needed = f"the command line needs {error.name}: run pip install 'jaxmetrics[cli]'"
         print(f"jaxmetrics: {needed}", file=sys.stderr)
         return 2
 
 
 def _with_bounds(arguments: Sequence[str]) -> list[str]:
-    """Join `--bounds -1,1` with `=`, because argparse would read the value as an option."""
+    """Write `--bounds -1,1` as `--bounds=-1,1`, because argparse would read -1,1 as an option."""
     text = "\0".join(arguments)
     return re.sub(r"(^|\0)--bounds\0(?=-[\d.])", r"\1--bounds=", text).split("\0") if text else []
 
@@ -60,14 +60,14 @@ def _with_bounds(arguments: Sequence[str]) -> list[str]:
 def main() -> None:
     """Run the command line.
 
-    The exit code is 0 for success, 1 or 3 for gates, 2 if the input is invalid or the output cannot
-    be written, and `128 + number` if a signal ended the program.
+    The exit code is 0 for success, 1 if a gate failed, 3 if a gate is undecided, 2 if the input is
+    invalid or the output cannot be written, and `128 + number` if a signal ended the program.
     """
     _open_standard_streams()
     _exit_by_signals()
     text = io.StringIO()
     try:
-        # Output is printed at the end, so that writing can fail in one place only.
+        # All output is printed at the end, so that writing can fail in one place only.
         with redirect_stdout(text):
             sys.exit(app(sys.argv[1:]))
     except KeyboardInterrupt:
@@ -75,7 +75,7 @@ def main() -> None:
     except MemoryError:
         print("jaxmetrics: there is not enough memory", file=sys.stderr)
         raise SystemExit(2) from None
-    except OSError as error:  # such as for a standard error that cannot be written
+    except OSError as error:  # for example, if standard error cannot be written
         with suppress(OSError):
             print(f"jaxmetrics: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open closed standard streams, so that no file gets their descriptors."""
+    """Open the null device for closed standard streams, so that no file gets their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -93,12 +93,12 @@ def _open_standard_streams() -> None:
 
 
 def _write(text: str) -> None:
-    """Write to standard output; after a failure, nothing is left to be written at exit."""
+    """Write to standard output; after a failure, leave no output that Python writes at exit."""
     try:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
         if text:
-            if isinstance(sys.stdout, io.TextIOWrapper):  # not if a program captures it
+            if isinstance(sys.stdout, io.TextIOWrapper):  # false if a program captures the output
                 sys.stdout.reconfigure(errors="backslashreplace")
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -114,9 +114,9 @@ def _write(text: str) -> None:
 
 
 def _exit_by_signals() -> None:
-    """Let the signals that ask for an end unwind the program, so that no half-written file stays.
+    """Convert the signals that end a program to SystemExit, so that no half-written file remains.
 
-    Those that are ignored, as `nohup` has it, stay so.
+    Signals that are ignored, for example after `nohup`, remain ignored.
     """
 
     def leave(number: int, frame: object) -> NoReturn:

@@ -33,12 +33,12 @@ class _Header(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """The size of a row."""
+        """The size of a row in bytes."""
         return self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
 
 
 class Arrays(FileTable):
-    """Reads NPZ files with bounded memory, whatever their headers say."""
+    """Reads NPZ files in bounded memory, even if their headers are damaged."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -58,14 +58,14 @@ class Arrays(FileTable):
         header = _Header(*read(start), start.tell())
         if header.dtype.hasobject:
             raise InputError(
-                f"array {name!r} holds Python objects; save it as integers or fixed-width strings"
+                f"array {name!r} holds Python objects; save integers or fixed-width strings instead"
             )
         if not all(type(n) is int and 0 <= n < 2**62 for n in header.shape):
             raise InputError(f"array {name!r} has an impossible shape: {header.shape}")
         return header
 
     def kind(self, name: str) -> Any:
-        """Return the type of an array `(n,)` or `(n, K)`."""
+        """Return the Polars type of an array `(n,)` or `(n, K)`; `Unknown` for other arrays."""
         header = self._header(name)
         kind = _KINDS.get(header.dtype.kind, pl.Unknown)
         if len(header.shape) == 1:
@@ -74,19 +74,19 @@ class Arrays(FileTable):
             return pl.Unknown
         if header.fortran_order:
             raise InputError(
-                f"array {name!r} is in Fortran order; save numpy.ascontiguousarray of it"
+                f"array {name!r} is in Fortran order; save numpy.ascontiguousarray({name}) instead"
             )
         return pl.Array(kind, header.shape[1])
 
     def holds(self, name: str) -> str:
-        """Describe the contents of an unsuitable array, for a message."""
+        """Describe the contents of an unsuitable array for an error message."""
         header = self._header(name)
         if len(header.shape) == 1:
             return f"array {name!r} holds {header.dtype}"
         return f"array {name!r} has shape {header.shape}, expected (n,)"
 
     def written(self, name: str, labels: pl.Expr) -> pl.Expr:
-        """Convert labels to strings, bool as in NumPy."""
+        """Convert labels to strings; booleans become "True" and "False", as in NumPy."""
         text = super().written(name, labels)
         return text.str.to_titlecase() if self.kind(name) == pl.Boolean else text
 
@@ -102,7 +102,7 @@ class Arrays(FileTable):
         self.num_rows = max(lengths.values())
         if min(lengths.values()) < self.num_rows:
             found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-            raise InputError(f"unequal lengths: {found}")
+            raise InputError(f"the arrays have unequal lengths: {found}")
         row_bytes = sum(header.row_bytes for header in headers.values())
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // row_bytes))
         with ExitStack() as stack:
@@ -128,5 +128,5 @@ def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Seri
         return pl.Series(rows.astype(rows.dtype.newbyteorder("=")))
     try:
         return pl.Series(rows.tolist(), dtype=pl.String)
-    except (ValueError, SystemError):  # for surrogates and numbers beyond Unicode
+    except (ValueError, SystemError):  # raised for surrogates and for numbers beyond Unicode
         raise InputError(f"array {name!r} holds invalid characters") from None

@@ -12,33 +12,33 @@ from jaxmetrics.cli._errors import InputError, listed
 
 __all__: list[str] = []
 
-_MOST_DIGITS = 100  # digits of an integer; with more, it is a name
+_MOST_DIGITS = 100  # a longer number is read as a name
 
 
 def sorted_classes(labels: Collection[str]) -> list[str]:
-    """Make each label a class, sorted as numbers if all are integers, otherwise as strings."""
+    """Return the classes, sorted as numbers if all labels are integers, otherwise as strings."""
     return sorted(labels, key=int if all(map(is_integer, labels)) else str)
 
 
 def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
-    """Make two classes, the rest and the positive class; the rest is named if it is a single
-    class.
+    """Return two classes: the rest and the positive class. If the rest is a single class, it has
+    the name of this class, otherwise "not " and the name of the positive class.
     """
     if positive not in labels:
-        hint = "" if positive != "1" else "; --pos-label names the class that scores are about"
+        hint = "" if positive != "1" else "; --pos-label must name the positive class of the scores"
         raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
     others = [label for label in labels if label not in (positive, rest_of(positive))]
     return [others[0] if len(others) == 1 else rest_of(positive), positive]
 
 
 def class_ids(labels: pl.Series, classes: Sequence[str]) -> np.ndarray:
-    """Return ids among classes; all other labels are the rest, which is the first."""
+    """Return the class ids of labels; labels that are not among the classes have the id 0."""
     ids = {name: i for i, name in enumerate(classes)}
     return labels.replace_strict(ids, default=0, return_dtype=pl.Int64).to_numpy()
 
 
 def rest_of(positive: str) -> str:
-    """Name the rest, the classes other than the positive class."""
+    """Return the name of the rest, which contains all classes but the positive class."""
     return f"not {positive}"
 
 
@@ -48,14 +48,16 @@ def refusal_of(label: str) -> str | None:
         return "which is no class; --ignore '' leaves such rows out"
     if re.fullmatch(r"-\d+", label):
         return (
-            f"which is no class id; --ignore={label} leaves such rows out, another name makes it a"
-            " class"
+            f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
+            " give it another name"
         )
     return None
 
 
 def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
-    """Raise if truth and predictions have different kinds of classes."""
+    """Raise an error if the true and the predicted classes are of different kinds, such as integers
+    and names.
+    """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
@@ -72,12 +74,12 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def is_integer(text: str) -> bool:
-    """Tell whether a text is an integer within int64."""
+    """Return whether a text is an integer with at most 100 digits."""
     return re.fullmatch(rf"-?\d{{1,{_MOST_DIGITS}}}", text, re.ASCII) is not None
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a number."""
+    """Return whether a text is a number."""
     return (
         re.fullmatch(r"-?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|-?inf|nan", text, re.ASCII) is not None
     )

@@ -1,4 +1,4 @@
-"""The command `report`: read, compute and write, or print one line on what is wrong."""
+"""The command `report`: read a file, and compute and write its report, or print one error line."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def report(given: Namespace) -> int:
 def _report_of_predictions(given: Namespace) -> AnyReport:
     shares, question = _shares(given.prevalence), Selection.of(given)
     if shares is not None and (given.prob or given.cluster):
-        raise InputError("--prevalence does not go with --prob or --cluster")
+        raise InputError("--prevalence does not go with --prob or --cluster: leave one of them out")
     if given.id is not None and not given.examples:
-        raise InputError("--id needs --examples, the number of rows to list")
+        raise InputError("--id needs --examples, the number of rows to list with their ids")
     paths = parts_of(given.file)
     with progress("rows") as on_progress:
         counted = count_predictions(paths, question, on_progress)
@@ -72,7 +72,7 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 
 
 def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
-    """Return the report with the verdicts on its gates."""
+    """Make the report, and add the verdicts on the gates."""
     report_at = cache(report_at)
     report = report_at(given.level)
     gates = verdicts(given, lambda level: report_at(level).values(), report.num_examples)
@@ -96,10 +96,10 @@ def _report_of_counts(given: Namespace) -> AnyReport:
     )
     paths = parts_of(given.file)
     if len(paths) > 1:
-        raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
+        raise InputError(f"{shown(given.file)}: --counts needs a single file, got {len(paths)}")
     found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
-        raise InputError("--counts does not go with --pos-label")
+        raise InputError("--counts does not go with --pos-label if FILE is a confusion matrix")
 
     def at(level: float) -> Report:
         report = Report.from_counts(
@@ -148,7 +148,7 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     are_shares = all(share >= 0 for share in shares.values())
     if len(shares) < len(pairs) or not are_shares or not abs(sum(shares.values()) - 1) < 1e-3:
         raise InputError(
-            "--prevalence must give each class one share >= 0, and these must sum to 1, got"
+            "--prevalence must give each class one share >= 0, and the shares must sum to 1, got"
             f" {prevalence!r}"
         )
     return shares
@@ -159,7 +159,7 @@ def report_of(
     shares: Mapping[str, float] | None,
     level: float,
 ) -> Report:
-    """Make the report on the counted rows."""
+    """Make the report on the counted rows; `shares` are the class shares of --prevalence."""
     report = Report.from_counts(
         counted.table(),
         class_names=counted.classes,
@@ -176,7 +176,7 @@ def report_of(
 
 
 def _with_rows(report: Report, counted: Counted) -> Report:
-    """Add the metrics that need rows: probabilities with clusters, and scores."""
+    """Add the metrics that need all rows: of probabilities if there are clusters, and of scores."""
     rows, level = pl.concat(counted.rows), report.level
     true = rows["true id"].to_numpy()
     clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None

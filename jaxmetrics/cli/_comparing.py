@@ -1,4 +1,4 @@
-"""The commands `compare`, `leaderboard` and `plan`: read, compute and write."""
+"""The commands `compare`, `leaderboard` and `plan`: read files, and compute and write a report."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _comparison(given: Namespace) -> ComparisonReport:
 
 def _refuse_groups(command: str, given: Namespace) -> None:
     if given.group is not None:
-        raise InputError(f"with {command}, --group needs --value")
+        raise InputError(f"with {command}, --group needs --value, the name of a column of scores")
 
 
 def _comparison_of_scores(given: Namespace) -> AnyReport:
@@ -113,7 +113,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
-    """Add metrics of a positive class, of probabilities and of scores."""
+    """Add the metrics of the positive class, of probabilities and of scores."""
     options: dict[str, Any] = {
         "rope": report.rope,
         "level": report.level,
@@ -145,7 +145,7 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
     paths = _paths(given.files)
     columns = [given.value] if len(paths) > 1 else given.value.split(",")
     if len(paths) == len(columns) == 1:
-        raise InputError("for a single file, --value names the columns of two systems or more")
+        raise InputError("if there is one file, --value names the columns of two systems or more")
     inputs, names = _contenders(paths, columns)
     scores = read_scores(given, inputs)
     with progress("ranking"), refusals(given.files[0]):
@@ -185,12 +185,12 @@ def _ranking(given: Namespace) -> TabularReport:
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
-    """List the files of many systems: the given files, or the parts of one path."""
+    """List the files of the systems: the given files, or all files of a single folder or glob."""
     return files if len(files) > 1 else parts_of(files[0])
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Name files by the distinct parts of their paths."""
+    """Name files by their paths, without the folders that all files share."""
     full = [path.absolute() for path in paths]
     folder = os.path.commonpath([path.parent for path in full])
     return [shown(path.relative_to(folder)) for path in full]
@@ -199,8 +199,9 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def _contenders(
     paths: Sequence[Path], columns: Sequence[Any]
 ) -> tuple[list[tuple[Path, Any]], list[str]]:
-    """Pair files with columns, and name the systems: one column of many files, or columns of one
-    file.
+    """Return the file and the column of each system, and the names of the systems.
+
+    The systems are either one column of many files, or many columns of one file.
     """
     if len(paths) > 1:
         return [(path, columns[0]) for path in paths], _names(paths)
@@ -210,14 +211,16 @@ def _contenders(
 def _columns_of_predictions(
     paths: Sequence[Path], question: Selection, given: Sequence[str]
 ) -> Sequence[str | None]:
-    """Return the given columns of predictions, or those that begin with y_pred in a single file."""
+    """Return the given columns of predictions, or the columns that begin with y_pred in a single
+    file.
+    """
     path, *others = paths
     if others and len(given) > 1:
-        raise InputError("for several files, --pred names one column, which each file must have")
+        raise InputError("if there are several files, --pred must name one column that all have")
     if others:
         return given or [None]
     if is_pipe(path):
-        raise InputError(f"{shown(path)}: it is read once per classifier, so it cannot be a pipe")
+        raise InputError(f"{shown(path)}: a pipe can be read only once; give a file instead")
     if len(given) > 1:
         return given
     with opened(path, question.separator) as table:
@@ -243,7 +246,7 @@ def plan(given: Namespace) -> None:
     """Run `jaxmetrics plan`."""
     files = given.files
     if given.counts and len(files) > 1:
-        refuse("--counts needs a single FILE, because a matrix has no pairs")
+        refuse("--counts needs a single FILE, because confusion matrices contain no paired rows")
     is_width, is_difference = given.half_width is not None, given.difference is not None
     if (is_width, is_difference, len(files)) not in ((True, False, 1), (False, True, 2)):
         refuse("give FILE --half-width H, or FILE FILE --difference D")
@@ -268,7 +271,7 @@ def _plan_of_scores(given: Namespace) -> TabularReport:
 def _plan_of_width(given: Namespace) -> TabularReport:
     (file,), question = given.files, Selection.of(given)
     if given.counts and given.cluster is not None:
-        raise InputError("--cluster does not go with --counts, because a matrix has no rows")
+        raise InputError("--cluster does not go with --counts, because counts have no clusters")
     if given.counts:
         matrix = read_counts(file, question).counts
     else:

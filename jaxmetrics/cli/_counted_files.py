@@ -1,8 +1,9 @@
 """Read files of predictions once, and count them.
 
-For each batch of rows, only cells are kept: how often each combination of labels occurs, and its
-first row, for error messages; for probabilities, only sums are kept. So a file may be larger than
-memory. Scores, and probabilities with clusters, are kept row by row, up to a limit.
+A file may be larger than memory, because only counts and sums are kept of each batch of rows: how
+often each combination of labels occurs, the first row of the combination for error messages, and
+sums of probabilities. Scores are kept row by row, up to a limit, and so are probabilities if there
+are clusters.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 __all__: list[str] = []
 
 MAX_GROUPS = 100
-_MOST_BYTES = 2**30  # of the sums of probabilities of all groups
-_MOST_CELLS = 2**27  # of the tables of all groups
+_MOST_BYTES = 2**30  # size of the sums of probabilities of all groups
+_MOST_CELLS = 2**27  # cells in the tables of all groups
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -49,14 +50,15 @@ class Counted:
     Attributes:
         question: the selection of columns and rows.
         is_held: whether all rows are kept, to be joined with other files.
-        mistakes: the rows to list.
-        positive: the positive class, if there is one, against the rest.
+        mistakes: the misclassified rows to list, or None.
+        positive: the positive class, or None if no class is given as positive.
         prob_classes: the classes of the columns of probabilities.
         labels: the classes, in the order of their first appearance.
-        cells: frames with the combinations of labels, group and cluster: the `number` of rows, the
-            `mass` (sum of weights, if any), and whether the rows are `counted` or ignored.
+        cells: frames with one row per combination of labels, group and cluster: the `number` of
+            rows, the `mass` (sum of weights, if there are weights), and whether the rows are
+            `counted` or ignored.
         sums: sums of probabilities, by group.
-        rows: the rows that are kept, with `true id`.
+        rows: the rows that are kept one by one, with the class id `true id`.
         num_rows: the number of rows of all files.
     """
 
@@ -90,13 +92,13 @@ class Counted:
         k = len(self.classes)
         if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
-                f"{len(names)} groups are too many for tables of {k} classes: all have more than"
-                f" {_MOST_CELLS:,} cells"
+                f"{len(names)} groups are too many for tables of {k} classes: the tables would have"
+                f" more than {_MOST_CELLS:,} cells together"
             )
         return sorted_classes(names)
 
     def of_group(self, name: str) -> Counted:
-        """Return what is kept of one group."""
+        """Return the cells, sums and rows of one group."""
         cells, rows = (
             [frame.filter(pl.col("group") == name) for frame in frames]
             for frames in (self.cells, self.rows)
@@ -107,8 +109,8 @@ class Counted:
         return found
 
     def table(self) -> np.ndarray:
-        """Return counts `(K, K)`, or `(C, K, K)` with clusters; integers if the weights are
-        integers.
+        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
+        if the weights are integers.
         """
         cells, classes = self.selected(), self.classes
         k = len(classes)
@@ -127,7 +129,7 @@ class Counted:
         return table
 
     def selected(self, *, is_counted: bool = True) -> pl.DataFrame:
-        """Return the cells of rows that count, or of ignored rows."""
+        """Return the cells of the rows that count, or of the ignored rows."""
         return pl.concat(self.cells).filter(pl.col(COUNTED) == is_counted)
 
     def sums_of_all(self) -> ProbabilitySums | None:
@@ -142,7 +144,7 @@ class Counted:
         return int(self.selected(is_counted=False)["number"].sum())
 
     def read(self, paths: Sequence[Path], on_progress: OnProgress = _ignore) -> Counted:
-        """Read files, and add what they have."""
+        """Read files, and add their counts, sums and rows."""
         for path in paths:
             with opened(path, self.question.separator) as table:
                 file = Predictions(table, self.question, self.labels)
@@ -213,7 +215,9 @@ class Counted:
 
 
 def _with_confidence(file: Predictions, rows: pl.DataFrame, part: str | None) -> pl.DataFrame:
-    """Add the probability of the prediction and the file, and name the rest."""
+    """Add the probability of the predicted class and the name of the file; if there is a positive
+    class, replace all other classes by the name of the rest.
+    """
     if "prob" in rows.columns:
         ids = class_ids(rows["pred"], file.judged_classes)
         prob = rows["prob"].to_numpy()[np.arange(len(rows)), ids]
@@ -228,7 +232,7 @@ def _with_confidence(file: Predictions, rows: pl.DataFrame, part: str | None) ->
 def count_predictions(
     paths: Sequence[Path], question: Selection, on_progress: OnProgress = _ignore
 ) -> Counted:
-    """Count the predictions in one file, or in all of its parts."""
+    """Count the predictions in the files."""
     mistakes = Mistakes(question.examples) if question.examples else None
     counted = Counted(question, mistakes=mistakes).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
@@ -237,7 +241,7 @@ def count_predictions(
 
 
 def hold_predictions(path: Path, question: Selection) -> Counted:
-    """Keep all rows of a file, or of its parts."""
+    """Keep all rows of a file, or of the files in a folder."""
     held = Counted(question, is_held=True).read(parts_of(path))
     if not held.num_rows:
         raise InputError(f"{shown(path)}: the file has no rows")
@@ -248,10 +252,10 @@ def _check_counted(counted: Counted) -> None:
     if counted.num_rows == 0:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
-        raise InputError("all rows are ignored")
+        raise InputError("all rows are ignored, so there is nothing to count")
     if not counted.classes or len(counted.labels) < 2:
         raise InputError(
-            f"a report needs at least two classes, the file has {listed(list(counted.labels))}"
+            f"a report needs at least two classes, but the file has {listed([*counted.labels])}"
         )
     cells = counted.selected()
     if "mass" in cells.columns:

@@ -1,7 +1,6 @@
-"""Invalid input, as one line.
+"""Errors about invalid input, whose message is one line.
 
-Exceptions of the libraries that read files become an `InputError` here, whose message is one
-printable line.
+The exceptions of libraries that read files are converted to `InputError` here.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ __all__: list[str] = []
 
 
 class InputError(Exception):
-    """Invalid input of the user; the message is one line."""
+    """The input of the user is invalid; the message is one line."""
 
 
 @contextmanager
 def reading() -> Iterator[None]:
     """Convert any exception of a library that reads files into an InputError.
 
-    Damaged files raise exceptions of any type, from zlib, zipfile, tokenize, NumPy and polars.
-    Panics of polars are not an `Exception`, and are written to standard error, which is closed
-    meanwhile.
+    For damaged files, zlib, zipfile, tokenize, NumPy and polars raise exceptions of many types. A
+    panic of polars is not an `Exception`, and polars writes it to standard error, so standard error
+    is closed meanwhile.
     """
     try:
         with closed_standard_error():
@@ -43,20 +42,20 @@ def reading() -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of an exception as one line."""
+    """Return the reason for an exception as one line."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if reason.startswith("found more fields than defined"):
-        return "a row has more columns than the header; is a value with a comma not quoted?"
+        return "a row has more columns than the header; is there a comma in an unquoted value?"
     if reason.startswith(("could not parse `", "CSV malformed")):
-        return "a quote stands inside of a value, where it must be doubled, or is not closed"
-    return f"{reason}; is it UTF-8?" if "utf-8" in reason else reason
+        return "a quote is not closed, or it is inside a value, where it must be doubled"
+    return f"{reason}; is the file UTF-8 text?" if "utf-8" in reason else reason
 
 
 @contextmanager
 def closed_standard_error() -> Iterator[None]:
-    """Discard output to the file descriptor 2, to which Rust writes panics."""
+    """Discard the output to file descriptor 2, because Rust writes panics there."""
     try:
         kept = os.dup(2)
     except OSError:  # it is closed already
@@ -73,7 +72,7 @@ def closed_standard_error() -> Iterator[None]:
 
 
 def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> None:
-    """Raise for options that have no meaning together with this one."""
+    """Raise an error if other options than the allowed ones are given together with this option."""
     others = given_beside(command, given, option, *allowed)
     if others:
         raise InputError(f"--{option} does not go with {', '.join(others)}")
@@ -81,7 +80,7 @@ def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> N
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """Prefix error messages in the block with the name of the file."""
+    """Prepend the name of the file to the error messages of the block."""
     try:
         yield
     except InputError as error:
@@ -90,7 +89,9 @@ def named(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def refusals(subject: Path | str) -> Iterator[None]:
-    """Convert errors of the library in the block into an InputError about the file or option."""
+    """Convert errors that the library raises in the block into an InputError that begins with the
+    name of the file or option.
+    """
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -98,16 +99,16 @@ def refusals(subject: Path | str) -> Iterator[None]:
 
 
 def shown(path: Path | str) -> str:
-    """Return the name of a file, which need not be valid text, as printable text."""
+    """Return the name of a file as printable text, even if the name is not valid UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def listed(names: Sequence[str]) -> str:
-    """List names for a message."""
+    """List up to 12 names for an error message."""
     some = ", ".join(repr(shortened(name)) for name in names[:12])
     return (some or "nothing") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def shortened(text: str) -> str:
-    """Cut a value so that it fits into a message."""
+    """Truncate a value so that it fits into an error message."""
     return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,4 +1,4 @@
-"""Parse gates, and decide them by the values of a report."""
+"""Parse the gates of the option `--gate`, and decide them from the values of a report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,16 @@ def verdicts(
     what: str = "",
     verb: str = "reported",
 ) -> list[JudgedGate]:
-    """Decide gates, given the values of a report at any level; values per class are dicts."""
+    """Decide the gates.
+
+    Args:
+        given: the parsed arguments.
+        values_at: a function of a confidence level that returns the values of the report; values
+            per class are dicts.
+        number: the number of examples.
+        what: what the values describe, such as "A - B".
+        verb: the verb for an error message, "reported" or "compared".
+    """
 
     def value(gate: Gate, level: float) -> ReportedValue:
         known = values_at(level)

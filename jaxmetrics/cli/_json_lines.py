@@ -1,6 +1,6 @@
-"""Read text of one JSON object per line; only columns that are asked for are kept.
+"""Read JSON lines (text with one JSON object per line), and keep only the requested columns.
 
-The fields of objects are columns, too, with dots in their names: `evaluation.is_correct`.
+The fields of nested objects are columns, too, whose names have dots: `evaluation.is_correct`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__: list[str] = []
 
 
 class JsonLines(Text):
-    """Reads JSON lines: values as strings, or as lists of strings."""
+    """Reads JSON lines, with values as strings or lists of strings."""
 
     def _without_header(self, first: bytes) -> bytes:
-        """Find the columns in the first block; the first value sets the type of a column."""
+        """Find the columns in the first block; the first value of a column determines its type."""
         found: dict[tuple[str, ...], Any] = {}
         for row in _objects(first, 0):
             for path, value in _fields(row):
@@ -40,12 +40,12 @@ class JsonLines(Text):
         return first
 
     def kind(self, name: str) -> Any:
-        """Columns are strings or lists of strings."""
+        """Return the type of a column: strings or lists of strings."""
         is_list = isinstance(self._first_values[name], list)
         return pl.List(pl.String) if is_list else pl.String
 
     def width(self, name: str) -> int | None:
-        """Return the number of elements of the first list; None for another column."""
+        """Return the number of elements in the first list; None for a column without lists."""
         first = self._first_values[name]
         return len(first) if isinstance(first, list) else None
 
@@ -53,7 +53,8 @@ class JsonLines(Text):
         if b"\\ud" not in rows.lower():  # polars reads half a surrogate pair as U+0000
             with suppress(pl.exceptions.PolarsError):
                 return self._parsed_by_polars(rows, names)
-        # An invalid row, which is named below, or values that only Python reads, such as NaN.
+        # Polars failed: a row is invalid (the error below names it), or contains values that only
+        # Python reads, such as NaN.
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for number, row in enumerate(_objects(rows, before), before + 1):
             for name, values in columns.items():
@@ -89,7 +90,7 @@ def _struct(kind: Any) -> Any:
 
 
 def _objects(text: bytes, before: int) -> Iterator[dict[str, Any]]:
-    """Parse lines, and name the invalid one; numbers stay as they are written."""
+    """Parse lines, and raise an error that names the first invalid line; keep integers as text."""
     lines = filter(None, map(bytes.strip, text.split(b"\n")))
     for number, line in enumerate(lines, before + 1):
         try:
@@ -102,7 +103,7 @@ def _objects(text: bytes, before: int) -> Iterator[dict[str, Any]]:
 
 
 def _decimal(number: str) -> str:
-    """Write a float as a class: 1.0 is the class 1."""
+    """Write a float as the name of a class: 1.0 is the class "1"."""
     value = float(number)
     return str(int(value)) if value.is_integer() else repr(value)
 
@@ -115,7 +116,7 @@ def _fields(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _text(value: Any) -> str | None:
-    r"""Write a value as text; half a surrogate pair becomes its escape, such as `\ud800`."""
+    r"""Write a value as text; replace half of a surrogate pair by an escape such as `\ud800`."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value)

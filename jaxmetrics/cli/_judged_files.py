@@ -21,18 +21,18 @@ __all__: list[str] = []
 
 
 class Judged(NamedTuple):
-    """The predictions of M classifiers for the n examples that count.
+    """The predictions of M classifiers for the same n examples, without ignored examples.
 
     Attributes:
         class_names: K names.
         true: class ids `(n,)`.
         preds: class ids `(M, n)`.
-        probs: probabilities of each classifier `(n, K)`, or None.
-        scores: scores of each classifier `(n,)` for the last class, or None.
+        probs: the probabilities `(n, K)` of each classifier, or None.
+        scores: the scores `(n,)` of each classifier for the last class, or None.
         clusters: cluster ids `(n,)`, or None.
         num_ignored: number of ignored examples.
-        rows: the columns of the first file that identify and show rows: `names_of_rows` by their
-            roles.
+        rows: the rows of the first file.
+        names_of_rows: the names of the columns that identify rows in lists, by their roles.
     """
 
     class_names: list[str]
@@ -46,8 +46,8 @@ class Judged(NamedTuple):
     names_of_rows: Mapping[str, str]
 
     def differing(self, number: int) -> list[dict[str, Any]]:
-        """List `number` examples that only A, or only B, predicts correctly; first the examples for
-        which the other is most confident.
+        """List `number` examples that only A or only B predicts correctly. Examples for which the
+        wrong classifier is most confident come first.
         """
         names = np.array(self.class_names, object)
         ids = {"true": self.true, "A": self.preds[0], "B": self.preds[1]}
@@ -66,7 +66,10 @@ class Judged(NamedTuple):
 
 
 def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
-    """Read predictions, joined row by row or by `id`; true classes must agree."""
+    """Read predictions of the same examples, and match their rows by `id` or by their order.
+
+    All files must have the same true classes.
+    """
     files = [hold_predictions(path, question) for path, question in inputs]
     paths = [shown(path) for path, _ in inputs]
     frames = _matched(paths, [pl.concat(file.rows) for file in files], inputs[0][1].id)
@@ -114,7 +117,7 @@ def _classes(
     classes = replace(files[0], labels=dict.fromkeys(labels)).classes
     if len(classes) < 2:
         raise InputError(
-            f"a comparison needs at least two classes, the files have {listed(classes)}"
+            f"a comparison needs at least two classes, but the files have {listed(classes)}"
         )
     return classes
 
@@ -122,8 +125,8 @@ def _classes(
 def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[str]) -> np.ndarray:
     if file.positive is None and file.prob_classes != classes:
         raise InputError(
-            f"{path}: it has probabilities for the classes {listed(file.prob_classes)}, but the"
-            f" classes are {listed(classes)}"
+            f"{path}: there are probabilities for the classes {listed(file.prob_classes)}, but the"
+            f" classes in the files are {listed(classes)}"
         )
     return rows["prob"].to_numpy()
 
@@ -145,12 +148,12 @@ def _check_same_truth(
 
 
 def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Put the rows of all files in the order of the first file's ids."""
+    """Sort the rows of all files in the order of the ids in the first file."""
     for path, rows in zip(paths, frames, strict=True):
         repeated = rows["id"].is_duplicated()
         if repeated.any():
             raise InputError(
-                f"{path}: {repeated.sum()} rows share their id with others, the first"
+                f"{path}: {repeated.sum()} rows share their id with others, the first id is"
                 f" {rows['id'].filter(repeated)[0]!r}"
             )
     first = frames[0]
@@ -162,8 +165,8 @@ def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.Dat
             alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
             if len(alone):
                 raise InputError(
-                    f"{len(alone)} of {len(some)} rows of {name} are not in {other}, the first is"
-                    f" {alone['id'][0]!r}"
+                    f"{len(alone)} of {len(some)} rows of {name} are not in {other}, the first has"
+                    f" the id {alone['id'][0]!r}"
                 )
     ids = first.select("id")
     return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]

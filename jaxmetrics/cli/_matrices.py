@@ -1,4 +1,4 @@
-"""Read a confusion matrix (row = true class), or a long table of its cells."""
+"""Read a confusion matrix whose rows are the true classes, or a table with a row per cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 
 class Matrix(NamedTuple):
-    """A confusion matrix, and the class names if the file has them."""
+    """A confusion matrix, and the class names if the file contains class names."""
 
     counts: np.ndarray
     class_names: list[str] | None
@@ -34,9 +34,10 @@ class Matrix(NamedTuple):
 
 
 def read_counts(path: Path, question: Selection) -> Matrix:
-    """Read a confusion matrix, or a table `y_true, y_pred, count`."""
+    """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
     with opened(path, question.separator) as table, reading():
-        cells = None if is_pipe(path) else _cells(table, question)  # which is read twice
+        # A table of cells is read twice, and a pipe cannot be.
+        cells = None if is_pipe(path) else _cells(table, question)
         if cells is None:
             return _matrix(table, question)
     counted = count_predictions([path], cells)
@@ -44,7 +45,7 @@ def read_counts(path: Path, question: Selection) -> Matrix:
 
 
 def _cells(table: FileTable, question: Selection) -> Selection | None:
-    """Return the selection for a table of cells, or None for a matrix."""
+    """Return the columns to read from a table of cells, or None for a matrix."""
     roles = {question.true, question.pred or "y_pred"}
     if not roles <= set(table.names):
         return None
@@ -60,8 +61,8 @@ def _cells(table: FileTable, question: Selection) -> Selection | None:
 
 
 def _matrix(table: FileTable, question: Selection) -> Matrix:
-    """Convert text to numbers; if the header has one column more than there are rows, the first
-    column has the class names.
+    """Convert text to numbers. If there is one column more than there are rows, the first column
+    contains the class names.
     """
     if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
         raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
@@ -71,7 +72,7 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     for batch in table.batches(columns):
         rows += [["" if x is None else str(x) for x in row] for row in batch.drop(ROW).rows()]
         if len(rows) > _tables.MAX_CLASSES + 1:
-            raise InputError(f"it has more than {_tables.MAX_CLASSES} classes")
+            raise InputError(f"the matrix has more than {_tables.MAX_CLASSES} classes")
     if names is not None and isinstance(table, SeparatedValues):
         names = [re.sub(r"_duplicated_\d+$", "", name).strip() for name in names]
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header

@@ -1,4 +1,4 @@
-"""Collect rows of the most frequent mistakes while files are read."""
+"""Collect rows with the most frequent mistakes while files are read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ FILE = "file"
 CONFIDENCE = "probability"  # of the prediction
 _PLACE = ("right", FILE, "row", "group")
 _KIND = ["true", "pred"]
-_MOST_KINDS = 5  # kinds of mistake with listed rows
-_MOST_KEPT = 2**16  # rows kept before the most frequent kinds are known
+_MOST_KINDS = 5  # the number of kinds of mistake that are listed
+_MOST_KEPT = 2**16  # the number of rows that are kept until the most frequent kinds are known
 
 
 @dataclass
 class Mistakes:
     """Keeps up to `number` rows of each kind of mistake while files are read.
 
-    The most confident rows are kept, or without probabilities the first rows. If there are too many
-    kinds, the rarest so far are dropped.
+    A kind of mistake is a true class with its wrong prediction. If there are probabilities, the
+    most confident predictions are kept, otherwise the first rows. If there are too many kinds, the
+    rarest kinds so far are dropped.
 
     Attributes:
         number: the number of rows to list.
@@ -36,7 +37,7 @@ class Mistakes:
     _times: list[pl.DataFrame] = field(default_factory=list)
 
     def add(self, rows: pl.DataFrame, names: Mapping[str, str]) -> None:
-        """Add a batch of rows that count, with columns by their roles."""
+        """Add a batch of rows that are not ignored; `names` has the columns to show by role."""
         optional = (x for x in (FILE, "group", CONFIDENCE) if x in rows.columns)
         wrong = rows.filter(pl.col("true") != pl.col("pred"))
         wrong = wrong.select(ROW, *_KIND, *names, *optional)
@@ -50,7 +51,7 @@ class Mistakes:
         self._kept = [kept]
 
     def _kinds(self, most: int) -> pl.DataFrame:
-        """Return the most frequent kinds of mistake so far, with their numbers."""
+        """Return the most frequent kinds of mistake so far, and how often each occurred."""
         by = pl.concat(self._times).sort("times", *_KIND, descending=[True, False, False])
         return by.head(most)
 
@@ -67,7 +68,7 @@ class Mistakes:
 def listed_rows(
     rows: pl.DataFrame, classes: list[str], names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """List rows: their place, classes, probability, and the columns that identify them."""
+    """Return rows as dicts: file and row number, classes, probability, and the columns to show."""
     rows = rows.rename({ROW: "row"})
     shown = [x for x in (*_PLACE, *classes, CONFIDENCE) if x in rows.columns]
     return [
@@ -78,13 +79,15 @@ def listed_rows(
 
 
 def by_confidence(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows by the probability of the prediction, if there is one, in descending order."""
+    """Sort rows by the probability of the predicted class, highest first, if there are
+    probabilities.
+    """
     if CONFIDENCE not in rows.columns:
         return rows
     return rows.sort(CONFIDENCE, descending=True, maintain_order=True)
 
 
 def _first_of_each(rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    """Return up to `number` rows of each kind, the most confident first."""
+    """Return up to `number` rows of each kind of mistake, the most confident predictions first."""
     kinds = by_confidence(rows).group_by(_KIND, maintain_order=True)
     return kinds.head(number).select(rows.columns)

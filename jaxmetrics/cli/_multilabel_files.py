@@ -1,4 +1,4 @@
-"""Files of multilabel problems: columns of 0 and 1 for true and for predicted labels."""
+"""Read files of multilabel problems, with columns of 0 and 1 for true and predicted labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _MOST_LABELS = 1000
 def count_labels(
     paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
 ) -> tuple[LabelSums, list[str]]:
-    """Count files whose columns begin with the prefixes of truth and of predictions."""
+    """Count the labels in files; the prefixes select the columns of true and predicted labels.
+
+    Returns:
+        The sums over all examples, and the names of the labels.
+    """
     total: LabelSums | None = None
     names: list[str] = []
     for path in paths:
@@ -57,4 +61,4 @@ def _check_labels(true: Sequence[str], pred: Sequence[str], prefixes: tuple[str,
             f" different labels: {listed(true)} and {listed(pred)}"
         )
     if len(true) > _MOST_LABELS:
-        raise InputError(f"{len(true)} labels, more than the {_MOST_LABELS} that a report may have")
+        raise InputError(f"{len(true)} labels are too many: a report has at most {_MOST_LABELS}")

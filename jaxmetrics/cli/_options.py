@@ -12,11 +12,11 @@ from jaxmetrics._wording import printable
 __all__: list[str] = []
 
 _READ = (
-    ".csv, .tsv, .jsonl (.gz, .zst), .parquet, .arrow, .npz; a folder or glob of parts; - for"
-    " standard input"
+    "a .csv, .tsv, .jsonl (also .gz or .zst), .parquet, .arrow or .npz file; a folder or glob"
+    " pattern that stands for several such files; or - for standard input"
 )
 _WRITTEN = (
-    "the report to .html (a page with pictures), .json, .md (Markdown) or .csv (one line per value)"
+    "the report as .html (a page with pictures), .json, .md (Markdown) or .csv (one line per value)"
 )
 
 
@@ -34,153 +34,156 @@ def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -
 _OPTIONS: dict[str, dict[str, Any]] = {
     "true": _option("Column of the true class (default: y_true).", default="y_true"),
     "pred": _option(
-        "Column of the predicted class (default: y_pred, or else predicted from the probabilities)."
+        "Column of the predicted class (default: y_pred; if the file has no column y_pred, the"
+        " class is predicted from the probabilities)."
     ),
     "preds": _option(
-        "Column of the predicted class (default: y_pred). For a single FILE, repeat it for each"
-        " classifier (default: all columns that begin with y_pred).",
+        "Column of the predicted class (default: y_pred). If there is a single FILE, repeat --pred"
+        " for each classifier (default: all columns that begin with y_pred).",
         action="append",
         default=[],
     ),
     "value": _option(
-        "Column of scores per item (0 and 1, true and false, or grades) instead of truth and"
-        " predictions. Leaderboard of a single FILE: COLUMN,..., one per system."
+        "Column with a score per item (0 and 1, true and false, or grades) instead of truth and"
+        " predictions. A leaderboard of one FILE needs a column per system, separated by commas."
     ),
     "bounds": _option(
-        "Least and greatest possible score of --value (default: 0,1 if all scores lie between"
-        " them, otherwise no bounds).",
+        "Least and greatest possible score in the column of --value (default: 0,1 if all scores"
+        " lie between 0 and 1, otherwise no bounds).",
         "LOW,HIGH",
     ),
-    "weight": _option("Column of sample weights (2 = the row written twice)."),
+    "weight": _option("Column of sample weights; a weight of 2 counts the row twice."),
     "prob": _option(
-        "Prefix of the columns of probabilities, such as prob_cat for class cat; or a column of"
-        " lists, an (n, K) array, or one column with the probability of the positive class.",
+        "Prefix of the columns of probabilities, such as prob_ for prob_cat; or the name of a"
+        " column of lists, of an (n, K) array, or of the probabilities of the positive class.",
         "PREFIX",
     ),
-    "score": _option("Column of scores of the positive class, on any scale; adds the ROC AUC."),
+    "score": _option("Column of scores of the positive class, on any scale, for the ROC AUC."),
     "threshold": _option(
-        "Least score or probability for which the positive class is predicted (default: 0.5 for"
-        " one column of probabilities).",
+        "The positive class is predicted if its score or probability is at least NUMBER (default:"
+        " 0.5 if --prob names a single column).",
         "NUMBER",
         type=float,
     ),
     "pos-label": _option(
-        "Positive class; all others are negative (with --score, the default is 1).", "CLASS"
+        "Positive class; all others are negative. If --score is given, the default is 1.", "CLASS"
     ),
     "labels-prefix": _option(
-        "Multilabel problem: prefix of the columns of true labels, and prefix of the columns of"
-        " predicted labels, all 0 or 1.",
+        "For a multilabel problem: the prefix of the columns of true labels and the prefix of the"
+        " columns of predicted labels. All labels are 0 or 1.",
         ("TRUE", "PRED"),
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups: adds a report per group, and"
-        " differences between groups. compare and leaderboard need --value with it; a leaderboard"
-        " then ranks by the mean of group means."
+        "Column of groups, such as tasks or patient subgroups. The report then has the metrics of"
+        " each group and, for predictions, differences between groups. In compare and leaderboard,"
+        " --group needs --value; leaderboard then ranks by the mean of the group means."
     ),
     "id": _option(
-        "Column of ids by which the rows of the files are matched (default: row by row); with"
-        " --value also COLUMN,... such as item and attempt."
+        "Column of ids that match the rows of the files (default: rows match by their order). If"
+        " --value is given, several columns may be named, such as item,attempt."
     ),
     "id-of-examples": _option(
-        "Column of ids that is shown with --examples; with --value also COLUMN,... that must be"
-        " unique."
+        "Column of ids to show in the list of --examples. If --value is given, the ids must be"
+        " unique, and several columns may be named, such as item,attempt."
     ),
     "examples": _option(
-        "How many misclassified rows to list, from the most frequent mistakes (compare: rows that"
-        " only one of the two predicts correctly), the most confident first if there are"
-        " probabilities (default: 0).",
+        "Number of misclassified rows to list (default: 0). The report lists rows of the most"
+        " frequent mistakes; compare lists rows that only one of the two classifiers predicts"
+        " correctly. If there are probabilities, the most confident predictions come first.",
         "NUMBER",
         type=int,
         default=0,
     ),
     "show": _option(
-        "Columns to show with --examples.",
+        "Columns to show in the list of --examples, separated by commas.",
         "COLUMN,...",
         type=lambda names: tuple(names.split(",")),
         default=(),
     ),
     "cluster": _option(
-        "Column of cluster ids, for correlated examples such as images of one patient: clusters are"
-        " then the independent units."
+        "Column of cluster ids, for correlated examples such as images of one patient. The"
+        " intervals then treat the clusters, not the examples, as independent."
     ),
     "prevalence": _option(
-        "Restate the metrics for a population in which the classes have these shares.",
+        "Convert the metrics to a population with these class shares, such as cat=0.1,dog=0.9.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
-        "Leave out rows with this label (repeatable).", "LABEL", action="append", default=[]
+        "Leave out rows whose true or predicted class is LABEL. The option may be repeated.",
+        "LABEL",
+        action="append",
+        default=[],
     ),
     "counts": {
-        "help": "FILE contains a confusion matrix, row = true class, or a long table of its cells"
-        " (y_true, y_pred, count).",
+        "help": "FILE contains counts, not predictions: a confusion matrix whose rows are the true"
+        " classes, or a table with the columns y_true, y_pred and count.",
         "action": "store_true",
         "default": False,
     },
     "metric": _option(
-        "Metric: accuracy (default), balanced_accuracy, macro_f1, weighted_f1, matthews_corrcoef"
-        " or cohen_kappa; with --pos-label also precision, recall, specificity or f1.",
+        "One of accuracy (default), balanced_accuracy, macro_f1, weighted_f1, matthews_corrcoef"
+        " and cohen_kappa; if --pos-label is given, also precision, recall, specificity and f1.",
         "METRIC",
         default="accuracy",
     ),
     "rope": _option(
-        "Region of practical equivalence: differences up to this size do not matter (default: 0).",
+        "Region of practical equivalence: differences up to NUMBER do not matter (default: 0).",
         "NUMBER",
         type=float,
         default=0.0,
     ),
     "gate": _option(
-        "Bound that a metric (compare: the difference A - B) must satisfy (repeatable); also METRIC"
-        " <= NUMBER and, in a report, METRIC[CLASS] >= NUMBER. Exit code 0: passed, the whole"
-        " interval satisfies the bound; 1: failed, no part of it does; 3: undecided, the interval"
-        " straddles the bound; 2: an error in the input or the output.",
+        "Bound for a metric; in compare, for its difference A - B. Other forms: METRIC <= NUMBER"
+        " and, in report, METRIC[CLASS] >= NUMBER. The option may be repeated. The exit code is 0"
+        " (passed) if the whole interval satisfies the bound, 1 (failed) if no part of it does, 3"
+        " (undecided) if the interval straddles the bound, and 2 if input or output has an error.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
     ),
-    "half-width": _option("Half of the wanted width of the interval.", "NUMBER", type=float),
+    "half-width": _option("Half of the desired width of the interval.", "NUMBER", type=float),
     "difference": _option(
-        "Difference between the two classifiers to detect.", "NUMBER", type=float
+        "Difference to detect between the two classifiers.", "NUMBER", type=float
     ),
     "power": _option(
-        "Probability of detecting the difference, the power (default: 0.8).",
+        "Power of the test: the probability that it detects the difference (default: 0.8).",
         "NUMBER",
         type=float,
         default=0.8,
     ),
     "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
     "separator": _option(
-        r"Separator of the columns of text: ';', '\t', ... (default: a comma; a tab in .tsv).",
+        r"Separator of columns in text, such as ';' or '\t' (default: a comma; in .tsv a tab).",
         "CHARACTER",
     ),
     "level": _option(
         "Confidence level of the intervals (default: 0.95).", "NUMBER", type=float, default=0.95
     ),
     "output": _option(
-        f"Write {_WRITTEN}; the suffix of FILE selects the format (repeatable).",
+        f"Write {_WRITTEN}. The suffix of FILE selects the format. The option may be repeated.",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
     "output-of-states": _option(
-        f"Write the merged state to .npz, or {_WRITTEN}; the suffix of FILE selects the format"
-        " (repeatable).",
+        f"Write the merged state as .npz, or {_WRITTEN}, by the suffix of FILE (may be repeated).",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
-    "html": _option("Write an HTML page to FILE, whatever its suffix.", "FILE", type=Path),
+    "html": _option("Write an HTML page to FILE, which may have any suffix.", "FILE", type=Path),
     "json": _option(
-        "Write JSON to FILE, whatever its suffix; without FILE, or with -, to standard output.",
+        "Write JSON to FILE, which may have any suffix; if FILE is - or left out, print the JSON.",
         "FILE",
         nargs="?",
         const="-",
     ),
     "format": _option(
-        "Format of the printed report: text (default), markdown, json, csv or every-eval-ever"
-        " (JSON in the Every Eval Ever schema).",
+        "Format of the printed report: text (default), markdown, json, csv, or every-eval-ever,"
+        " which is JSON in the schema of Every Eval Ever.",
         "FORMAT",
         default="text",
     ),
@@ -190,11 +193,11 @@ _TYPED = {
     "preds": "pred",
     "output-of-states": "output",
     "id-of-examples": "id",
-}  # options with several help texts
+}  # options whose help depends on the command, and their names for users
 
 
 class _Command(NamedTuple):
-    """A command: its module, a summary, its files, and its options."""
+    """A command: the module that runs it, a summary, the file arguments, and the options."""
 
     module: str
     summary: str
@@ -222,16 +225,16 @@ COMMANDS = {
         " intervals, and McNemar's test.",
         {
             "a": {"help": f"Predictions: {_READ}. Messages count rows from 1, without the header."},
-            "b": {"help": "Predictions of the other classifier for the same examples."},
+            "b": {"help": "Predictions of the second classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
         " examples show separator level output html json format",
     ),
     "leaderboard": _Command(
         "_comparing",
-        "Rank classifiers on the same examples: confidence intervals of ranks, tiers of tied"
-        " classifiers, the probability that each is best, and the winner's value corrected for its"
-        " selection.",
+        "Rank classifiers on the same examples: confidence intervals of ranks, tiers of classifiers"
+        " that do not differ significantly, the probability that each classifier is the best, and"
+        " the value of the winner, corrected for the selection of the winner.",
         {
             "files": {
                 "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",
@@ -244,12 +247,12 @@ COMMANDS = {
     ),
     "plan": _Command(
         "_comparing",
-        "Estimate how many examples a test set needs: for an interval of a given width, or to"
-        " detect a difference between two classifiers.",
+        "Estimate how many examples a test set needs: either for an interval of a given width, or"
+        " to detect a difference between two classifiers.",
         {
             "files": {
-                "help": "Predictions of a pilot study; or two FILEs, of two classifiers for the"
-                " same examples.",
+                "help": "For --half-width: one FILE with predictions of a pilot study. For"
+                " --difference: two FILEs, with predictions of two classifiers for the same rows.",
                 "metavar": "FILE",
                 "nargs": "+",
             }
@@ -259,15 +262,15 @@ COMMANDS = {
     ),
     "merge": _Command(
         "_states",
-        "Merge evaluation states saved by several hosts, and report on all of their examples.",
-        {"files": {"help": "Files written by save_state.", "metavar": "STATE", "nargs": "+"}},
+        "Merge evaluation states that several hosts saved, and report on all of their examples.",
+        {"files": {"help": "File written by save_state.", "metavar": "STATE", "nargs": "+"}},
         "classes level output-of-states html json format",
     ),
 }
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser whose errors are one line."""
+    """Argument parser that prints each error as one line."""
 
     def __init__(self, prog: str, description: str, usage: str, **more: Any) -> None:
         super().__init__(
@@ -279,7 +282,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        """Return the help text, beginning with a capital."""
+        """Return the help text, with a capital as its first letter."""
         text = super().format_help()
         return text[:1].upper() + text[1:]
 
@@ -305,7 +308,7 @@ def parser_of(command: str) -> Parser:
 
 
 def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list[str]:
-    """List the given options, except those that are allowed."""
+    """List the options that the user gave, except the allowed options."""
     values = vars(given)
     typed = {name: _TYPED.get(name, name) for name in COMMANDS[command].options.split()}
     return [

@@ -1,4 +1,4 @@
-"""Write the results of commands: reports in all requested formats, or one line on what is wrong."""
+"""Write the results of commands: reports in the requested formats, or one error line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _R = TypeVar("_R", bound=AnyReport)
 
 
 class Target(NamedTuple):
-    """A file to write, its option, and the function that writes a report; None for the state."""
+    """An output file, its option, and the function that writes the report; None for the state."""
 
     option: str
     file: Path
@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
-    """List the files to write, with the functions that write them."""
+    """List the output files."""
     formats: dict[str, Writer | None] = {**FORMATS, **({STATE: None} if has_state else {})}
     found = []
     for file in given.output:
@@ -68,7 +68,9 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
 
 
 def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[Target]) -> None:
-    """Raise for an invalid level, an unknown format, and outputs that would overwrite files."""
+    """Raise an error for an invalid level, an unknown format, or an output that would overwrite an
+    input or another output.
+    """
     try:
         normal_quantile(given.level)
     except ValueError:
@@ -94,23 +96,23 @@ def deliver(
     *,
     has_state: bool = False,
 ) -> _R:
-    """Compute and write the result of a command, or one line on what is wrong.
+    """Compute the result of a command, and write the report, or one error line.
 
     Args:
         result: the function that reads the inputs and computes the report.
         given: the parsed arguments.
         inputs: the input files.
         title: the title of HTML pages.
-        has_state: whether there is a state that can be written, by `result`.
+        has_state: whether the command has a state, which `result` writes.
     """
-    with suppress(AttributeError, ValueError):  # on Windows, in another thread
-        # With the handler of polars, a read continues after Ctrl-C, forever for an open pipe.
+    with suppress(AttributeError, ValueError):  # raised on Windows and in other threads
+        # The signal handler of polars would continue a read after Ctrl-C, forever for an open pipe.
         signal.siginterrupt(signal.SIGINT, True)
     try:
         found = targets(given, has_state=has_state)
         _check(given, inputs, found)
         with ExitStack() as stack, _warnings_as_lines():
-            # Opened before anything is computed, so that errors appear immediately.
+            # The files are opened before anything is computed, so that errors appear immediately.
             opened = [
                 (stack.enter_context(_replaced_file(file)), writer)
                 for _, file, writer in found
@@ -119,7 +121,8 @@ def deliver(
             report = result(given)
             for file, writer in opened:
                 file.write(writer(report, title).encode("utf-8", "backslashreplace"))
-        if sys.__stdout__ is not None or not opened:  # it may be closed if files are written
+        # Standard output may be closed if files are written.
+        if sys.__stdout__ is not None or not opened:
             kind = "json" if given.json == STANDARD_OUTPUT else given.format
             with refusals(title):
                 text = PRINTED[kind](report)
@@ -131,7 +134,7 @@ def deliver(
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Write each warning of the library as one line on standard error, once."""
+    """Write each different warning of the library once, as one line on standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -141,17 +144,17 @@ def _warnings_as_lines() -> Iterator[None]:
 
 @contextmanager
 def _terminal() -> Iterator[Console | None]:
-    """Open standard error, if it is a terminal, with a separate descriptor, because the usual one
-    is closed while a library reads.
+    """If standard error is a terminal, open it with a separate descriptor, because the usual
+    descriptor is closed while a library reads; otherwise return None.
     """
     if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
-        yield None  # most often; avoids importing rich
+        yield None  # without importing rich
         return
     from rich.console import Console
 
     with ExitStack() as stack:
         console = Console(stderr=True)
-        with suppress(OSError, ValueError, AttributeError):  # closed, or without a descriptor
+        with suppress(OSError, ValueError, AttributeError):  # if it is closed or has no descriptor
             copy = os.dup(sys.stderr.fileno())
             file = stack.enter_context(os.fdopen(copy, "w", encoding="utf-8"))
             console = Console(file=file)
@@ -160,7 +163,7 @@ def _terminal() -> Iterator[Console | None]:
 
 @contextmanager
 def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar on standard error during the block, if it is a terminal."""
+    """Show a progress bar during the block, if standard error is a terminal."""
     with _terminal() as console:
         if console is None:
             yield lambda done, total: None
@@ -180,7 +183,7 @@ def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
 
 @contextmanager
 def _replaced_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file with `replaced_file`; errors become an InputError."""
+    """Open a file with `replaced_file`, and convert an OSError to an InputError."""
     try:
         with replaced_file(target) as file:
             yield file

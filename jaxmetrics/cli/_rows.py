@@ -1,4 +1,4 @@
-"""Rows of predictions: find their columns, and check their values."""
+"""Find the columns of a table of predictions, and read and check its rows."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from jaxmetrics.cli._tables import ROW, FileTable, Value
 __all__: list[str] = []
 
 LABELS = ("true", "pred")
-COUNTED = "counted"  # column of batches: which rows count
-_LISTED = 12  # columns or values in a message
+COUNTED = "counted"  # boolean column of batches, False for ignored rows
+_LISTED = 12  # the largest number of columns or values in an error message
 _GREATEST = float(np.finfo(float).max)
-_NO_GROUP = "(missing)"  # group of rows without a group
+_NO_GROUP = "(missing)"  # the name of the group of rows without a group
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns and rows to read, by the names of the options.
+    """The columns and rows to read; the attributes have the names of the options.
 
     Attributes:
-        true, pred, weight, score, group, cluster, id, show: names of columns or arrays; `pred` None
-            means `y_pred`, or if the file has none, the prediction from probabilities or the
-            threshold.
-        prob: the prefix (NPZ: the array) of probabilities.
+        true, pred, weight, score, group, cluster, id, show: names of columns or arrays. If `pred`
+            is None, the predictions are the column `y_pred`; if there is no such column, they are
+            computed from the probabilities or from the threshold.
+        prob: the prefix of the columns of probabilities, or the name of an NPZ array.
         ignore: labels whose rows are left out.
-        pos_label: the positive class, if there is one, against the rest.
-        threshold: the least score or probability that predicts the positive class.
-        separator: the column separator of text; None for the default of the extension.
+        pos_label: the positive class, or None if no class is given as positive.
+        threshold: the least score or probability for which the positive class is predicted.
+        separator: the column separator in text files; None for the default of the extension.
         examples: the number of rows to list.
     """
 
@@ -58,7 +58,7 @@ class Selection:
 
     @classmethod
     def of(cls, given: Namespace) -> Selection:
-        """Take the options of a command."""
+        """Make the selection from the options of a command."""
         names = {field.name for field in fields(cls)} & {*vars(given)}
         question = cls(**{name: getattr(given, name) for name in names})
         if question.examples < 0:
@@ -74,31 +74,32 @@ class Selection:
 
     @property
     def names_of_rows(self) -> dict[str, str]:
-        """The columns that identify a row, by their roles: its id, and the columns to show."""
+        """The columns that identify a listed row (its id and the columns to show), by role."""
         found = {} if self.id is None else {"id": self.id}
         return found | {f"show {i}": name for i, name in enumerate(self.show)}
 
     def check_threshold(self) -> None:
-        """Raise for a threshold of nothing, or beside predictions."""
+        """Raise an error for a threshold without scores, or beside a column of predictions."""
         if self.threshold is None:
             return
         if not self.has_scores:
-            raise InputError("--threshold needs --score or --prob")
+            raise InputError("--threshold needs --score or --prob, to which it is applied")
         if self.pred is not None:
-            raise InputError("--pred and --threshold both define the prediction: give only one")
+            raise InputError("--pred and --threshold both define the predictions: give only one")
         if self.threshold != self.threshold:
             raise InputError("--threshold must be a number, got nan")
 
 
 class Predictions:
-    """A table of predictions with known columns.
+    """A table of predictions whose columns are known.
 
     Attributes:
-        labels, numbers, shown: values by role; probabilities are `prob 0`, `prob 1`, ..., columns
-            that are shown with examples `show 0`, `show 1`, ...
-        prob_classes: the classes with a column of probabilities each, sorted; empty if a single
+        labels, numbers, shown: values by role. The roles of probabilities are `prob 0`, `prob 1`
+            and so on; the roles of the columns to show are `show 0`, `show 1` and so on.
+        prob_classes: the sorted classes that have a column of probabilities; empty if a single
             column has the probability of the positive class.
-        positive: the positive class, against the rest; 1 for scores.
+        positive: the positive class, or None if no class is given as positive. The default
+            for scores is "1".
         classes: the labels that occur, in the order of their first appearance.
     """
 
@@ -141,11 +142,11 @@ class Predictions:
 
     def _check_distinct(self) -> None:
         given = {**self.labels, **self.numbers}
-        for role in ("cluster", "id"):  # an id may have two roles
+        for role in ("cluster", "id"):  # these columns may have a second role
             given.pop(role, None)
         if len({x.name for x in given.values()}) < len(given):
             found = ", ".join(f"{role} = {x.name!r}" for role, x in given.items())
-            raise InputError(f"one column has two roles: {found}")
+            raise InputError(f"one column is given for two options: {found}")
 
     def _find_probabilities(self, prefix: str) -> None:
         taken = [x.name for x in (*self.labels.values(), *self.numbers.values())]
@@ -157,16 +158,15 @@ class Predictions:
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
-                    f"--prob matches a single column, {column.name!r}: expected one column per"
-                    " class, or the full name of one column with the probability of the positive"
-                    " class"
+                    f"--prob matches one column, {column.name!r}: expected one column per class"
+                    ", or the full name of one column with the probability of the positive class"
                 )
         self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
 
     @property
     def judged_classes(self) -> list[str]:
-        """The classes of the probabilities in `batches`: several, or the rest and the positive
-        class.
+        """The classes of the probabilities in `batches`. If there is a positive class: the rest and
+        the positive class.
         """
         if self.positive is None:
             return self.prob_classes
@@ -177,8 +177,8 @@ class Predictions:
         return (text.replace("", _NO_GROUP) if role == "group" else text).alias(role)
 
     def _with_counted(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Add the column that tells which rows count."""
-        roles = [role for role in LABELS if role in self.labels]  # not predictions from scores
+        """Add the column that is True for rows that are not ignored."""
+        roles = [role for role in LABELS if role in self.labels]  # without computed predictions
         is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self._question.ignore)))
         return rows.with_columns(~is_ignored.alias(COUNTED))
 
@@ -187,7 +187,9 @@ class Predictions:
         raise InputError(f"row {row}: {name!r} is {shortened(value)!r}, {message}")
 
     def _check_labels(self, rows: pl.DataFrame) -> None:
-        """Add new classes in the order of their rows; raise for invalid classes and clusters."""
+        """Add new classes in the order of their rows; raise an error for an invalid class or
+        cluster.
+        """
         known = [*self._classes, *self._question.ignore]
         labels = [
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
@@ -211,7 +213,7 @@ class Predictions:
                 self._refuse(missing[ROW].min(), "cluster", "", "which is no cluster")
 
     def cells(self) -> Iterator[pl.DataFrame]:
-        """Count the combinations of labels, piece by piece, in polars."""
+        """Count the combinations of labels in each piece of the table."""
         roles = list(self.labels)
         for cells in self._table.batches(self.labels, lambda rows: cells_of(rows, roles)):
             texts = (self._text(role, pl.col(role)) for role in roles)
@@ -220,11 +222,12 @@ class Predictions:
             yield cells
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """Read batches of rows, with checked numbers.
+        """Read batches of rows, and check their numbers.
 
-        Probabilities are arrays `prob`; with a positive class they have the columns rest and
-        positive. In ignored rows, numbers are not checked, and are 0. Missing predictions are made
-        from probabilities or scores.
+        The probabilities of a row are an array `prob`; if there is a positive class, the array has
+        two elements, for the rest and for the positive class. Numbers in ignored rows are not
+        checked but set to 0. If there is no column of predictions, they are computed from the
+        probabilities or scores.
         """
         asked = self.labels | self.numbers | self.shown
         for role, (name, column) in self.labels.items():
@@ -254,7 +257,9 @@ class Predictions:
         are_valid: Callable[[np.ndarray], np.ndarray],
         expected: str,
     ) -> np.ndarray:
-        """Return numbers `(n, len(roles))`; invalid ones in rows that count raise."""
+        """Return numbers `(n, len(roles))`; raise an error for an invalid number, except in ignored
+        rows.
+        """
         numbers, counted = as_numbers(rows, roles), rows[COUNTED].to_numpy()
         bad = counted & ~are_valid(numbers)
         if bad.any():
@@ -284,7 +289,7 @@ class Predictions:
         return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
 
     def _predictions(self, found: Mapping[str, np.ndarray]) -> list[str]:
-        """Predict the most probable class, or by the threshold the positive class."""
+        """Predict the most probable class, or, if there is a positive class, by the threshold."""
         if self.positive is None:
             ids = found["prob"].argmax(1)
         else:
@@ -299,13 +304,13 @@ def _within(least: float, greatest: float) -> Callable[[np.ndarray], np.ndarray]
 
 
 def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Convert columns to floats `(n, len(columns))`, with NaN for values that are not numbers."""
+    """Convert columns to floats `(n, len(columns))`; values that are not numbers become NaN."""
     numbers = rows.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan)
     return numbers.to_numpy().copy()
 
 
 def cells_of(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Count the combinations of labels, and return the first row of each."""
+    """Count the combinations of labels, and return the first row number of each combination."""
     found = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
     if "weight" in rows.collect_schema():
         found.append(pl.col("weight").sum().alias("mass"))

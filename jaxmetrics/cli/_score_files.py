@@ -1,4 +1,4 @@
-"""Read scores per item (0 and 1, booleans or grades) instead of truth and predictions."""
+"""Read files with a score per item (0 and 1, booleans or grades) instead of predictions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
-_BETWEEN = "\x1f"  # joins ids from several columns
+_BETWEEN = "\x1f"  # separator between the parts of an id from several columns
 _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {
     "c": "1",
     "p": "0.5",
     "i": "0",
     "n": "0",
-}  # letters of Inspect
+}  # c, p, i and n are the scores of Inspect
 
 
 def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
-    """Read a column of scores from each file, joined by `--id` or row by row."""
+    """Read a column of scores from each file, and match the items by `--id` or by their order."""
     frames = [_frame(given, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
     item = "item" if given.id is None else "id"
@@ -61,7 +61,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
 
 
 def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[str]]:
-    """Number the labels in a column, groups in the order of their names."""
+    """Return the numbers and the names of the labels in a column; groups are sorted by name."""
     if role not in rows.columns:
         return None, []
     names = rows[role].unique(maintain_order=True)
@@ -70,7 +70,7 @@ def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[st
 
 
 def _check_labels(rows: pl.DataFrame, item: str) -> None:
-    """Raise for items that have different clusters or groups in different files."""
+    """Raise an error if an item has different clusters or groups in different files."""
     for role in {"cluster", "group"} & {*rows.columns}:
         found = rows.select(item, role).unique()
         if found[item].is_duplicated().any():
@@ -80,7 +80,7 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
-    """Read the rows of a file, or of all of its parts."""
+    """Read the rows of a file, or of all files in a folder."""
     frames: list[pl.DataFrame] = []
     for part in parts_of(path):
         with opened(part, given.separator) as table:
@@ -94,8 +94,8 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
         if "id" in found.columns and found["id"].is_duplicated().any():
             first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
-                f"several rows have the same id, first {first!r}; --id COLUMN,COLUMN joins ids from"
-                " several columns, such as item and attempt"
+                f"several rows have the same id, the first is {first!r}; --id"
+                " COLUMN,COLUMN makes ids from several columns, such as item,attempt"
             )
     return found
 
@@ -103,8 +103,8 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
 def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
     """Read scores with their ids, clusters and groups.
 
-    Scores are numbers, booleans and the letters of Inspect: correct, partial, incorrect, no answer.
-    Missing scores are NaN, other values raise.
+    Scores are numbers, booleans, or the letters of Inspect: C (correct), P (partial), I (incorrect)
+    and N (no answer). Missing scores become NaN; other values raise an error.
     """
     with reading():
         asked = {
@@ -122,7 +122,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
         if len(bad):
             row, value = bad[ROW][0], bad["text"][0]
             raise InputError(
-                f"row {row}: {column!r} is {value!r}, expected a number or true or false"
+                f"row {row}: {column!r} is {value!r}, expected a number, true or false"
             )
         for role in labels:
             if (empty := rows.filter(pl.col(role) == "")).height:
@@ -131,14 +131,16 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
 
 
 def _label(table: FileTable, name: str, role: str) -> Value:
-    """Return labels as strings; ids may be joined from several columns."""
+    """Return labels as strings; ids may consist of the values of several columns."""
     names = name.split(",") if role == "id" and name not in table.names else [name]
     labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
     return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
 
 
 def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:
-    """Parse `--bounds LOW,HIGH`; by default (0, 1) if all scores lie in between, otherwise None."""
+    """Parse `--bounds LOW,HIGH`. The default is (0, 1) if all scores are from 0 to 1, otherwise
+    None.
+    """
     least, greatest = np.nanmin(scores), np.nanmax(scores)
     if given is None:
         return (0.0, 1.0) if 0 <= least <= greatest <= 1 else None

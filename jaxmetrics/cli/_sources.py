@@ -1,4 +1,7 @@
-"""Find the files of a path, and open them as tables by their extension or first bytes."""
+"""Find the files that a path stands for, and open each file as a table of its type.
+
+The extension determines the type of a file; for standard input, the first bytes determine it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 
 
 def parts_of(path: Path) -> list[Path]:
-    """List the files of a path (a file, a folder or glob of parts, standard input), sorted."""
+    """List the files that a path stands for, sorted: a file, all files of a folder or glob pattern,
+    or standard input.
+    """
     with named(path):
         if path == _STANDARD_INPUT:
             return [path]
@@ -48,14 +53,14 @@ def parts_of(path: Path) -> list[Path]:
             return _parts_in(path)
         if path.is_file() and _extension(path) not in _KNOWN:
             raise InputError(
-                f"unknown extension {path.suffix!r}; supported are {', '.join(_KNOWN)}, text also"
-                f" with {' or '.join(COMPRESSED)}"
+                f"unknown extension {path.suffix!r}; supported are {', '.join(_KNOWN)}; text may be"
+                f" compressed ({' or '.join(COMPRESSED)})"
             )
     return [path]
 
 
 def _parts_in(folder: Path) -> list[Path]:
-    """List the files of known types in a folder, without hidden and temporary files."""
+    """List the files of known types in a folder, but not hidden and temporary files."""
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
@@ -66,18 +71,18 @@ def _parts_in(folder: Path) -> list[Path]:
         if file.name[0] not in "._" and _extension(file) in _KNOWN and file.is_file()
     ]
     if not parts:
-        raise InputError(f"it is a folder without any file of type {', '.join(_KNOWN)}")
+        raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
     return parts
 
 
 def mentioned(path: Path) -> list[Path]:
-    """List all files that a path may refer to, of any type."""
+    """List all files of any type that a path may stand for."""
     inside = list(path.iterdir()) if path.is_dir() else []
     return [path, *map(Path, glob.glob(str(path))), *inside]
 
 
 def _extension(path: Path) -> str:
-    """Return the extension of a file, without the extension of its compression."""
+    """Return the extension of a file, such as ".csv" for "a.csv.gz"."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -85,19 +90,18 @@ def _extension(path: Path) -> str:
 
 
 def is_pipe(path: Path) -> bool:
-    """Tell whether a path can be read only once: standard input, a pipe or a device."""
+    """Return whether a path can be read only once, as standard input, a pipe or a device."""
     return path == _STANDARD_INPUT or (path.exists() and not path.is_file())
 
 
 @contextmanager
 def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
-    """Open a table by the type of its extension, or of its first bytes if it is a pipe; errors in
-    the block name the file.
-    """
+    """Open a file as a table; errors in the block begin with the name of the file."""
     with named(path), ExitStack() as files:
         with reading():
             table = _table(path, separator, files)
-        if isinstance(table, ScannedTable):  # polars threads may also panic between pieces
+        # Threads of polars may also panic while no piece is read.
+        if isinstance(table, ScannedTable):
             files.enter_context(closed_standard_error())
         yield table
 
@@ -112,11 +116,11 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
         start = stream.peek(16)
         kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
         if kind:
-            stream = io.BytesIO(stream.read())  # whose index is at the end
+            stream = io.BytesIO(stream.read())  # these formats have their index at the end
     if kind == ".npz":
         return Arrays(files.enter_context(zipfile.ZipFile(stream)))
     if kind in _BINARY:
-        # polars reads files faster by name, which must be UTF-8.
+        # polars reads a file faster if it is given the name, which must be valid UTF-8.
         by_name = path.is_file() and shown(path) == str(path)
         return ScannedTable(_scan(path if by_name else None, stream, kind))
     chunks = filter(None, chunks_of(stream, path.suffix.lower()))
@@ -128,10 +132,10 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
 
 
 def _checked_separator(kind: str, separator: str | None) -> str:
-    """Return the column separator: the given one, or the default of the file type."""
+    """Return the given column separator, or the default separator of the file type."""
     given = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if given is not None and (len(given.encode()) != 1 or given in '"\r\n'):
-        raise InputError(f"--separator must be one character of ASCII, or \\t, got {separator!r}")
+        raise InputError(f"--separator must be one ASCII character, or \\t, got {separator!r}")
     return given or ("\t" if kind == ".tsv" else ",")
 
 
@@ -142,13 +146,13 @@ def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:
         return pl.scan_parquet(path or stream, glob=False, hive_partitioning=False)
     if start == b"ARROW1":
         return pl.scan_ipc(path or stream, glob=False, hive_partitioning=False)
-    return pl.read_ipc_stream(path or stream.read()).lazy()  # the other format of the name
+    return pl.read_ipc_stream(path or stream.read()).lazy()  # Arrow has a stream format, too
 
 
 def _leaves(
     schema: Mapping[str, Any], *objects: str
 ) -> Iterator[tuple[tuple[str, ...], pl.DataType]]:
-    """List columns; a column of objects is replaced by its fields."""
+    """List the path and type of each column; a column of objects is replaced by its fields."""
     for name, kind in schema.items():
         if isinstance(kind, pl.Struct):
             yield from _leaves(dict(kind), *objects, name)
@@ -157,7 +161,7 @@ def _leaves(
 
 
 class ScannedTable(FileTable):
-    """Reads Parquet or Arrow."""
+    """Reads Parquet or Arrow files."""
 
     def __init__(self, table: pl.LazyFrame) -> None:
         kinds = dict(_leaves(table.collect_schema()))
@@ -170,18 +174,18 @@ class ScannedTable(FileTable):
         self.num_rows: int = table.select(pl.len()).collect().item()
 
     def kind(self, name: str) -> Any:
-        """Return the type of a column or field."""
+        """Return the type of a column, or of a field of objects."""
         return self._kinds[name]
 
     def width(self, name: str) -> int | None:
-        """Return the number of elements of an array, or of the first list."""
+        """Return the number of elements in each array or in the first list of a column."""
         if not isinstance(self._kinds[name], pl.List):
             return super().width(name)
         first = self._table.select(pl.col(name).list.len()).head(1).collect()
         return int(first.item() or 0) if len(first) else 0
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Yield slices; the first is small, because most mistakes show there."""
+        """Yield slices; the first slice is small, because most errors occur in the first rows."""
         start, size = 0, _tables.BATCH_ROWS
         while start < self.num_rows:
             yield self._table.slice(start, size)
@@ -190,7 +194,7 @@ class ScannedTable(FileTable):
     def _batches(
         self, names: Collection[str], values: Sequence[pl.Expr], reduced: Reduction | None
     ) -> Iterator[pl.DataFrame]:
-        """Let polars choose the rows of a batch, unless they are reduced."""
+        """Read batches; polars divides the table if the rows are not reduced."""
         if reduced is not None:
             yield from super()._batches(names, values, reduced)
             return

@@ -1,4 +1,4 @@
-"""The command `merge`: read states of evaluators, add them up, and report."""
+"""The command `merge`: read the states of evaluators, merge them, and report on the result."""
 
 from __future__ import annotations
 

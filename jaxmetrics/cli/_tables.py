@@ -1,4 +1,4 @@
-"""A table in a file, read in pieces of bounded size."""
+"""The base class of tables in files, which are read in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__: list[str] = []
 
 BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
-PIECE_ROWS = 2**22  # rows per piece, and at most as many cells
-MAX_CLASSES = 4096  # groups of a report
-_MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
-JOIN_HINT = "give --id with a column to join them by"
-_OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # options that select other columns
-_LONGEST_TEXT = 1000  # characters of a shown value
+PIECE_ROWS = 2**22  # the largest number of rows of a piece
+MAX_CLASSES = 4096  # the largest number of classes of a report
+_MOST_HELD = 3 * 2**28  # the largest size of the rows that are kept in memory, in bytes
+JOIN_HINT = "give --id with a column of ids to match the rows by"
+_OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
+_LONGEST_TEXT = 1000  # the largest number of characters of a shown value
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
-ROW = "number of the row"  # counted from 1, including blank lines
+ROW = "number of the row"  # rows are counted from 1, and blank lines count
 
 Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
 class Value(NamedTuple):
-    """A value of each row: its name in messages, and the expression that computes it."""
+    """A value of each row: its name in error messages, and the expression that computes it."""
 
     name: str
     expr: pl.Expr
@@ -38,9 +38,9 @@ class FileTable(ABC):
     """A table in a file.
 
     Attributes:
-        names: the names of the columns or arrays; a field of an object has the dotted name of its
-            path.
-        num_rows: the number of rows; None if unknown before the end.
+        names: the names of the columns or arrays; the name of a field of an object is its path with
+            dots.
+        num_rows: the number of rows; None if it is unknown until all rows are read.
     """
 
     names: Sequence[str]
@@ -52,7 +52,7 @@ class FileTable(ABC):
 
     @abstractmethod
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Read `ROW` and at least these columns, in row order, piece by piece."""
+        """Read `ROW` and at least these columns, piece by piece, in the order of the rows."""
 
     def _batches(
         self, names: Collection[str], values: Sequence[pl.Expr], reduced: Reduction | None
@@ -69,50 +69,53 @@ class FileTable(ABC):
     ) -> Iterator[pl.DataFrame]:
         """Read `ROW` and values by their roles, in batches of rows that fit into memory.
 
-        With `reduced`, which makes few rows of many, batches may be larger.
+        Args:
+            asked: the values by role.
+            reduced: a function that is applied to each batch and returns few rows, or None. If it
+                is given, batches may be larger.
         """
         values = [pl.col(ROW), *(value.expr.alias(role) for role, value in asked.items())]
         names = [name for value in asked.values() for name in value.expr.meta.root_names()]
         batches = self._batches(list(dict.fromkeys(names)), values, reduced)
         while True:
-            with reading():  # not while a batch is used
+            with reading():  # only while a batch is read, not while it is used
                 batch = next(batches, None)
             if batch is None:
                 return
             yield batch
 
     def width(self, name: str) -> int | None:
-        """Return the numbers per row in a column of lists; None for a plain column."""
+        """Return how many numbers each row of a column of arrays has; None for another column."""
         kind = self.kind(name)
         return kind.shape[0] if isinstance(kind, pl.Array) else None
 
     def holds(self, name: str) -> str:
-        """Describe the contents of an unsuitable column, for a message."""
+        """Describe the contents of an unsuitable column for an error message."""
         return f"column {name!r} holds {self.kind(name)}"
 
     def _existing_kind(self, name: str) -> Any:
-        """Return the type of a column, which must occur once."""
+        """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
             option = _OPTIONS.get(name)
-            hint = f"; {option} names another" if option else ""
+            hint = f"; {option} names another column" if option else ""
             raise InputError(f"{self.missing(f'no column {name!r}')}{hint}")
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
         return self.kind(name)
 
     def label(self, name: str) -> Value:
-        """Return classes, groups or ids as in the file."""
+        """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
             raise InputError(f"{self.holds(name)}: classes, groups and ids are strings or integers")
         return Value(name, pl.col(name))
 
     def written(self, name: str, labels: pl.Expr) -> pl.Expr:
-        """Convert the labels of a column to strings; missing labels are empty."""
+        """Convert the labels of a column to strings; missing labels become empty strings."""
         return labels.cast(pl.String).fill_null("")
 
     def text(self, name: str) -> Value:
-        """Convert any values to strings and truncate them; lists are separated by commas."""
+        """Convert values of any type to strings of limited length; join lists by commas."""
         kind, values = self._existing_kind(name), pl.col(name)
         if isinstance(kind, pl.List | pl.Array):
             values = values.cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True)
@@ -121,11 +124,12 @@ class FileTable(ABC):
         return Value(name, values.cast(pl.String).str.slice(0, _LONGEST_TEXT))
 
     def number(self, name: str, place: int | None = None) -> Value:
-        """Return numbers in the file's type; null for lists of another length.
+        """Return the numbers of a column in their type in the file.
 
         Args:
             name: the name of a column.
-            place: the place in a column of arrays or lists.
+            place: the index of the number in each array or list; None for a column of numbers. A
+                list whose length differs from the first list gives null.
         """
         kind, values, shown = self._existing_kind(name), pl.col(name), name
         if place is not None:
@@ -138,15 +142,20 @@ class FileTable(ABC):
             kind = kind.inner
         if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
             raise InputError(f"{self.holds(name)}: expected numbers")
-        # The codes of categories are not numbers.
+        # Categories are converted as text, because their codes are not the numbers.
         return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
 
     def missing(self, what: str) -> str:
-        """Return a message that something is missing, with the existing names."""
+        """Return an error message that something is missing, with the names that the file has."""
         return f"{what}; the file has {listed(self.names)}"
 
     def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Value]:
-        """Find the numbers in columns with a prefix, or in an array or lists, by class."""
+        """Return numbers by class, from columns with a prefix or from a column of arrays or lists.
+
+        Args:
+            prefix: the prefix of the columns, or the full name of one column.
+            taken: the names of columns that have another role.
+        """
         if prefix in self.names and (width := self.width(prefix)) is not None:
             if not 0 < width <= MAX_CLASSES:
                 raise InputError(
@@ -155,7 +164,7 @@ class FileTable(ABC):
             return {str(i): self.number(prefix, i) for i in range(width)}
         found = [name for name in self.names if name.startswith(prefix) and name not in taken]
         if found and all(name.startswith(f"{prefix}.") for name in found):
-            prefix = f"{prefix}."  # fields of an object
+            prefix = f"{prefix}."  # the columns are fields of an object
         if len(found) > MAX_CLASSES:
             raise InputError(
                 f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes"
@@ -167,16 +176,16 @@ class FileTable(ABC):
 
 
 def check_held(rows: Iterable[pl.DataFrame]) -> None:
-    """Raise if the rows that are kept take too much memory."""
+    """Raise an error if the rows that are kept take too much memory."""
     if sum(frame.estimated_size() for frame in rows) > _MOST_HELD:
         raise InputError(
-            "too many rows: scores, probabilities of clusters, and paired predictions are held in"
-            f" memory, at most {_MOST_HELD // 2**20} MB"
+            "too many rows: scores, probabilities of clusters, and paired predictions are kept in"
+            f" memory and may take at most {_MOST_HELD // 2**20} MB"
         )
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
-    """Raise if files that are joined row by row have different numbers of rows."""
+    """Raise an error if files without ids have different numbers of rows."""
     number = len(frames[0])
     for path, rows in zip(paths, frames, strict=True):
         if len(rows) != number:
@@ -184,8 +193,8 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
 
 
 def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Name columns and fields of objects by their paths; of equal names, the shorter path has
-    priority.
+    """Return the paths of columns and of fields of objects by their names with dots. If two paths
+    have the same name, the shorter path is returned.
     """
     names: dict[str, tuple[str, ...]] = {}
     for path in sorted(paths, key=len):
@@ -194,7 +203,7 @@ def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
 
 
 def column_at(path: Sequence[str]) -> pl.Expr:
-    """Return a column, or a field of the objects in it."""
+    """Return the column at a path of length 1, or the field of objects at a longer path."""
     column = pl.col(path[0])
     for key in path[1:]:
         column = column.struct.field(key)

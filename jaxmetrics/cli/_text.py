@@ -1,7 +1,7 @@
-"""Text tables, also compressed, from a file or a pipe.
+"""Read tables in text files, which may be compressed, from a file or a pipe.
 
-They are read once, sequentially, in blocks of bytes that end with a row. So memory is bounded, also
-for compressed files, and errors can name the row.
+A file is read once, in blocks of complete rows. So memory is bounded, also for compressed files,
+and error messages can name the row.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__: list[str] = []
 
 COMPRESSED = (".gz", ".zst")
 _LONGEST_LINE = 2**26
-_ZSTD_BYTES = 2**10  # compressed bytes, which may expand by a factor of 32 thousand
+_ZSTD_BYTES = 2**10  # few compressed bytes, because they may expand by a factor of 32 thousand
 
 
 def chunks_of(stream: Any, suffix: str) -> Iterator[bytes]:
-    """Read a stream in pieces, and decompress it if it is compressed, whatever its name."""
+    """Read a stream in pieces, and decompress it if its first bytes show that it is compressed."""
     start = stream.peek(4)
     if start.startswith(b"\x28\xb5\x2f\xfd"):
         return _zstd_chunks(stream)
@@ -40,7 +40,7 @@ def chunks_of(stream: Any, suffix: str) -> Iterator[bytes]:
 
 
 def _zstd_chunks(stream: Any) -> Iterator[bytes]:
-    """Decompress Zstandard frames; a truncated last frame raises."""
+    """Decompress Zstandard frames; raise an error if the last frame is truncated."""
     try:
         import zstandard
     except ImportError:
@@ -58,15 +58,15 @@ def _zstd_chunks(stream: Any) -> Iterator[bytes]:
 
 
 class Text(FileTable):
-    """Reads text, once."""
+    """Base class of tables in text, which is read once."""
 
-    blank = pl.lit(False)  # which rows are blank lines
+    blank = pl.lit(False)  # expression that is True for blank lines
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._blocks = self._whole_rows(chunks)
         first = next(self._blocks, b"").removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
         if not first.strip():
-            raise InputError("cannot be read: empty")
+            raise InputError("cannot be read: the file is empty")
         if b"\0" in first:
             raise InputError(
                 "cannot be read: it contains zero bytes, which UTF-8 text does not; is it UTF-16,"
@@ -76,17 +76,17 @@ class Text(FileTable):
 
     @abstractmethod
     def _without_header(self, first: bytes) -> bytes:
-        """Find the columns in the first block, and return its rows."""
+        """Find the columns in the first block, and return the rows of the block."""
 
     @abstractmethod
     def _parsed(self, rows: bytes, names: Collection[str], before: int) -> pl.DataFrame:
-        """Parse rows, numbered from `before`; an error names the first invalid row."""
+        """Parse rows that follow `before` other rows; an error names the first invalid row."""
 
     def _end_of_rows(self, block: bytes) -> int:
         return block.rfind(b"\n") + 1
 
     def _whole_rows(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield blocks of complete rows, of similar size."""
+        """Yield blocks of complete rows that have similar sizes."""
         rest, searched = bytearray(), 0
         for chunk in chunks:
             rest += chunk
@@ -106,7 +106,7 @@ class Text(FileTable):
             yield bytes(rest)
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Yield frames without blank lines and surrounding spaces."""
+        """Yield frames without blank lines, and without spaces around values."""
         before = 0
         for block in chain([self._first], self._blocks):
             frame = self._parsed(block, names, before)
@@ -117,7 +117,7 @@ class Text(FileTable):
 
 
 class SeparatedValues(Text):
-    """Reads separated values under a header."""
+    """Reads text with a header and values that are separated by a character, such as CSV."""
 
     blank = pl.all_horizontal(pl.exclude(ROW).is_null())
 
@@ -126,7 +126,7 @@ class SeparatedValues(Text):
         super().__init__(chunks)
 
     def kind(self, name: str) -> Any:
-        """Columns are strings."""
+        """Return the type of all columns, strings."""
         return pl.String
 
     def _without_header(self, first: bytes) -> bytes:
@@ -142,7 +142,7 @@ class SeparatedValues(Text):
         return rows
 
     def missing(self, what: str) -> str:
-        """Suggest another separator if there is a single column."""
+        """Return an error message; if there is a single column, it suggests another separator."""
         others = [c for c in ",;\t|" if c != self.separator and c in self.names[0]]
         if len(self.names) > 1 or not others:
             return super().missing(what)
@@ -153,7 +153,7 @@ class SeparatedValues(Text):
         )
 
     def _end_of_rows(self, block: bytes) -> int:
-        """Find the end of the last complete row; a line break within quotes does not end a row."""
+        """Return the end of the last complete row, which is not a line break within quotes."""
         end = block.rfind(b"\n") + 1
         is_quoted = block.count(b'"', 0, end) % 2
         while is_quoted:

@@ -1,16 +1,16 @@
-"""Classification reports: the metrics of a classifier, or of two, each with a confidence interval.
+"""Classification reports: metrics of one or two classifiers, each with a confidence interval.
 
-A report prints as text, and can be written as dict, JSON, Markdown, CSV or HTML.
+A report prints as text, and can be converted to a dict, JSON, Markdown, CSV or HTML.
 """
 
-# of one classifier
+# reports on one classifier
 from jaxmetrics.reports.singles import *
 
-# of two on the same examples
+# reports on two classifiers for the same examples
 from jaxmetrics.reports.pairs import *
 
-# of examples with any number of labels
+# reports on multilabel problems
 from jaxmetrics.reports.label_sets import *
 
-# of scores per item
+# reports on scores per item
 from jaxmetrics.reports.score_means import *

@@ -1,4 +1,4 @@
-"""Pictures on report pages, and the order of classes and mistakes there."""
+"""The pictures on report pages, and the order of classes and mistakes on the pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__: list[str] = []
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
-_OUTSIDE = 0.05  # share of the intervals that may exceed an axis at either end
+_OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
 _CURVE = (4.0, 4.0)  # inches
 
 
@@ -46,7 +46,7 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
     wrong = mistakes_in(counts)
     fn, fp = wrong.sum(1), wrong.sum(0)
     order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
-    # Without numbers in the cells, both pictures would be the same.
+    # If the cells have no numbers, the pictures of counts and of shares would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
@@ -104,7 +104,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
 
 
 class _Axis(NamedTuple):
-    """The ends of an axis, and their number of decimals."""
+    """The ends of an axis, and the number of decimals of the ends."""
 
     low: float
     high: float
@@ -116,13 +116,15 @@ class _Axis(NamedTuple):
         return [f"{x:.{self.decimals}f}" for x in (self.low, self.high)]
 
     def place(self, x: float) -> float:
-        """Return the position of a number from 0 to 1; numbers beyond the axis are at its end."""
+        """Return the position of a number from 0 to 1; numbers beyond an end are put at the end."""
         return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
 def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
-    """Choose an axis between round numbers that contains all values and most intervals; very wide
-    intervals of a few rare classes would compress the others.
+    """Choose an axis between round numbers that contains all values and most intervals.
+
+    It need not contain the very wide intervals of a few rare classes, because they would compress
+    all other intervals.
     """
     low, high = 0.0, 1.0
     if found := [x for x in values if x.has_interval]:
@@ -136,11 +138,11 @@ def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
 
 
 def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) -> list[Any]:
-    """List the largest off-diagonal cells: true and predicted class, number, number of examples of
-    the true class, and share of them.
+    """List the largest off-diagonal cells: the true and the predicted class, the count of the cell,
+    the number of examples of the true class, and the share of the cell in this number.
     """
     mistakes = mistakes_in(counts)
-    # Ties: the rarer class first.
+    # Among cells with equal counts, rarer true classes come first.
     rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
@@ -190,13 +192,15 @@ def _recalls(report: Report) -> str:
     numbers = np.array([values[i][:3] for i in worst])
     return svg(
         (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
-        "Recall of each class with its interval, the least on top",
+        "Recall of each class with its interval, the least recall on top",
         partial(forest, [names[i] for i in worst], numbers, xlabel="recall"),
     )
 
 
 def _curves_of_one(report: Report) -> list[str]:
-    """Draw the curves for the second of two classes, or for the classes with the smallest areas."""
+    """Draw the curves for the second class if there are two classes, otherwise for the classes with
+    the smallest areas.
+    """
     histograms = [] if report.score_histogram is None else [report.score_histogram]
     bins = [] if report.calibration_bins is None else [report.calibration_bins]
     *names, event = labels_of(
@@ -209,8 +213,10 @@ def _curves_of_one(report: Report) -> list[str]:
 
 
 def _curves_of_two(report: ComparisonReport) -> tuple[str, list[str]]:
-    """Draw the curves of A and B on the same axes, for the second of two classes or for the class
-    with the largest difference in area, and reliability diagrams.
+    """Draw the curves of A and B on the same axes, and reliability diagrams.
+
+    The curves are for the second class if there are two classes, otherwise for the class with the
+    largest difference in area.
     """
     histograms = [] if report.score_histograms is None else [*report.score_histograms]
     bins = [] if report.calibration_bins is None else [*report.calibration_bins]
@@ -244,8 +250,11 @@ def _curves(
 
 
 def _classes_by_area(histograms: Sequence[np.ndarray]) -> list[int]:
-    """List the classes of one classifier with the smallest area first, or of two with the largest
-    difference first; of two classes, the second. Classes without an area are left out.
+    """List the classes whose curves are drawn, the most important class first.
+
+    For one classifier, the class with the smallest area comes first; for two classifiers, the class
+    with the largest difference in area. If there are two classes, only the second class is listed.
+    Classes without an area are left out.
     """
     if not histograms:
         return []
@@ -256,7 +265,7 @@ def _classes_by_area(histograms: Sequence[np.ndarray]) -> list[int]:
 
 
 def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:
-    """Compute the curves of a histogram `(2, B)`, with the bins as scores."""
+    """Compute the curves of a histogram `(2, B)`, with the indices of the bins as scores."""
     y_true, bins = histogram.nonzero()
     options: Any = {"sample_weight": histogram[y_true, bins]}
     return roc_curve(y_true, bins, **options), precision_recall_curve(y_true, bins, **options)

@@ -1,4 +1,4 @@
-"""Contents of reports, independent of the format: values with intervals, tables and sentences."""
+"""The contents of reports in any format: values with intervals, tables and sentences."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ __all__: list[str] = []
 LONGEST_NAME = 40
 _LONGEST_NAME_OF_SYSTEM = 200
 _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
-_LONGEST_TEXT = 80  # characters of a value of a listed example
+_LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
 
 
 class ReportedValue(Estimate):
-    """One number of a report: an `Estimate` whose ends are NaN if it has no interval.
+    """A value in a report: an `Estimate` with the method of its interval and a note.
+
+    A value without an interval has `low` and `high` NaN.
 
     Attributes:
-        method: the method of the interval, or None: `"wilson"` for proportions and F1,
-            `"likelihood"` for other smooth functions of the counts and for differences, `"delta"`
-            if counts are sums of weights (on the logit scale, or atanh if values can be negative),
-            `"posterior"` for the posterior balanced accuracy, `"normal"` for means of states,
-            `"student"` for log losses and differences of means, `"score"` for areas under ROC
-            curves, `"mover"` for differences of areas and groups, `"inequalities"` for the
-            calibration error, `"bounds"` for bounds of the exact area.
+        method: the method of the interval, or None if there is no interval. It is `"wilson"` for
+            proportions and F1; `"likelihood"` for other smooth functions of the counts and for
+            differences; `"delta"` for counts that are sums of weights (on the logit scale, or on
+            the atanh scale if values can be negative); `"posterior"` for the posterior balanced
+            accuracy; `"normal"` for means in states; `"student"` for log losses and differences of
+            means; `"score"` for areas under ROC curves; `"mover"` for differences of areas and of
+            groups; `"inequalities"` for the calibration error; `"bounds"` for bounds of the exact
+            area.
         note: a note for the interpretation of the value, or None.
 
     >>> value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
@@ -55,19 +58,19 @@ class ReportedValue(Estimate):
         method: str | None = None,
         note: str | None = None,
     ) -> ReportedValue:
-        """Make the estimate, with its method and note as attributes."""
+        """Make the estimate, and set its method and note as attributes."""
         found = super().__new__(cls, value, low, high, standard_error, num_undefined)
         found.method, found.note = method, note
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON: None for NaN, and no ends without an interval."""
+        """Return a dict for JSON. NaN becomes None; there are no ends if there is no interval."""
         names = "value", "low", "high", "method", "note"
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
     def record(self, level: float) -> dict[str, Any]:
-        """Return a row of the CSV."""
+        """Return a row for the CSV file."""
         numbers = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
         return {**numbers, "level": level if self.has_interval else None, "method": self.method}
 
@@ -77,7 +80,7 @@ class ReportedValue(Estimate):
         return written(*self[:3])
 
     def ends(self, between: str) -> str:
-        """Write the ends of the interval, if there is one."""
+        """Write the ends of the interval, or "" if there is no interval."""
         return between.join(self.written[1:]) * self.has_interval
 
     @property
@@ -87,32 +90,32 @@ class ReportedValue(Estimate):
 
 
 class Difference(ReportedValue):
-    """A value that might be negative, for which text tables reserve a column for the sign."""
+    """A difference, which may be negative: text tables write "low to high", not "low-high"."""
 
 
 def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue:
-    """Return an estimate as a reported value, without an interval if it is undefined."""
+    """Return an estimate as a reported value; it has no interval if the ends are NaN."""
     if np.isnan(x.low):
         return ReportedValue(float(x.value), note=note)
     return ReportedValue(*map(float, x), method=method, note=note)
 
 
 def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
-    """Return a comparison whose parts are reported values with their methods."""
+    """Return the comparison with A, B and A - B as reported values, which have their methods."""
     a, b = value_of(x.a, method), value_of(x.b, method)
     d = value_of(x.difference, method_of_difference)
     return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
 
 
 def names_of_both(names: Sequence[str]) -> dict[str, str]:
-    """Return the names of A and B, or nothing to explain if these are their names."""
+    """Return the names of A and B by letter, without names that are equal to their letter."""
     labels = labels_of(names, _LONGEST_NAME_OF_SYSTEM)
     return {short: name for short, name in zip("AB", labels, strict=True) if short != name}
 
 
 def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
-    """State which of A and B is better, that they are equivalent, or which differences such samples
-    can show; "" without an interval.
+    """Write a sentence on the difference of A and B: which of them is better, that they are
+    equivalent, or which differences such samples can show. It is "" if there is no interval.
     """
     if math.isnan(d.low):
         return ""
@@ -129,29 +132,29 @@ def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: f
         return told
     number, units = sample.units_drawn
     return (
-        f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
-        f" {4 * number} a difference of {shown / 2:.2g}."
+        f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g}, and"
+        f" {4 * number} {units} show a difference of {shown / 2:.2g}."
     )
 
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:
-    """Return n reported values from an estimate with arrays `(n,)`."""
+    """Return n reported values from an estimate whose arrays have shape `(n,)`."""
     parts = (np.asarray(part).tolist() for part in x)
     return [value_of(Estimate(*numbers), method) for numbers in zip(*parts, strict=True)]
 
 
 def value_cell(x: ReportedValue) -> str:
-    """Write a value and its interval in a sentence or in a wide table."""
+    """Write a value and its interval for a sentence or a wide table."""
     return x.written[0] + f" ({x.ends(' to ')})" * x.has_interval
 
 
 def number(x: Any) -> Any:
-    """Return None for NaN, which JSON does not support."""
+    """Return None for NaN, because JSON does not support NaN; return other values unchanged."""
     return None if isinstance(x, float) and math.isnan(x) else x
 
 
 class SampleSize(NamedTuple):
-    """The size of a sample."""
+    """The number of examples in a sample, of ignored examples, and of clusters, if any."""
 
     number: float
     num_ignored: int = 0
@@ -173,7 +176,7 @@ class SampleSize(NamedTuple):
         return self.num_clusters, "clusters"
 
     def content(self) -> dict[str, Any]:
-        """Write it for programs."""
+        """Return the numbers by name, for JSON."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
         return {f"num_{self.units}": self.number, "num_ignored": self.num_ignored, **clusters}
 
@@ -183,7 +186,7 @@ def _counted(number: float, units: str) -> str:
 
 
 class Findings(NamedTuple):
-    """Additions to a report: values by name, values per class, tables for pictures."""
+    """Additions to a report: overall values by name, values per class, and tables for pictures."""
 
     overall: Mapping[str, ReportedValue] = {}
     per_class: Mapping[str, Sequence[ReportedValue]] = {}
@@ -191,12 +194,12 @@ class Findings(NamedTuple):
 
 
 class ValueTable(NamedTuple):
-    """Rows of texts and values. User names in them are already printable.
+    """A table whose cells are texts and values. Names that users gave are already printable.
 
     Attributes:
         titles: the titles of the columns.
-        rows: the cells; the first cell names the row.
-        details: the indices of columns that are omitted in text.
+        rows: the cells; the first cell of a row is its name.
+        details: the indices of columns that text omits.
     """
 
     titles: Sequence[str]
@@ -205,8 +208,8 @@ class ValueTable(NamedTuple):
 
 
 def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
-    """Return a table of listed examples by its title, if there are any; values under "columns"
-    become columns, too.
+    """Return a dict with the title and the table of listed examples; it is empty if there are no
+    examples. Values under "columns" become columns, too.
     """
     if not records:
         return {}
@@ -227,17 +230,17 @@ class Outline(NamedTuple):
     """The readable contents of a report.
 
     Attributes:
-        heading: one line on the sample.
-        verdict: one or two sentences on the main result, shown first.
-        summary: the most important values, with their titles.
-        tables: all other values, by the title of the table.
+        heading: one line about the sample.
+        verdict: one or two sentences about the main result, which are shown first.
+        summary: the most important values with their titles.
+        tables: tables with all other values, by title.
         summary_title: the title of the summary.
         names: explanations of short column titles, such as A.
-        result: one sentence on the tables.
-        intervals: one sentence on the methods of the intervals; Markdown only has their level.
+        result: one sentence about the tables.
+        intervals: one sentence about the methods of the intervals; Markdown has the level only.
         notes: sentences for the interpretation of the values.
         level: the confidence level of the intervals.
-        gates: the gates, with their verdicts.
+        gates: the gates with their verdicts.
     """
 
     heading: str
@@ -269,13 +272,13 @@ class ClassValues(NamedTuple):
     support: np.ndarray
 
     def by_name(self) -> dict[str, Any]:
-        """Return the overall values, and dicts of values per class."""
+        """Return the overall values by name, and dicts of the values per class by name."""
         columns = self.columns.items()
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
     def by_class(self) -> dict[tuple[str, str], ReportedValue]:
-        """Return all values by name and class, overall values, with the class "", first."""
+        """Return all values by name and class. Overall values come first and have the class ""."""
         found = {(name, ""): x for name, x in self.overall.items()}
         for name, column in self.columns.items():
             found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
@@ -304,7 +307,7 @@ class ClassValues(NamedTuple):
 def records_of(
     values: Mapping[tuple[str, str], ReportedValue], kind: str, level: float, **more: str
 ) -> list[dict[str, Any]]:
-    """Return values by name and class as rows of the CSV, with further columns."""
+    """Return values by name and class as rows for the CSV file; `more` has further columns."""
     return [
         {"name": name, kind: of_class or None, **more, **x.record(level)}
         for (name, of_class), x in values.items()

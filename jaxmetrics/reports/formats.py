@@ -1,4 +1,4 @@
-"""The base class of reports, and one function per output format."""
+"""The base class of reports, and a function for each output format."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from jaxmetrics.reports.contents import (
 
 __all__: list[str] = []
 
-MOST_ROWS_OF_PAGE = 100  # rows of a table of classes
-_MOST_ROWS = 20  # rows that `print` shows
-_WIDTH = 80  # columns of a terminal
-_MOST_VALUES = 4  # values side by side
+MOST_ROWS_OF_PAGE = 100  # the largest number of rows in a table of classes on a page
+_MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
+_WIDTH = 80  # the number of columns of a terminal
+_MOST_VALUES = 4  # the largest number of values side by side
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LEADING_ZERO = re.compile(r"\b0\.")
-_FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # some characters are full-width
+_FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # also full-width characters
 
 
 def as_text(outline: Outline, most_rows: int | None = None) -> str:
-    """Write tables for a terminal, with the summary last, just above the prompt."""
+    """Write text for a terminal. The summary comes last, just above the prompt."""
     names = [f"{short}  {name}" for short, name in outline.names.items()]
     tables = [
         "\n".join(filter(None, [title, table.text()]))
@@ -49,7 +49,7 @@ def as_text(outline: Outline, most_rows: int | None = None) -> str:
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
-    """Write the same as an HTML fragment, for notebooks."""
+    """Write the contents of `as_text` as an HTML fragment for notebooks."""
     names = [f"{short}: {name}" for short, name in outline.names.items()]
     above, below = (
         "<br>".join(map(html.escape, lines))
@@ -63,7 +63,7 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
 
 
 def as_markdown(outline: Outline) -> str:
-    """Write Markdown tables, for example for a pull request, with the summary first."""
+    """Write Markdown tables, for example for a pull request. The summary comes first."""
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
     gates = []
@@ -90,22 +90,23 @@ def as_markdown(outline: Outline) -> str:
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Write one line per record, in full precision."""
+    """Write CSV with one line per record, in full precision."""
     text = io.StringIO()
     plain = csv.writer(text, lineterminator="\n")
     quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in ([*record] for record in (*records[:1], *(map(_guarded, records)))):
-        # The csv writer quotes a carriage return only if lines end with one.
+        # The csv writer quotes a carriage return only if lines end with a carriage return.
         (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     return text.getvalue()
 
 
 def as_every_eval_ever(report: AnyReport) -> str:
-    """Write values and intervals under the names of the schema of Every Eval Ever, version 0.2:
-    `evaluation_results`, to be completed with the model, the source and the metric.
+    """Write values and intervals as JSON in the schema of Every Eval Ever, version 0.2.
+
+    The JSON contains `evaluation_results`; users have to add the model, the source and the metric.
 
     Raises:
-        ValueError: a report without values, such as a plan.
+        ValueError: the report has no values, such as a plan.
     """
     content, level = report.to_dict(), report.outline().level
     number, results = content.get("num_items", content.get("num_examples")), []
@@ -128,10 +129,10 @@ def as_every_eval_ever(report: AnyReport) -> str:
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """Write JSON, with the confusion matrix last, one line per row.
+    """Write JSON. The confusion matrix comes last, with one line per row.
 
-    Its cells, 16 million for 4096 classes, are written by the compiled encoder, which does not
-    support indentation.
+    The cells of the matrix, 16 million for 4096 classes, are written by the compiled encoder, which
+    does not support indentation.
     """
     matrix = content.get("confusion_matrix")
     rest = content if matrix is None else {**content, "confusion_matrix": []}
@@ -143,7 +144,7 @@ def as_json(content: Mapping[str, Any]) -> str:
 
 
 def as_page(report: AnyReport, title: str) -> str:
-    """Write an HTML page, with jinja2 and the template of the report."""
+    """Write an HTML page with jinja2, from the template of the report."""
     from jaxmetrics import __version__
 
     outline, used, pictures = report.outline(), report.methods(), report.pictures()
@@ -165,13 +166,13 @@ def as_page(report: AnyReport, title: str) -> str:
 
 
 def explanations() -> dict[str, str]:
-    """Return explanations of the interval methods."""
+    """Return explanations of the interval methods by the name of the method."""
     return _environment().get_template("methods.html").module.explanations
 
 
 class _Terms:
-    """Explains terms on a page as tooltips, and collects them for a glossary at the end, because
-    paper and phones do not show tooltips.
+    """Explains terms on a page by tooltips, and collects the terms for a glossary at the end of the
+    page, because paper and phones do not show tooltips.
     """
 
     def __init__(self, known: Mapping[str, str]) -> None:
@@ -179,7 +180,7 @@ class _Terms:
         self.used: dict[str, str] = {}
 
     def explained(self, title: str) -> str:
-        """Return a title with its explanation; "recall, cat" has the explanation of "recall"."""
+        """Return a title with its explanation; "recall, cat" gets the explanation of "recall"."""
         from markupsafe import Markup
 
         plain = title[:1].lower() + title[1:]
@@ -198,8 +199,8 @@ def escaped(text: str) -> str:
 
 
 def _guarded(record: Mapping[str, Any]) -> list[Any]:
-    """Prefix an apostrophe to texts that a spreadsheet would interpret as a formula, and to texts
-    that begin with an apostrophe, so that readers can remove one apostrophe from each.
+    """Prepend an apostrophe to texts that a spreadsheet would interpret as a formula. Texts that
+    begin with an apostrophe get another one, so that a reader can remove one apostrophe from each.
 
     Source: OWASP, CSV Injection.
     """
@@ -213,8 +214,8 @@ def _sentences(outline: Outline) -> list[str]:
 
 
 def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Split tables with too many columns into several tables with the same row names; also say how
-    many rows are omitted.
+    """Split tables with too many columns into several tables with the same row names. If rows are
+    omitted, the last row contains their number.
     """
     for title, (titles, rows, details) in outline.tables.items():
         shown = [[_narrow_cell(x) for x in row] for row in rows[:most_rows]]
@@ -273,18 +274,18 @@ def _environment() -> Any:
 
 
 class AnyReport(ABC):
-    """Base class of reports: prints as text, and has its values by name."""
+    """Base class of reports. A report prints as text, and `report[name]` returns a value."""
 
-    template: ClassVar[str] = "tables.html"  # template of a page with pictures
+    template: ClassVar[str] = "tables.html"  # the template of a page with pictures
     title: ClassVar[str] = "Report"
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
-        """Return the values by name; per-class, label and group values are dicts."""
+        """Return the values by name; values per class, label or group are dicts."""
 
     @abstractmethod
     def outline(self) -> Outline:
-        """Return the readable contents."""
+        """Return the contents as tables and sentences."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -292,44 +293,44 @@ class AnyReport(ABC):
 
     @abstractmethod
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of the CSV, with the same keys."""
+        """Return the rows of the CSV file as dicts that have the same keys."""
 
     def pictures(self) -> dict[str, Any]:
-        """Return the pictures of the page, as variables of the template."""
+        """Return the pictures of the page by the names of the variables in the template."""
         return {}
 
     def methods(self) -> set[str | None]:
-        """Return the names of the interval methods."""
+        """Return the names of the interval methods that the report uses."""
         return {record.get("method") for record in self.records()}
 
     def __iter__(self) -> Iterator[str]:
-        """List the names of the values."""
+        """Iterate over the names of the values."""
         return iter(self.values())
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value, or a dict of values per class."""
+        """Return a value by name, or a dict of values per class."""
         values = self.values()
         if name in values:
             return values[name]
         raise KeyError(f"{name!r} is not in the report, which has {', '.join(self)}")
 
     def __repr__(self) -> str:
-        """Return the text, shortened if there are many rows."""
+        """Return the text; tables with many rows are shortened."""
         return as_text(self.outline(), _MOST_ROWS).rstrip("\n")
 
     def _repr_html_(self) -> str:
         return as_fragment(self.outline(), _MOST_ROWS)
 
     def to_text(self) -> str:
-        """Write tables for a terminal."""
+        """Return the report as text for a terminal, with all rows."""
         return as_text(self.outline())
 
     def to_json(self) -> str:
-        """Write `to_dict()` as JSON."""
+        """Return `to_dict()` as JSON."""
         return as_json(self.to_dict())
 
     def to_markdown(self) -> str:
-        """Write Markdown tables, for example for a pull request.
+        """Return the report as Markdown tables, for example for a pull request.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
@@ -346,8 +347,10 @@ class AnyReport(ABC):
         return as_markdown(self.outline())
 
     def to_csv(self) -> str:
-        """Write one line per value: its name, its class, classifier or group, the value and its
-        interval in full precision, level and method.
+        """Return the report as CSV with one line per value.
+
+        A line contains the name of the value, its class, classifier or group, the value and the
+        ends of its interval in full precision, and the level and method of the interval.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
@@ -366,34 +369,35 @@ class AnyReport(ABC):
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
-            ValueError: another backend.
+            ImportError: narwhals (the extra `tables`) or the backend is not installed.
+            ValueError: the backend is unknown.
         """
         records = self.records()
         return frame_of({key: [x[key] for x in records] for key in records[0]}, backend)
 
     def to_html(self, *, title: str | None = None) -> str:
-        """Write one self-contained HTML page, for a screen, a phone or paper, with pictures (if
-        any) and explanations of the intervals.
+        """Return the report as one HTML page without external files, for screens, phones and paper.
+
+        The page contains explanations of the intervals and, for many reports, pictures.
 
         Args:
-            title: the heading.
+            title: the heading of the page; by default it depends on the kind of report.
 
         Raises:
-            ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
+            ImportError: jinja2 or matplotlib is not installed; the extra `html` installs both.
         """
         return as_page(self, self.title if title is None else title)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TabularReport(AnyReport):
-    """A report that stores its contents.
+    """A report that stores all of its contents.
 
     Attributes:
-        said: the readable contents.
-        content: the contents of the JSON.
-        lines: the rows of the CSV.
-        found: values by name.
+        said: the contents as tables and sentences.
+        content: the contents for JSON.
+        lines: the rows of the CSV file.
+        found: the values by name.
     """
 
     said: Outline
@@ -406,21 +410,21 @@ class TabularReport(AnyReport):
         return self.found
 
     def outline(self) -> Outline:
-        """Return the readable contents."""
+        """Return the contents as tables and sentences."""
         return self.said
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content."""
+        """Return the contents for JSON."""
         return dict(self.content)
 
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """Return the lines."""
+        """Return the rows of the CSV file."""
         return self.lines
 
 
 Writer: TypeAlias = Callable[[AnyReport, str], str]
 
-# Functions that write a report with a title, by suffix.
+# The function that writes a report, given the report and the title of the page, by file suffix.
 FORMATS: dict[str, Writer] = {
     ".html": lambda report, title: report.to_html(title=title),
     ".json": lambda report, title: report.to_json(),

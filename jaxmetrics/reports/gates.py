@@ -1,4 +1,4 @@
-"""Gates: bounds that values of a report must satisfy, for continuous integration."""
+"""Gates for continuous integration: bounds that values of a report must satisfy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GATE = re.compile(
 )
 
 
-_MOST_EXAMPLES = 1e12  # beyond, the number is not written
+_MOST_EXAMPLES = 1e12  # a larger number of examples is not written
 
 
 class Verdict(IntEnum):
-    """Verdict of a gate, and exit code of the command line."""
+    """Verdict of a gate; its number is the exit code of the command line."""
 
     PASSED = 0
     FAILED = 1
@@ -30,7 +30,7 @@ class Verdict(IntEnum):
 
 
 class Gate(NamedTuple):
-    """A bound on a value, or on the value of one class: `recall[cat] >= 0.8`."""
+    """A bound for a metric, `accuracy >= 0.9`, or for its value in a class, `recall[cat] >= .8`."""
 
     name: str
     of_class: str | None
@@ -43,7 +43,7 @@ class Gate(NamedTuple):
         """Parse `METRIC >= NUMBER`, `METRIC <= NUMBER` or `METRIC[CLASS] >= NUMBER`.
 
         Raises:
-            ValueError: another text.
+            ValueError: the text has another form.
         """
         match = _GATE.fullmatch(text)
         if match is None or not math.isfinite(float(match[4])):
@@ -53,20 +53,20 @@ class Gate(NamedTuple):
 
     def judge(self, x: ReportedValue) -> Verdict:
         """Return the verdict: passed if the whole interval satisfies the bound, failed if no part
-        does.
+        of the interval does, and otherwise unknown.
         """
         worst, best = x.low - self.bound, x.high - self.bound
         if not self.is_lower:
             worst, best = -best, -worst
-        if worst >= 0:  # NaN, where there is no interval, is neither
+        if worst >= 0:  # false for NaN, if there is no interval
             return Verdict.PASSED
         return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
 
     def more(self, x: ReportedValue, number: float) -> float:
-        """Return how many more examples decide the gate if the value stays the same.
+        """Return how many more examples would decide the gate if the value stayed the same.
 
-        The distance between the value and the end of its interval beyond the bound falls with the
-        square root of the number of examples.
+        The distance between the value and the end of the interval on the side of the bound is
+        inversely proportional to the square root of the number of examples.
         """
         end = x.low if x.value > self.bound else x.high
         distance = abs(x.value - self.bound)
@@ -75,7 +75,15 @@ class Gate(NamedTuple):
 
 
 class JudgedGate(NamedTuple):
-    """A gate with its verdict, its value, and a name of what the value describes."""
+    """A gate with its value and verdict.
+
+    Attributes:
+        gate: the gate.
+        what: what the value describes, such as "A - B", or "".
+        value: the value with its interval.
+        verdict: the verdict.
+        more: how many more examples would decide the gate.
+    """
 
     gate: Gate
     what: str
@@ -85,16 +93,16 @@ class JudgedGate(NamedTuple):
 
     @property
     def verdict_in_words(self) -> str:
-        """Describes the verdict in words."""
+        """The verdict in words."""
         if self.verdict is not Verdict.UNKNOWN:
             return self.verdict.name.lower()
         if not 0 < self.more < _MOST_EXAMPLES:
-            return "undecided: more examples would decide"
-        return f"undecided: about {_rounded(self.more):,} more examples would decide"
+            return "undecided (more examples would decide it)"
+        return f"undecided (about {_rounded(self.more):,} more examples would decide it)"
 
     @property
     def name(self) -> str:
-        """Names the value, such as "recall, cat"."""
+        """The name of the value, such as "recall, cat"."""
         of_class = [printable(self.gate.of_class)] if self.gate.of_class else []
         name = ", ".join([title_of(self.gate.name), *of_class])
         return f"{name} {self.what}".rstrip()
@@ -102,10 +110,10 @@ class JudgedGate(NamedTuple):
     def sentence(self) -> str:
         """Write the gate and its verdict as one sentence."""
         text = printable(self.gate.text)
-        return f"Gate {text}: {self.verdict_in_words}; {self.name} {value_cell(self.value)}."
+        return f"Gate {text}: {self.verdict_in_words}; {self.name} is {value_cell(self.value)}."
 
     def content(self) -> dict[str, Any]:
-        """Write the gate and its verdict for JSON."""
+        """Return the gate and its verdict for JSON."""
         more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
         found = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
         return found | ({} if more is None else {"more_examples": math.ceil(more)})
@@ -119,14 +127,15 @@ def judged(
 ) -> list[JudgedGate]:
     """Decide gates from the intervals of their values.
 
-    A gate passes if its interval at `level` satisfies the bound. All gates must pass, so a wrong
-    pass is no more likely than with one gate: Berger (1982), Technometrics 24. One failure is
-    enough to fail, so failures are corrected for multiple testing by the step-down procedure of
-    Holm (1979), Scandinavian Journal of Statistics 6.
+    A gate passes if its interval at `level` satisfies the bound. The report passes only if all
+    gates pass, so a wrong pass is no more likely than with one gate: Berger (1982), Technometrics
+    24. The report fails if a single gate fails, so failures are corrected for multiple testing by
+    the step-down procedure of Holm (1979), Scandinavian Journal of Statistics 6.
 
     Args:
-        gates: G of them.
-        value: a function of a gate and a level that returns the value with its interval.
+        gates: the gates.
+        value: a function of a gate and a confidence level that returns the value of the gate with
+            its interval.
         level: the confidence level of each interval, 1 - α.
         number: the number of examples.
         what: what the values describe, such as "A - B".
@@ -152,18 +161,18 @@ def judged(
 
 
 def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
-    """Write the gates for JSON, if there are any."""
+    """Return the gates for JSON, or an empty dict if there are none."""
     return {"gates": [x.content() for x in found]} if found else {}
 
 
 def exit_code(found: Sequence[JudgedGate]) -> int:
-    """Return 1 if a gate failed, else 3 if one is undecided, else 0."""
+    """Return 1 if a gate failed, otherwise 3 if a gate is undecided, otherwise 0."""
     verdicts = {x.verdict for x in found}
     worst = (x for x in (Verdict.FAILED, Verdict.UNKNOWN) if x in verdicts)
     return int(next(worst, Verdict.PASSED))
 
 
 def _rounded(number: float) -> int:
-    """Round up to two digits, because the estimate has no more."""
+    """Round up to two significant digits, because the estimate is not more accurate."""
     unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
     return math.ceil(number / unit) * unit

@@ -1,4 +1,4 @@
-"""Reports on groups of examples, and on the largest differences of metrics between groups."""
+"""Reports on groups of examples, with the largest difference of each metric between groups."""
 
 from __future__ import annotations
 
@@ -36,17 +36,19 @@ Key: TypeAlias = tuple[str, str]  # name, and class or ""
 Values: TypeAlias = Mapping[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with other values
-_MOST_CLASSES = 10  # classes for which the text has a line per rate
-_MOST_SHOWN = 3  # differences in the verdict
+_MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
+_MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
-    "Disparity: the largest difference between groups. Chance alone makes it positive. Its "
-    "interval allows for the selection of the two most different groups: it combines the "
+    "A disparity is the largest difference between groups, which chance alone makes positive. Its "
+    "interval allows for the selection of the two most different groups, because it combines "
     "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni)."
 )
 
 
 def outline_of(report: Report) -> Outline:
-    """Return the outline of a report on groups: the groups side by side, and their differences."""
+    """Return the outline of a report on groups: a table with a column per group, and a table of the
+    disparities.
+    """
     shared = ", as if no cluster belonged to two groups" if report.num_clusters is not None else ""
     groups = {name: _values(x) for name, x in report.groups.items()}
     keys = _shown_keys(report.class_names, [*next(iter(groups.values()))])
@@ -66,7 +68,7 @@ def outline_of(report: Report) -> Outline:
         summary_title="Disparities",
         notes=[
             f"Intervals: {percent(report.level)}. Each group is evaluated separately{shared}.",
-            _NOTE if report.disparities else "There is one group: nothing can be compared.",
+            _NOTE if report.disparities else "There is one group, so nothing can be compared.",
         ],
         level=report.level,
         gates=report.gates,
@@ -74,7 +76,7 @@ def outline_of(report: Report) -> Outline:
 
 
 def _verdict(disparities: Values, level: float) -> str:
-    """Name the values with significant differences between groups, largest first."""
+    """Write which values differ significantly between groups, the largest differences first."""
     if not disparities:
         return ""
     shown = [key for key, x in disparities.items() if x.low > 0]
@@ -83,8 +85,8 @@ def _verdict(disparities: Values, level: float) -> str:
     shown.sort(key=lambda key: -disparities[key].low)
     most = [f"{_title(key)} by {interval(*disparities[key][:3])}" for key in shown[:_MOST_SHOWN]]
     return (
-        f"{len(shown)} of {len(disparities)} values are shown to differ between groups, each by "
-        f"its own {percent(level)} interval. Largest: {'; '.join(most)}."
+        f"{len(shown)} of {len(disparities)} values are shown to differ between groups (each by "
+        f"its own {percent(level)} interval). The largest differences: {'; '.join(most)}."
     )
 
 
@@ -100,7 +102,9 @@ def content_of(report: Report) -> dict[str, Any]:
 
 
 def records_of_groups(report: Report) -> list[dict[str, Any]]:
-    """List the values of each group, of all examples, and the disparities."""
+    """Return CSV rows with the values of each group, the values of all examples, and the
+    disparities.
+    """
     groups = {name: _values(x) for name, x in report.groups.items()}
     of_all = {"": _values(report), "greatest difference": report.disparities}
     return [
@@ -113,8 +117,12 @@ def records_of_groups(report: Report) -> list[dict[str, Any]]:
 def grouped_report(
     total: Report, report_of: Callable[[str, float], Report], names: Sequence[str]
 ) -> Report:
-    """Report on groups, given the report on all examples and a function that reports on one group
-    at a confidence level.
+    """Add reports on groups, and the disparities, to the report on all examples.
+
+    Args:
+        total: the report on all examples.
+        report_of: a function that makes the report on a group at a confidence level.
+        names: the names of the groups.
     """
     level = total.level
     disparities: Values = {}
@@ -127,7 +135,7 @@ def grouped_report(
 
 
 def _values(report: Report) -> Values:
-    """Collect the values of a report, and the selection rates of the classes."""
+    """Return the values of a report, and the selection rate of each class."""
     columns = dict(report.per_class)
     if report.num_clusters is None:
         share = proportion_interval(report.counts.sum(0), report.counts.sum(), level=report.level)
@@ -136,7 +144,9 @@ def _values(report: Report) -> Values:
 
 
 def _disparities(groups: Sequence[Values]) -> Values:
-    """Compute the largest differences between groups, from intervals of `pairwise_level`."""
+    """Compute the largest difference of each value between groups, whose intervals have the level
+    `pairwise_level`.
+    """
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:
@@ -146,8 +156,8 @@ def _disparities(groups: Sequence[Values]) -> Values:
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
-    """Choose the values to show: for all classes if they are few, for the second of two, or for
-    none.
+    """Choose the values to show: overall values and, for up to ten classes, the values per class.
+    If there are two classes, only the second class is shown.
     """
     shown = classes[1:] if len(classes) == 2 else classes
     return [key for key in keys if not key[1] or (len(shown) <= _MOST_CLASSES and key[1] in shown)]
@@ -159,7 +169,7 @@ def _title(key: Key) -> str:
 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
-    """Return, by group name, which examples belong to the group, `(n,)`."""
+    """Return a boolean array `(n,)` by group name: which examples belong to the group."""
     numbers, _ = numbered_clusters(groups, counted.shape, "groups")
     found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
     ids = list(cast(Any, groups))

@@ -49,11 +49,12 @@ def multilabel_report(
     label_names: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> TabularReport:
-    """Multilabel classification report: metrics of each label and of label sets, with intervals.
+    """Multilabel classification report: metrics of each label and of all labels, with intervals.
 
-    Each label has precision, recall, specificity and F1 with Wilson's intervals. Exact match (all
-    labels correct), the Hamming loss, and micro and macro F1 have delta-method intervals with
-    examples as units, because the labels of an example may be correlated.
+    Precision, recall, specificity and F1 of each label have Wilson's intervals, and so has exact
+    match, the share of examples whose labels are all correct. The Hamming loss, micro F1 and macro
+    F1 have delta-method intervals, which treat the examples as the independent units, because the
+    labels of an example may be correlated.
 
     Args:
         y_true, y_pred: `(n, L)`, 0 or 1 for each label.
@@ -61,11 +62,13 @@ def multilabel_report(
         level: the confidence level.
 
     Returns:
-        A report with the methods `to_text`, `to_html` and so on of `Report`, and values by name.
+        A report with values by name, and with the methods of `Report` such as `to_text` and
+        `to_html`.
 
     Raises:
-        TypeError: arguments that do not hold numbers.
-        ValueError: other shapes, no example, numbers other than 0 and 1, another number of names.
+        TypeError: an argument does not contain numbers.
+        ValueError: shapes other than `(n, L)`, no example, numbers other than 0 and 1, or a number
+            of names other than L.
 
     >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
     >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])
@@ -76,7 +79,7 @@ def multilabel_report(
     true, pred = labels
     if true.shape != pred.shape or true.ndim != 2 or not true.size:
         raise ValueError(
-            "y_true and y_pred must have the same shape (n, L), a column per label: got"
+            "y_true and y_pred must have the same shape (n, L), one column per label; got"
             f" {true.shape} and {pred.shape}."
         )
     names = names_of(label_names, true.shape[1], "label_names")
@@ -91,9 +94,10 @@ def _checked(x: ArrayLike, name: str) -> np.ndarray:
 
 
 class LabelSums(NamedTuple):
-    """Sums over examples, which add up over batches.
+    """Sums over examples; the sums of two batches can be added.
 
-    Each example adds, for each of L labels, 1 to one of TN, FP, FN and TP: a row of 4 L numbers.
+    For each of L labels, an example is 1 in one of TN, FP, FN and TP, and 0 in the others. So an
+    example is a row of 4 L numbers.
     """
 
     number: int
@@ -112,15 +116,17 @@ class LabelSums(NamedTuple):
 
 
 def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
-    """Sum over a batch of truth and predictions, bool `(n, L)`."""
+    """Compute the sums over a batch of true and predicted labels, booleans `(n, L)`."""
     cell = 2 * true.astype(int) + pred
     rows = (cell[..., None] == np.arange(4)).reshape((len(true), -1)).astype(float)
     return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
 
 
 def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
-    """Make the report from sums over examples: Wilson's intervals per label, and for averages over
-    labels the delta method on the logit scale, with examples as the independent units.
+    """Make the report from sums over examples.
+
+    The metrics of a label have Wilson's intervals. Averages over labels have delta-method intervals
+    on the logit scale, with the examples as the independent units.
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
@@ -136,10 +142,10 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}; Wilson's for the metrics of each label. Macro F1 "
-                "is the mean over the labels that occur, micro F1 is computed from all labels "
-                "together. The independent units are the examples, because the labels of an "
-                "example may be correlated."
+                f"Intervals: {percent(level)}. The metrics of each label have Wilson's intervals. "
+                "Macro F1 is the mean over the labels that occur, and micro F1 is computed from "
+                "all labels together. The independent units are the examples, because the labels "
+                "of an example may be correlated."
             ],
             level=level,
         ),
@@ -155,8 +161,8 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
 
 
 def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
-    """Estimate a function of tables `(L, 2, 2)`, with the delta-method error of sums over
-    examples.
+    """Estimate a metric of tables `(L, 2, 2)`; the delta method gives the standard error from the
+    sums over examples.
     """
     total, n = sums.products.diagonal(), sums.number
     table = total.reshape((-1, 2))

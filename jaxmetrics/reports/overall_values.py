@@ -1,6 +1,6 @@
-"""Report values that are computed from one confusion matrix, and checks of labels.
+"""The values of a report that are computed from one confusion matrix, and checks of labels.
 
-Everything is computed on the host, in float64.
+Everything is computed with NumPy in float64.
 """
 
 from __future__ import annotations
@@ -43,28 +43,29 @@ COMPARED: dict[str, Metric] = {
     "cohen_kappa": cohen_kappa,
 }
 _COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
-# Largest number of classes in a report; their counts take 128 MB.
+# The largest number of classes in a report, whose counts take 128 MB.
 MOST_CLASSES = 4096
-# With more classes, the search for likelihood intervals in K^2 cells takes minutes.
+# If there are more classes, the search for likelihood intervals in K^2 cells takes minutes.
 MOST_WITH_INTERVALS = 1024
-# Jeffreys'. Simulated with recalls of .998 and 250 examples of each of two classes, the interval of
-# posterior balanced accuracy covered in 92 % (72 % with a flat prior); of ten classes of 50 with .9
-# in 92 % (82 %), with .99 in 60 % (2 %).
+# Jeffreys' prior. Coverage of the interval of posterior balanced accuracy in simulations: two
+# classes with 250 examples each and recalls of .998: 92 % (72 % for a flat prior); ten classes with
+# 50 examples each and recalls of .9: 92 % (82 %), recalls of .99: 60 % (2 %).
 PRIOR = 0.5
 _NO_INTERVALS = (
-    f"with more than {MOST_WITH_INTERVALS} classes, averages and coefficients have no interval, "
-    "because computing it takes minutes; method=Delta() gives one."
+    f"if there are more than {MOST_WITH_INTERVALS} classes, averages and coefficients have no "
+    "interval, because it would take minutes; pass method=Delta() to get intervals."
 )
 
 
 class Evidence(NamedTuple):
-    """The data from which intervals are computed.
+    """The counts and options from which intervals are computed.
 
     Attributes:
-        counts: `(K, K)`.
-        level: of the intervals.
+        counts: the confusion matrix `(K, K)`.
+        level: the confidence level of the intervals.
         method: the interval method for metrics that are not proportions; None for the default.
-        clusters: tables `(C, K, K)` with sum `counts`, if examples come in clusters.
+        clusters: one matrix per cluster, `(C, K, K)`, whose sum is `counts`; None if the examples
+            are independent.
     """
 
     counts: np.ndarray
@@ -83,13 +84,13 @@ class Evidence(NamedTuple):
         return None if self.clusters is None else 0
 
     def proportion(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
-        """Estimate a proportion from sums over parts of the tables."""
+        """Estimate a proportion; with clusters, `successes` and `trials` have shape `(C,)`."""
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
         return proportion_interval(successes, trials, **options)
 
     def value(self, name: str) -> ReportedValue:
-        """Report accuracy by Wilson's interval, another metric by the method; the default is
-        likelihood, or the delta method for sums of weights.
+        """Report a metric with its interval: Wilson's interval for accuracy, and `method` for other
+        metrics. The default is the likelihood method, and the delta method for sums of weights.
         """
         if name == "accuracy":
             right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
@@ -109,7 +110,7 @@ class Evidence(NamedTuple):
 
 
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportedValue]]:
-    """Report rates of all or of chosen classes, with Wilson's intervals."""
+    """Report the rates of all classes, or of chosen classes, with Wilson's intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     jaccard = evidence.proportion(tp, tp + fp + fn)
     value, low, high = (
@@ -135,16 +136,16 @@ def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
             average = posterior_balanced_accuracy(evidence.counts, evidence.level)
             found["balanced_accuracy_posterior"] = average
         if name == "macro_f1":
-            found["micro_f1"] = found["accuracy"]  # for one label per example
-    # A maximum has no interval here: the interval for the share of the most frequent class is not
-    # valid for the largest share.
+            found["micro_f1"] = found["accuracy"]  # equal, because each example has one label
+    # The no-information rate has no interval: the interval of the share of one class is not valid
+    # for the largest share of all classes.
     found["no_information_rate"] = ReportedValue(float(no_information_rate(evidence.counts)))
     return found
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
-    """Report the posterior mean of balanced accuracy with its equal-tailed interval, over the
-    classes that occur in truth.
+    """Report the posterior mean of balanced accuracy with its equal-tailed interval. Only classes
+    that occur among the true labels count.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
     low, high = map(float, average.interval(level))
@@ -160,13 +161,15 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:
-    """Return counts `(K, K)` with zeros on the diagonal."""
+    """Return the counts `(K, K)` with the diagonal set to 0."""
     return np.where(np.eye(len(counts), dtype=bool), 0, counts)
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
-    """Return a matrix with the same numbers of correct and wrong examples for each class that
-    occurs in truth, without other classes (but at least two).
+    """Return a matrix without the classes that do not occur among the true labels, if at least two
+    classes remain.
+
+    Each class has the same numbers of correct and of wrong examples as in the given matrix.
     """
     right = matrix.diagonal()
     wrong = matrix.sum(1) - right
@@ -183,14 +186,23 @@ def checked_labels(
     probs: Mapping[str, ArrayLike | None] = {},
     **named: ArrayLike | Sequence[str],
 ) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Return the class ids of labels of the same examples, `(n,)` each, with -1 if one of them is
-    not a class, and the class names; probabilities must have a column per class.
+    """Check labels of the same examples, and return their class ids and the class names.
+
+    Args:
+        what: the kind of report, for error messages.
+        class_names: the class names, or None.
+        probs: probabilities by argument name; there must be one column per class.
+        named: labels `(n,)` by argument name.
+
+    Returns:
+        Class ids `(n,)` for each of the labels, which are -1 if one of the labels of the example is
+        not a class; and the class names.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise ValueError(
-            f"{enumeration([*named])} must have shape (n,), the same number of examples: got"
+            f"{enumeration([*named])} must have shape (n,), with equal numbers of examples; got"
             f" {', '.join(map(str, shapes))}."
         )
     (n,) = shapes[0]
@@ -227,7 +239,7 @@ def checked_probabilities(
 ) -> np.ndarray:
     given, counted = np.asarray(as_rows(y_prob, name, names)), true >= 0
     check_real(given, name)
-    # The dtype determines the clipping of losses; dtypes unknown to NumPy become float64.
+    # The dtype determines how losses are clipped; dtypes that NumPy does not know become float64.
     prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
     valid = are_distributions(prob, eps_of(given)) | ~counted
     check_each(valid, prob, name, "probabilities that sum to 1")

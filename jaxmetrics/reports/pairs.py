@@ -48,12 +48,12 @@ from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
-_MOST_AREAS = 10  # number of classes whose ROC AUCs are compared
-_MOST_HISTOGRAMS = 100  # number of classes whose histograms are kept
+_MOST_AREAS = 10  # the largest number of classes whose ROC AUCs are compared
+_MOST_HISTOGRAMS = 100  # the largest number of classes whose histograms are kept
 _WAYS = {
-    "likelihood": "likelihood",
-    "student": "Student's distribution (losses)",
-    "mover": "DeLong's variance (areas)",
+    "likelihood": "likelihood intervals",
+    "student": "for losses Student's intervals",
+    "mover": "for areas intervals by DeLong's variance",
 }
 
 
@@ -64,24 +64,25 @@ class ComparisonReport(AnyReport):
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
-        num_ignored: number of examples left out because a label was out of range.
+        num_ignored: the number of examples left out because a label was out of range.
         names: the names of A and B.
         level: the confidence level.
-        rope: differences up to this size do not matter.
-        figures: a `Comparison` per metric. A and B have the same intervals as in `report`, the
-            difference has the likelihood interval of `compare`.
-        only_right_per_class: for each class, the number of examples that only A, and that only B,
-            has correct, `(K, 2)`.
+        rope: the region of practical equivalence: differences up to this size do not matter.
+        figures: a `Comparison` for each metric, by name. A and B have the same intervals as in
+            `report`; the difference has the likelihood interval of `compare`.
+        only_right_per_class: for each class, the number of examples that only A classifies
+            correctly and the number that only B classifies correctly, `(K, 2)`.
         p_value: p-value of McNemar's test (mid-p, or the test for clusters) of the hypothesis that
-            both are correct equally often.
-        num_clusters: the number of clusters, if examples come in clusters.
-        score_histograms: histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
-            probabilities of up to 100 classes.
-        calibration_bins: bins of A and B, `(2, bins, 3)`, as in `Report`.
-        listed: examples that only one has correct, for the command line's `--examples`.
-        gates: bounds on the differences and their verdicts, for the command line's `--gate`.
+            A and B are correct equally often.
+        num_clusters: the number of clusters, or None if the examples are independent.
+        score_histograms: score histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
+            probabilities and at most 100 classes.
+        calibration_bins: calibration bins of A and B, `(2, bins, 3)`, as in `Report`.
+        listed: examples that only A or only B classifies correctly, for `--examples` of the
+            command line.
+        gates: bounds for the differences with their verdicts, for `--gate` of the command line.
 
-    It prints as text. Values are found by name:
+    A report prints as text. Values are found by name:
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
@@ -118,7 +119,7 @@ class ComparisonReport(AnyReport):
 
     @property
     def only_right(self) -> tuple[int, int]:
-        """Return how many examples only A has correct, and only B."""
+        """Return how many examples only A classifies correctly, and how many only B does."""
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
         return of_a, of_b
 
@@ -127,11 +128,11 @@ class ComparisonReport(AnyReport):
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
     def values(self) -> Mapping[str, Any]:
-        """Return the figures."""
+        """Return a `Comparison` for each metric, by name."""
         return self.figures
 
     def outline(self) -> Outline:
-        """Return the outline: one line per figure, and McNemar's test."""
+        """Return the contents as a table with one row per metric, and McNemar's test."""
         columns = ["", "A", "B", "A - B", "method", "P(A > B)", f"P(within {self.rope:g})"]
         titles = columns if self.rope > 0 else columns[:-1]
         rows = [
@@ -151,9 +152,9 @@ class ComparisonReport(AnyReport):
                 "": ValueTable(titles, rows, details=(titles.index("method"),)),
                 **listing("Only one is correct", self.listed),
             },
-            result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
-            f" p = {self.p_value:.3g}.",
-            intervals=f"Intervals: {percent(self.level)}; for A - B by {ways}.",
+            result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
+            f" ({kind}): p = {self.p_value:.3g}.",
+            intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
             level=self.level,
             gates=self.gates,
         )
@@ -179,9 +180,10 @@ class ComparisonReport(AnyReport):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per figure: A, B, and their difference with its two probabilities.
+        """Return three CSV rows for each metric: A, B, and the difference A - B.
 
-        The probabilities are that A is better, and that A and B are equivalent.
+        The row of the difference has the probability that A is better than B, and the probability
+        that A and B are equivalent.
         """
         return [
             {
@@ -198,13 +200,15 @@ class ComparisonReport(AnyReport):
         ]
 
     def pictures(self) -> dict[str, Any]:
-        """Draw the differences, the violins of balanced accuracy, and both matrices."""
+        """Draw the differences, the violins of balanced accuracy, the matrices and, if there are
+        probabilities, the curves of A and B.
+        """
         from jaxmetrics.reports._pictures import pictures_of_two
 
         return pictures_of_two(self)
 
     def methods(self) -> set[str | None]:
-        """Return the names of the interval methods, including the method of the violins."""
+        """Return the names of the interval methods, including the posterior of the violins."""
         return super().methods() | {"posterior"}
 
 
@@ -227,20 +231,20 @@ def comparison_report(
 ) -> ComparisonReport:
     """Compare two classifiers on the same examples: paired differences of metrics, with intervals.
 
-    Beyond 1024 classes differences have no interval, which would take minutes; use
-    `compare_predictions` for them.
+    If there are more than 1024 classes, differences have no interval, because the computation would
+    take minutes; `compare_predictions` computes such intervals.
 
     Args:
-        y_true, y_pred_a, y_pred_b: true labels and the predictions of A and B, `(n,)`, strings or
-            integers. A negative integer drops its example.
-        y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class. With them the report also
-            has log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, the ROC
-            curves of both classifiers.
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
-            patient.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;
-            by default the classes that occur, sorted.
-        names: the names of A and B, for the report.
+        y_true, y_pred_a, y_pred_b: the true labels, and the labels predicted by A and B, `(n,)`,
+            strings or integers. If a label is a negative integer, its example is ignored.
+        y_prob_a, y_prob_b: the probabilities of A and B, `(n, K)`, one column per class. If they
+            are given, the report also has log loss, Brier score, ROC AUC (for up to 10 classes)
+            and, on the HTML page, the ROC curves of both classifiers.
+        clusters: `(n,)` ids of any type, if examples are correlated: examples with the same id
+            form a cluster, such as the images of one patient.
+        class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
+            the classes in the desired order. By default the classes that occur, sorted.
+        names: the names of A and B in the report.
         rope: the region of practical equivalence: differences up to this size do not matter.
         level: the confidence level.
 
@@ -248,10 +252,11 @@ def comparison_report(
         `ComparisonReport`, with NumPy arrays.
 
     Raises:
-        TypeError: labels that are neither strings nor integers, probabilities that are no numbers.
+        TypeError: labels are neither strings nor integers, or probabilities are not numbers.
         ValueError: unequal lengths, fewer than 2 or more than 4096 classes, an unknown class name,
-            no example left, probabilities of one classifier only or that do not sum to 1, `rope`
-            below 0, `level` not in (0, 1), clusters whose pairs `C K^3` exceed 2^27.
+            no example that is not ignored, probabilities of only one classifier, probabilities that
+            do not sum to 1, `rope` below 0, `level` not in (0, 1), or C clusters with
+            `C K^3 > 2^27`.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
@@ -329,7 +334,9 @@ def _report_of_pairs(
 def _compared_values(
     evidence: Sequence[Evidence], true: np.ndarray, preds: Sequence[np.ndarray], **options: Any
 ) -> dict[str, Comparison]:
-    """Report A and B like one classifier, and likelihood intervals of their differences."""
+    """Compare each metric of A and B: the intervals of A and B are the intervals of `report`, the
+    intervals of the differences are likelihood intervals.
+    """
     k, level = len(evidence[0].counts), evidence[0].level
     found = {}
     for name, metric in COMPARED.items():
@@ -350,10 +357,11 @@ def with_probabilities(
     probs: Sequence[np.ndarray],
     clusters: Any = None,
 ) -> ComparisonReport:
-    """Add the metrics of probabilities of A and B, `(n, K)` each, given class ids `(n,)`.
+    """Add the metrics of the probabilities of A and B, `(n, K)` each, given the true ids `(n,)`.
 
-    Losses are compared by Student's interval of their mean difference; ROC AUCs (of the second of
-    two classes, or of each of up to ten) by DeLong's variance.
+    Losses are compared by Student's interval of their mean difference. ROC AUCs are compared by
+    DeLong's variance, for each class, or only for the second class if there are two; for more than
+    ten classes they are not compared.
     """
     names = report.class_names
     options: dict[str, Any] = {
@@ -396,7 +404,7 @@ def compared_areas(
     level: float,
     clusters: Sequence[Any] | None = None,
 ) -> Comparison:
-    """Compare the areas under the ROC curves of two scores of the same event."""
+    """Compare the areas under the ROC curves of two scores that predict the same event."""
     areas = delong(y_true, *scores, level=level, clusters=clusters)
     comparison = by_halves(*areas[:3], normal_quantile(level), rope)
     return reported_comparison(comparison, "score", "mover")

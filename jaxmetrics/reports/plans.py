@@ -1,4 +1,4 @@
-"""Reports on the required size of a test set."""
+"""Reports on the number of examples that a test set needs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_EXAMPLES = 1e15
 def width_plan(
     metric: Metric, name: str, counts: np.ndarray, half_width: float, level: float
 ) -> TabularReport:
-    """Report the number of examples for an interval of this half-width; for tables of clusters `(C,
-    K, K)`, the number of clusters.
+    """Report how many examples an interval of this half-width needs; for tables of clusters
+    `(C, K, K)`, how many clusters.
     """
     axis = None if counts.ndim == 2 else -3
     number = required_examples(
@@ -39,15 +39,15 @@ def width_plan(
 def difference_plan(
     metric: Metric, name: str, paired: np.ndarray, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report the number of examples that detect a difference between two classifiers with this
-    power; for pairs per cluster `(C, K, K, K)`, the number of clusters.
+    """Report how many examples detect a difference between two classifiers with this power; for
+    tables of clusters `(C, K, K, K)`, how many clusters.
     """
     _check_difference(difference)
     axis = None if paired.ndim == 3 else -4
     size = SampleSize(int(paired.sum()), num_clusters=len(paired) if axis else None)
     options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
     shown = detectable_difference(metric, paired, int(size.units_drawn[0]), **options)
-    # Differences whose square underflows need more examples than the limit below.
+    # A difference whose square would underflow needs more examples than _MOST_EXAMPLES anyway.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
     sought = {"difference": difference, "power": power, "detectable_difference": float(shown)}
     return _plan(float(number), size, {"metric": name}, title_of(name), **sought, level=level)
@@ -56,8 +56,9 @@ def difference_plan(
 def scores_plan(
     scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many items give a mean score an interval of this half-width, or show a difference
-    between the means of two systems with this power; with clusters, how many clusters.
+    """Report how many items an interval of a mean score of this half-width needs, or how many items
+    detect a difference between the means of two systems with this power. If there are clusters,
+    report how many clusters.
     """
     size, z = scores.sample, normal_quantile(level)
     if half_width is not None:
@@ -84,8 +85,14 @@ def _check_difference(difference: float) -> None:
 def _plan(
     number: float, size: SampleSize, named: dict[str, str], title: str, **sought: float
 ) -> TabularReport:
-    """Report a number of units; `named` and `title` say what is estimated, `sought` what the units
-    are to show.
+    """Make the report.
+
+    Args:
+        number: the number of units (examples, items or clusters) that are needed.
+        size: the size of the pilot study.
+        named: the name of the metric or score, for JSON.
+        title: the name of the metric or score, for text.
+        sought: the half-width, or the difference and the power.
     """
     units, counted = size.units_drawn[1], f"The pilot study has {size}"
     if "half_width" in sought:
@@ -106,8 +113,8 @@ def _plan(
     like_these = f"{units[:-1]} like these is enough to" if number == 1 else f"{units} like these"
     notes = [
         f"{counted}.",
-        f"Intervals: {percent(sought['level'])}; by the delta method, with a variance proportional"
-        " to 1 / n. The number is a guide, not a guarantee.",
+        f"Intervals: {percent(sought['level'])}. They are computed by the delta method, with a"
+        " variance proportional to 1 / n. The number is a guide, not a guarantee.",
     ]
     outline = Outline(f"{number:,} {like_these} {purpose}.", notes=notes, level=sought["level"])
     return TabularReport(outline, content, [content], content)

@@ -1,4 +1,4 @@
-"""Reports restated for another prevalence of the classes."""
+"""Reports for a population with other class frequencies (prevalences) than the examples."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _PER_CLASS: dict[str, Metric] = {"precision": precision, "specificity": specific
 
 
 def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Report:
-    """Restate a report for a population in which the classes have other frequencies.
+    """Convert a report to a population in which the classes have other frequencies.
 
-    The error rates within each class, and so the recalls, do not change; the likelihood intervals
-    assume that the number of examples per class was fixed.
+    The error rates within each class are assumed to stay the same, so the recalls do not change.
+    The likelihood intervals assume that the number of examples per class was fixed.
 
     Raises:
-        ValueError: other classes than in the report, frequencies that do not sum to 1, a class
-            without examples, fractional counts.
+        ValueError: the classes differ from the classes of the report, the frequencies do not sum to
+            1, a class has no examples, or the counts are fractional.
     """
     names = report.class_names
     if set(prevalence) != set(names):
         raise ValueError(
-            f"prevalence must name each class once: {', '.join(names)}; got"
+            f"prevalence must name each class once, namely {', '.join(names)}; got"
             f" {', '.join(prevalence)}."
         )
     shares = [prevalence[name] for name in names]
@@ -43,7 +43,7 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         if number == 0 and share > 0:
             raise ValueError(f"class {name!r} has no examples, so its errors are unknown.")
     if (report.counts != np.round(report.counts)).any():
-        raise ValueError("fractional weights have no intervals at another prevalence.")
+        raise ValueError("with fractional weights, intervals at another prevalence are unknown.")
 
     def estimate(metric: Metric) -> Estimate:
         return interval(
@@ -51,7 +51,7 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         )
 
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
-    note = f"restated, like all values below, for the class shares {listed}; recalls do not change."
+    note = f"like all values below, it is for the class shares {listed}; recalls do not change."
     overall = {
         name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
         for name, metric in COMPARED.items()

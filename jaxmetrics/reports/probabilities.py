@@ -1,7 +1,7 @@
-"""Report values of probabilities: sums over examples, which add up over batches, and the values
-computed from them.
+"""The values of a report that are computed from probabilities.
 
-The sums are computed on the host in float64.
+Probabilities are reduced to sums over examples; the sums of two batches can be added. The sums are
+computed with NumPy in float64.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__: list[str] = []
 
 _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
-_AT_ONCE = 2**21  # probabilities at once; a few arrays of this size are made
-_FEWEST = 30  # effective number of examples for which the interval of a log loss reached its level
-PREDICTED = "predicted class"  # the event of the calibration with several classes
+_AT_ONCE = 2**21  # the number of probabilities in a batch; a few arrays of this size are made
+_FEWEST = 30  # effective number of examples from which log loss intervals reached their level
+PREDICTED = "predicted class"  # the event whose calibration is reported for more than two classes
 
 
 class ProbabilitySums(NamedTuple):
-    """Arrays on the host; the sums of two batches are added elementwise."""
+    """Sums over examples, as NumPy arrays; the sums of two batches are added elementwise."""
 
     soft_counts: np.ndarray  # (K, K)
     log_loss: np.ndarray  # (3,), weight, weighted sum and weighted sum of squares
@@ -44,7 +44,9 @@ class ProbabilitySums(NamedTuple):
 
     @property
     def judged_bins(self) -> np.ndarray:
-        """The calibration bins of the second of two classes, or of the most probable class."""
+        """The calibration bins of the second class if there are two, otherwise of the most probable
+        class.
+        """
         return self.calibration_bins[-1]
 
 
@@ -54,11 +56,14 @@ def probability_sums(
     weights: np.ndarray | None,
     sums: ProbabilitySums | None = None,
 ) -> ProbabilitySums:
-    """Return the sums over a batch of class ids `(n,)` (-1: ignored), probabilities `(n, K)` (which
-    may exceed 1 by rounding), and weights.
+    """Compute the sums over a batch, and add the sums of earlier batches.
 
-    Sums of earlier batches are updated in place, because for thousands of classes they take
-    hundreds of MB.
+    Args:
+        y_true: class ids `(n,)`; examples with the id -1 are ignored.
+        y_prob: probabilities `(n, K)`, which may exceed 1 by rounding.
+        weights: weights `(n,)`, or None.
+        sums: the sums of earlier batches. They are updated in place, because for thousands of
+            classes they take hundreds of MB.
     """
     k, dtype = y_prob.shape[1], np.int64 if weights is None else float
     if sums is None:
@@ -84,7 +89,7 @@ def _add(sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, mass: np
     sums.log_loss[:] += _moments(log_losses, mass)
     bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
     np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
-    # The histogram of each class against the rest.
+    # The score histograms of each class against the rest.
     k, _, size = sums.score_histogram.shape
     classes = np.arange(k)
     places = size * (2 * classes + (y_true[:, None] == classes))
@@ -95,18 +100,20 @@ def _add(sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, mass: np
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the probabilities in float64, and the log losses and Brier scores of the examples."""
+    """Return the probabilities in float64, and the log loss and Brier score of each example."""
     eps = np.finfo(y_prob.dtype if y_prob.dtype.kind == "f" else float).eps
     prob = np.minimum(y_prob.astype(float), 1)
     prob_of_truth = np.take_along_axis(prob, y_true[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
-    # The sum over the classes of (p - [the true one])^2.
-    distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # up to rounding
+    # The sum over the classes of (p - 1)^2 for the true class and p^2 for other classes.
+    distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # corrects rounding
     return prob, surprise, distance * (worst_brier_score(prob) / 2)
 
 
 def worst_brier_score(prob: np.ndarray) -> float:
-    """Return the largest possible Brier score of probabilities `(n, K)`, as scaled in reports."""
+    """Return the largest possible Brier score of probabilities `(n, K)`, which is 1 for two classes
+    and otherwise 2.
+    """
     return 1.0 if prob.shape[1] == 2 else 2.0
 
 
@@ -115,7 +122,7 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """Compute the log-odds of each class against the rest, with the sum of the other probabilities,
+    """Compute the log-odds of each class against the rest. The probability of the rest is a sum,
     because 1 - p loses digits if p is near 1.
     """
     none = np.zeros((len(prob), 1))
@@ -128,7 +135,7 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
 def probability_findings(
     sums: ProbabilitySums, class_names: tuple[str, ...], level: float
 ) -> Findings:
-    """Compute the report values from the sums."""
+    """Compute the values of the report from the sums."""
     found = _findings(
         sums.soft_counts,
         _log_loss(sums.log_loss, level),
@@ -153,8 +160,10 @@ def findings_of_clusters(
     numbers: np.ndarray,
     level: float,
 ) -> Findings:
-    """Compute the values of `probability_findings` for clusters, from the examples, because the
-    sums do not contain clusters. Weighted areas have no interval.
+    """Compute the values of `probability_findings` if there are clusters.
+
+    The values are computed from the examples, because the sums do not contain clusters. If there
+    are weights, areas have no interval.
     """
     counted = y_true >= 0
     y_true, numbers = y_true[counted], numbers[counted]
@@ -203,8 +212,11 @@ def _findings(
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
-    """Report the mean probability of the true class, from `(K, K)`, or `(C, K, K)` for clusters.
-    The interval for a proportion is wide enough, because probabilities vary less than 0 and 1.
+    """Report the mean probability of the true class, from soft counts `(K, K)`, or `(C, K, K)` for
+    clusters.
+
+    The interval is an interval of a proportion, which is wide enough, because probabilities vary
+    less than numbers that are 0 or 1.
     """
     of_truth, total = soft_counts.trace(axis1=-2, axis2=-1), soft_counts.sum((-2, -1))
     axis = 0 if soft_counts.ndim > 2 else None
@@ -213,13 +225,17 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
 
 
 def calibration_value(gap: Estimate) -> ReportedValue:
-    """Report the calibration error, with a note on its bias."""
-    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it positive.")
+    """Report the calibration error, with a note about its bias."""
+    return value_of(
+        gap, "inequalities", "The value is biased upwards, because chance alone makes it positive."
+    )
 
 
 def _log_loss(moments: np.ndarray, level: float) -> Estimate:
-    """Estimate a log loss with Student's interval on the log scale; without an interval if all
-    values are equal, because the population may still vary.
+    """Estimate a log loss with Student's interval on the log scale.
+
+    There is no interval if the losses of all examples are equal, because the losses in the
+    population may still vary.
     """
     number, total, squares = moments
     mean = total / number if number else math.nan
@@ -232,19 +248,19 @@ def _log_loss(moments: np.ndarray, level: float) -> Estimate:
 
 
 def _note_of_few(moments: np.ndarray) -> str | None:
-    """Return a note for a log loss with a small effective number of examples."""
+    """Return a note if the effective number of examples of a log loss is small, otherwise None."""
     number, total, squares = moments
     effective = total**2 / squares if squares > 0 else 0.0
     if not 0 < effective < _FEWEST:
         return None
     return (
-        f"a few examples make up most of it (effective number of examples: "
+        f"a few examples make up most of the loss (effective number of examples: "
         f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
     )
 
 
 def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
-    """Estimate a Brier score; bins are so narrow that bin means can replace the scores."""
+    """Estimate a Brier score from bins, which are so narrow that their means replace the scores."""
     weights, totals = sums.brier_score.T
     used = weights > 0
     bounds = 0, worst_brier_score(sums.soft_counts)
@@ -253,12 +269,11 @@ def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
 
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
-    """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
-    `roc_auc`.
+    """Report the ROC AUC of each class from score histograms `(K, 2, B)`.
 
-    The interval is computed as in `delong_interval`. Its ends come from the smallest and the
-    largest area that the bins allow; within the outermost bins, with all probabilities of 0 and 1,
-    scores count as equal.
+    Ties within bins count half, as in `roc_auc`. The interval is computed as in `delong_interval`,
+    its ends from the smallest and the largest area that the bins allow. Scores in the outermost
+    bins, which contain the probabilities 0 and 1, count as equal.
     """
     z, found = normal_quantile(level), []
     for histogram in histograms:
@@ -272,7 +287,7 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
         of_both = moments(below, positive), moments(above, negative)
         value = of_both[0].mean
         number = effective_number(value, *of_both)
-        # Half of the pairs within a bin.
+        # Half of the share of pairs within a bin.
         unsure = (positive * negative / (m * n))[1:-1].sum() / 2
         low, _ = wilson_interval((value - unsure) * number, number, z)
         _, high = wilson_interval((value + unsure) * number, number, z)

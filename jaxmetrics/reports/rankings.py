@@ -1,4 +1,4 @@
-"""Reports on many classifiers for the same examples."""
+"""Reports on leaderboards: many classifiers for the same examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ranking_report(
     level: float,
     title: str | None = None,
 ) -> TabularReport:
-    """Make the report of a leaderboard, by tier, best classifier first."""
+    """Make the report on a leaderboard, with the best classifier first."""
     written = ranking(board, names)
     found = board.to_dict(names)
     return TabularReport(
@@ -31,8 +31,8 @@ def ranking_report(
             tables={"": ValueTable(*written.table)},
             notes=[
                 *written.sentences[1:],
-                f"Intervals: {percent(level)}; ranks and tiers hold simultaneously. P(best): the"
-                " probability of being the best on all future examples.",
+                f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously. P(best) is"
+                " the probability that a classifier is the best on all future examples.",
             ],
             level=level,
         ),

@@ -1,4 +1,4 @@
-"""Reports on scores per item, such as 0 and 1 or grades, instead of truth and predictions."""
+"""Reports on data with one score per item, such as 0 and 1 or grades, instead of predictions."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def score_report(
     """Report on scores per item: the overall mean, the mean of each group, and the difference of
     two systems.
 
-    `mean` weights items equally (micro), `mean_of_groups` weights groups such as tasks equally
-    (macro). The interval of `mean_of_groups` is a likelihood interval over all groups; without
-    bounds, it combines Student's intervals of the groups by MOVER (Zou and Donner, 2008). Groups
-    with a single item or cluster form one stratum. A cluster may lie in several groups. For two
+    `mean` weights items equally (micro average), `mean_of_groups` weights groups such as tasks
+    equally (macro average), with a likelihood interval over all groups if `bounds` are given, and
+    otherwise Student's intervals of the groups combined by MOVER (Zou and Donner, 2008). Groups
+    with a single item or cluster form one stratum. A cluster may belong to several groups. For two
     systems, the report lists the groups in which they differ, at a false discovery rate of 5 %.
 
     Args:
         scores: `(n,)`; greater is better; NaN for an item without a score.
-        other: the scores of a second system for the same items; items without both are left out.
+        other: scores of a second system for the same items. Items without both scores are left out.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: ids `(n,)` of groups of correlated items, such as questions about the same text.
-        groups: ids `(n,)` of groups with separate means, such as tasks.
-        name: the name of the score, for the report.
-        names: the names of the systems.
+        clusters: `(n,)` ids of clusters of correlated items, such as questions about a text.
+        groups: `(n,)` ids of groups whose means are reported, such as tasks.
+        name: the name of the score in the report.
+        names: the names of the systems in the report.
         level: the confidence level.
 
     Returns:
-        A report with `["mean"]`, `["mean_of_groups"]` and `["group"]`, and with `to_text`,
-        `to_dict`, `to_json`, `to_csv`, `to_markdown`, `to_frame` and `to_html`.
+        A report with the methods of `Report` such as `to_text`, and with the values `"mean"` and,
+        if there are groups, `"mean_of_groups"` and `"group"`, such as `report["mean"]`.
 
     Raises:
         TypeError, ValueError: scores, clusters or groups with another shape than `(n,)`, no item
-            with scores, and mistakes for which `mean_interval` and `compare_scores` raise.
+            with scores, or an argument that `mean_interval` or `compare_scores` does not accept.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32
@@ -111,7 +111,7 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
     given = [np.asarray(as_float(x, "scores")) for x in systems]
     if any(x.shape != given[0].shape or x.ndim != 1 for x in given):
         shapes = " and ".join(str(x.shape) for x in given)
-        raise ValueError(f"scores must have shape (n,), the same of both systems, got {shapes}.")
+        raise ValueError(f"scores must have shape (n,), equal for both systems, got {shapes}.")
     check_bounds(bounds)
     for argument, x in zip(("scores", "other"), given, strict=False):
         refuse_beyond(bounds, x, argument, ~np.isnan(x))
@@ -139,23 +139,23 @@ class ItemScores(NamedTuple):
 
     @property
     def is_scored(self) -> np.ndarray:
-        """Which items have scores of all systems, `(n,)`."""
+        """Booleans `(n,)`: whether an item has scores of all systems."""
         return ~np.isnan(self.values).any(0)
 
     @property
     def sample(self) -> SampleSize:
-        """The numbers of items and clusters."""
+        """The numbers of items and of clusters."""
         scored = self.is_scored
         clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
         return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
 
     def at(self, rows: np.ndarray) -> ItemScores:
-        """Select items."""
+        """Return the scores of the selected items."""
         clusters, groups = (x if x is None else x[rows] for x in (self.clusters, self.groups))
         return self._replace(values=self.values[:, rows], clusters=clusters, groups=groups)
 
     def by_group(self) -> dict[str, ItemScores]:
-        """Return the scored items of each group; some groups may have none."""
+        """Return the items with scores of each group by name; a group may have no such items."""
         if self.groups is None:
             return {}
         rows = np.flatnonzero(self.is_scored)
@@ -192,8 +192,10 @@ class ItemScores(NamedTuple):
 
 
 def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Estimate the `mean` and, with groups, the `mean_of_groups` and the mean of each `group`: of
-    one system reported values, of two systems comparisons.
+    """Estimate the `mean` and, if there are groups, the `mean_of_groups` and the mean of each
+    `group`.
+
+    The values of one system are reported values, the values of two systems are comparisons.
     """
     groups = {name: x.mean(level) for name, x in scores.by_group().items() if x.values.size}
     found = {"mean": scores.mean(level)}
@@ -209,7 +211,7 @@ def report_of_scores(
     gates: Sequence[JudgedGate] = (),
     names: tuple[str, str] = ("A", "B"),
 ) -> TabularReport:
-    """Make the report on one system, or on the comparison of A and B, from `score_values`."""
+    """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
     cells, records = _rows(scores, found, level)
     columns = [*_SYSTEMS, "P(A > B)"] if are_two else ["mean", "method"]
@@ -232,7 +234,7 @@ def report_of_scores(
 def _rows(
     scores: ItemScores, found: Mapping[str, Any], level: float
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the rows of the table, groups first, and the rows of the CSV."""
+    """Return the rows of the table, which begins with the groups, and the rows of the CSV file."""
     groups, parts, number = found.get("group", {}), scores.by_group(), scores.sample.number
     titles = labels_of([*groups], LONGEST_NAME)
     rows = [
@@ -266,7 +268,7 @@ def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[s
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
     if empty := [name for name in scores.group_names if name not in groups]:
         names = ", ".join(labels_of(empty, LONGEST_NAME))
-        notes.append(f"Left out of the mean of groups, because no item has a score: {names}.")
+        notes.append(f"The mean of groups leaves out groups in which no item has a score: {names}.")
     missing = scores.sample.num_ignored
     if scores.bounds is not None and missing:
         notes.append(
@@ -275,14 +277,16 @@ def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[s
     if groups and len(scores.values) == 2:
         differ = labels_of(_that_differ(groups), LONGEST_NAME)
         notes.append(
-            f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
-            f" and Hochberg), in {', '.join(differ) or 'no group'}."
+            f"At a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini and Hochberg),"
+            f" A and B differ in {', '.join(differ) or 'no group'}."
         )
     return notes
 
 
 def _extremes(scores: ItemScores, level: float) -> str:
-    """Write the bounds of the interval of a mean for any values of the missing scores."""
+    """Write the least and the greatest end of the interval of a mean over all possible values of
+    the missing scores.
+    """
     bounds = scores.bounds
     assert bounds is not None
     least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in bounds)
@@ -297,8 +301,8 @@ def _extremes(scores: ItemScores, level: float) -> str:
 
 
 def _that_differ(groups: Mapping[str, Any]) -> list[str]:
-    """List the groups in which A and B differ significantly: Benjamini and Hochberg (1995), Journal
-    of the Royal Statistical Society B 57.
+    """List the groups in which A and B differ significantly, by the method of Benjamini and
+    Hochberg (1995), Journal of the Royal Statistical Society B 57.
     """
     better = np.array([x.probability_better for x in groups.values()])
     p_value = 2 * np.minimum(better, 1 - better)

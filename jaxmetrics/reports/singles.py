@@ -60,7 +60,13 @@ __all__ = ["Report", "report"]
 
 
 class Mistake(NamedTuple):
-    """A kind of mistake: a true class, its wrong prediction, and the examples."""
+    """A kind of mistake: the true class, the wrongly predicted class, and the examples.
+
+    Attributes:
+        true, pred: the names of both classes.
+        times: the number of examples.
+        indices: the positions of the examples in the data.
+    """
 
     true: str
     pred: str
@@ -69,7 +75,9 @@ class Mistake(NamedTuple):
 
 
 class _Examples(NamedTuple):
-    """Positions in the data, class ids, and the probability of the predicted class."""
+    """The examples of a report: their positions in the data, class ids, and the probability of the
+    predicted class, if there are probabilities.
+    """
 
     position: np.ndarray
     true: np.ndarray
@@ -85,23 +93,23 @@ class Report(AnyReport):
         counts: the confusion matrix `(K, K)`, a NumPy array.
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
-        num_ignored: number of examples left out because a label was out of range.
-        overall: metrics by name: an `Estimate`, with the `method` of its interval and a `note`, or
-            None.
-        per_class: for each metric K values, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, each class against the others, by log-odds (for a state: as
-            stored in it).
-        calibration_bins: `(bins, 3)`, for the second of two classes, or otherwise for the predicted
-            class, if there were probabilities.
-        calibrated_event: the event of these bins, in a word.
-        num_clusters: the number of clusters, if examples come in clusters.
-        groups: a report by the name of each group, if there are groups.
-        disparities: the greatest difference of each metric between groups, by name and class.
-        listed: examples of the most frequent mistakes, for the command line's `--examples`.
-        gates: bounds on these values and their verdicts, for the command line's `--gate`.
-        examples: the labels in the report, for `mistakes`; None for counts.
+        num_ignored: the number of examples left out because a label was out of range.
+        overall: an `Estimate` for each metric, by name, with two more attributes: `method` is the
+            method of the interval or None, and `note` is a sentence about the value or None.
+        per_class: K values for each metric, by name, in the order of `class_names`.
+        score_histogram: `(K, 2, B)`, histograms of the log-odds of each class against the others;
+            if the report was made from a state, the histogram in the state.
+        calibration_bins: `(bins, 3)`, for the second class if there are two classes, otherwise for
+            the predicted class; None if there were no probabilities.
+        calibrated_event: the name of the class or event that the bins are for.
+        num_clusters: the number of clusters, or None if the examples are independent.
+        groups: a report on each group by name, if there are groups.
+        disparities: the largest difference of each metric between groups, by name and class.
+        listed: examples of the most frequent mistakes, for `--examples` of the command line.
+        gates: bounds for the values with their verdicts, for `--gate` of the command line.
+        examples: the labels of the examples, for `mistakes`; None if the report has counts only.
 
-    It prints as text, with the first 20 classes. Values are found by name:
+    A report prints as text, with the first 20 classes. Values are found by name:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -141,24 +149,26 @@ class Report(AnyReport):
         level: float = 0.95,
         method: IntervalMethod | None = None,
     ) -> Report:
-        """Make the report of one confusion matrix, and of a soft one if there are probabilities.
+        """Make the report on a confusion matrix.
 
         Args:
             counts: `(K, K)`, integers or floats; or `(C, K, K)`, one matrix per cluster. Integers
                 whose sum reaches 2^62 are converted to floats.
             class_names: K names; "0" to "K - 1" by default.
-            soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
-            num_ignored: number of examples left out of `counts`, for the report.
+            soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. If it is given, the report
+                has the expected accuracy.
+            num_ignored: the number of examples left out of `counts`, for the report.
             level: the confidence level.
-            method: interval method for metrics that are not proportions, by default `Likelihood()`,
-                or `Delta` for sums of weights, which have no likelihood. Beyond 1024 classes these
-                metrics have intervals only if a method is given, because they take minutes.
+            method: the interval method for metrics that are not proportions. The default is
+                `Likelihood()`, or `Delta` for sums of weights, which have no likelihood. If there
+                are more than 1024 classes, these metrics have intervals only if a method is given,
+                because their computation takes minutes.
 
         Raises:
-            TypeError: `counts` does not hold real numbers.
-            ValueError: `counts` is not a square matrix of 2 to 4096 classes, holds a negative or
-                non-finite number or no example; `class_names` has another length or duplicates;
-                `level` is not in (0, 1).
+            TypeError: `counts` does not contain real numbers.
+            ValueError: `counts` is not a square matrix of 2 to 4096 classes, contains a negative or
+                non-finite number, or contains no example; `class_names` has another length or
+                duplicates; or `level` is not in (0, 1).
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
@@ -181,16 +191,16 @@ class Report(AnyReport):
     def from_state(
         cls, state: EvaluatorState, *, class_names: Sequence[str] | None = None, level: float = 0.95
     ) -> Report:
-        """Make the report of an evaluator's state: its counts, means, areas and calibration error.
+        """Make the report on an evaluator's state: counts, means, areas and calibration error.
 
         Args:
-            state: from `update`, `merge`, `psum` or `load_state`.
+            state: the result of `update`, `merge`, `psum` or `load_state`.
             class_names: K names; "0" to "K - 1" by default.
             level: the confidence level.
 
         Raises:
-            ValueError: a state without a confusion matrix, or with several; and the mistakes for
-                which `from_counts` raises.
+            ValueError: the state has no confusion matrix or several; or `from_counts` does not
+                accept the counts or another argument.
 
         >>> import jax.numpy as jnp, jaxmetrics as jm
         >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2)
@@ -223,7 +233,7 @@ class Report(AnyReport):
         return report
 
     def with_findings(self, found: Findings) -> Report:
-        """Return the report with additional findings about the same examples."""
+        """Return the report with additional values for the same examples."""
         overall = {**self.overall, **found.overall}
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
@@ -240,7 +250,7 @@ class Report(AnyReport):
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return the notes of the overall values that have one."""
+        """Return the notes on overall values by the name of the value."""
         return {name: x.note for name, x in self.overall.items() if x.note}
 
     @property
@@ -252,19 +262,19 @@ class Report(AnyReport):
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
     def mistakes(self, number: int = 5) -> list[Mistake]:
-        """Find the examples behind the most frequent mistakes (confused pairs of classes).
+        """Find the examples of the most frequent mistakes (pairs of a true and a predicted class).
 
         Args:
             number: how many kinds of mistake to return, the most frequent first.
 
         Returns:
             A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
-            of examples, and their positions in the data that `report` received, an array for
-            `frame.iloc[indices]` or `images[indices]`. With `y_prob` the most confident mistakes
-            come first, otherwise they are in the order of the data.
+            of examples, and the positions of these examples in the data that `report` received. The
+            positions are an array for `frame.iloc[indices]` or `images[indices]`. If `y_prob` was
+            given, the most confident mistakes come first, otherwise the positions increase.
 
         Raises:
-            ValueError: a report of counts or of a state, which holds no examples.
+            ValueError: the report was made from counts or from a state, without examples.
 
         >>> import jaxmetrics as jm
         >>> y_true = ["cat", "dog", "dog", "cow", "dog"]
@@ -295,28 +305,28 @@ class Report(AnyReport):
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
-        """Tables of listed examples, for `--examples`."""
+        """The table of listed examples, by title, for `--examples` of the command line."""
         return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:
-        """Return the overall values, and dicts of values per class."""
+        """Return the overall values by name, and dicts of the values per class by name."""
         return self._found.by_name()
 
     def outline(self) -> Outline:
-        """Return the outline: one line per class and per overall value; with groups, a column per
-        group, and the disparities.
+        """Return the contents as tables with one row per class and per overall value. If there are
+        groups: a table with one column per group, and the disparities.
         """
         if self.groups:
             return grouped.outline_of(self)
         methods = {x.method for column in self.per_class.values() for x in column}
-        how = "likelihood, for recalls Wilson's" if "likelihood" in methods else "Wilson's"
-        areas = ", for ROC AUC a score interval" if "roc_auc" in self.per_class else ""
+        how = "likelihood (recalls: Wilson's)" if "likelihood" in methods else "Wilson's"
+        areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
-            intervals=f"Intervals: {percent(self.level)}; per class {how}{areas}.",
+            intervals=f"Intervals: {percent(self.level)}. The classes have {how} intervals{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
             gates=self.gates,
@@ -346,17 +356,17 @@ class Report(AnyReport):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per value: overall values, and the values of each class.
+        """Return a CSV row for each overall value and for each value of a class.
 
-        With groups: the values of each group, and the disparities.
+        If there are groups: a row for each value of a group, and for each disparity.
         """
         if self.groups:
             return grouped.records_of_groups(self)
         return records_of(self._found.by_class(), "class", self.level)
 
     def pictures(self) -> dict[str, Any]:
-        """Draw the matrix, the posterior, the recalls, and with probabilities the curves; with
-        groups there are no pictures.
+        """Draw the confusion matrix, the posterior distribution, the recalls and, if there are
+        probabilities, the curves. If there are groups, there are no pictures.
         """
         if self.groups:
             return {}
@@ -366,7 +376,7 @@ class Report(AnyReport):
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
-    """Check counts, with or without clusters, and convert them to int64 or floats."""
+    """Check the counts, which may have a cluster axis, and convert them to int64 or floats."""
     matrix = on_host(counts, "counts")
     check_real(matrix, "counts")
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
@@ -405,29 +415,29 @@ def report(
     """Classification report: metrics of a classifier with confidence intervals, from labels.
 
     Args:
-        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. By default the
-            classes are those that occur, sorted. Negative integers, and ids beyond `class_names` or
-            the columns of `y_prob`, are ignored and counted in `num_ignored`.
-        y_prob: probabilities `(n, K)`, a column per class in the order of the report; a data
-            frame's columns are found by class name or "0" to "K - 1", alone or after "prob_". Adds
-            expected accuracy (mean probability of the true class), log loss, Brier score,
-            calibration error and one-vs-rest ROC AUC. Warns if most `y_pred` are not its argmax.
-        sample_weight: `(n,)`, frequency weights (weight 2 = the row written twice).
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
-            patient; fewer than 20 give a warning. With weights, areas have no interval.
-        groups: `(n,)` ids of subgroups: adds `groups`, a dict of one `Report` per subgroup, and
-            `disparities`, the largest differences between subgroups (see `compare_groups`).
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order.
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples with a
+            negative id, or an id without a class name or column of `y_prob`, are ignored.
+        y_prob: probabilities `(n, K)`, one column per class. The columns of a data frame are found
+            by class name or "0" to "K - 1", alone or after "prob_". The report then has expected
+            accuracy, log loss, Brier score, calibration error and one-vs-rest ROC AUC. A warning
+            says if most `y_pred` are not the argmax of `y_prob`.
+        sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
+        clusters: `(n,)` ids, if examples are correlated: examples with the same id form a cluster.
+            Fewer than 20 clusters give a warning. If weights are given, areas have no interval.
+        groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
+            and `disparities`, the largest differences between subgroups (see `compare_groups`).
+        class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
+            the classes in the desired order. By default the classes that occur, sorted.
         level: the confidence level.
-        method: interval method for metrics that are not proportions; `Likelihood()` by default,
-            `Delta` with weights.
+        method: the interval method for metrics that are not proportions; by default `Likelihood()`,
+            and `Delta` if weights are given.
 
     Returns:
-        `Report`, with NumPy arrays; with groups it prints them side by side.
+        `Report`, with NumPy arrays. If groups are given, it prints one column per group.
 
     Raises:
-        TypeError, ValueError: labels that are neither strings nor integers, an unknown class name,
-            fewer than 2 or more than 4096 classes, no example left, another invalid argument.
+        TypeError, ValueError: labels are neither strings nor integers, a class name is unknown,
+            there are fewer than 2 or more than 4096 classes, or no example is left.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
@@ -474,7 +484,9 @@ def _report_of_examples(
     level: float,
     method: IntervalMethod | None,
 ) -> Report:
-    """Make the report from class ids `(n,)` (-1: ignored) and further arrays of the examples."""
+    """Make the report from class ids `(n,)`, which are -1 for ignored examples, and other arrays of
+    the examples.
+    """
     k, counted, options = len(class_names), true >= 0, dict[str, Any](sample_weight=weights)
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, true.shape)
@@ -503,4 +515,4 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
     check_real(weights, "sample_weight")
     possible = (weights >= 0) & (weights < np.inf)
     check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights.astype(float)  # float16 sums are limited to 65,504
+    return weights.astype(float)  # because sums in float16 are limited to 65,504

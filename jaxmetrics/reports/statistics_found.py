@@ -1,4 +1,4 @@
-"""Report values of each statistic in the state of an evaluator."""
+"""The values that each statistic in an evaluator's state adds to a report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ __all__: list[str] = []
 
 @singledispatch
 def findings_of(statistic: object, table: np.ndarray, report: Report) -> Findings:
-    """Return the values that a statistic other than a confusion matrix adds to a report. Types of
-    statistics are registered by `findings_of.register`; others add nothing.
+    """Return the values that a statistic, which is not a confusion matrix, adds to a report.
+
+    `findings_of.register` registers a function for a type of statistics. A statistic of another
+    type adds nothing.
     """
     return Findings()
 
@@ -74,5 +76,5 @@ def _(statistic: CalibrationBins, table: np.ndarray, report: Report) -> Findings
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
-    """List the confusion matrices in a state (without groups), which a report can use."""
+    """List the confusion matrices in a state that a report can use, which have no groups."""
     return [s for s in state.statistics if isinstance(s, ConfusionMatrix) and s.num_groups is None]
