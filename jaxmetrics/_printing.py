@@ -92,7 +92,7 @@ class Printed:
         """
         members = self._members()
         if members is None:
-            raise ValueError("to_frame needs known numbers: call it outside of jit.")
+            raise ValueError("to_frame needs known numbers: call this method outside of jit.")
         return frame_of(members.columns(), backend)
 
 
