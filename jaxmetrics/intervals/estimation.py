@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._applied import Applied, read_by
+from jaxmetrics._applied import Applied, Reads, read_by
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_histogram
 from jaxmetrics._compilation import compiled
@@ -120,13 +120,7 @@ def question_of(
             " whole, and their classes with them: leave out stratified."
         )
     reads = read_by(metric)
-    if reads is not None and reads.labels and not is_clustered:
-        raise ValueError(
-            f"metric {name_of(metric)} reads tables of labels, which do not show how the labels of"
-            " one example are correlated. For an interval, pass one table per example and label,"
-            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), and"
-            " cluster_axis=-4."
-        )
+    _check_labels_in_clusters(metric, reads, is_clustered)
     ndim = 2 if reads is None else 3
     if reads is None:
         tables, design = _matrices(counts), Design(of_counts)
@@ -148,6 +142,16 @@ def question_of(
     width = math.prod(tables.shape[-ndim:]) // shape[0]
     tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
     return Question.of(metric, tables, design, shape)
+
+
+def _check_labels_in_clusters(metric: Metric, reads: Reads | None, is_clustered: bool) -> None:
+    if reads is not None and reads.labels and not is_clustered:
+        raise ValueError(
+            f"metric {name_of(metric)} reads tables of labels, which do not show how the labels of"
+            " one example are correlated. For an interval, pass one table per example and label,"
+            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), and"
+            " cluster_axis=-4."
+        )
 
 
 def _matrices(counts: ArrayLike) -> Array:
