@@ -325,10 +325,11 @@ def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
 HEADINGS = ["jointly covered values", "interval", "designs", "coverage", "above", "below", "width"]
 NOTE = (
     "The disparity is the largest minus the smallest accuracy or recall of 2 or 5 groups of 100 or"
-    " 1000 examples; one of the groups is worse by .1 or .3, or all groups are equal. For all"
-    " classes, the intervals are for the recalls or F1 of 3 or 10 classes with 100 or 500 examples."
-    " For all times, streams of 20,000 examples were evaluated 40 times, from the 20th example on"
-    " (delta: from the 500th), by accuracy, macro F1 and kappa. Confidence sequences were"
+    " 1000 examples; one of the groups is worse by .1 or .3, or all groups are equal. In the"
+    ' rows "all classes", there is one interval per class, for its recall or its F1; there are 3 or'
+    ' 10 classes and 100 or 500 examples. In the rows "all times", streams of 20,000 examples were'
+    ' evaluated 40 times, beginning with the 20th example (for "delta", with the 500th example),'
+    " and the metrics were accuracy, macro F1 and kappa. Confidence sequences were"
     " evaluated after every 100 examples, for accuracies of .5 to .99. The isotonic band must"
     f" contain a whole calibration curve; {len(CURVES)} curves were simulated, with ties, steps and"
     " rare events. The other rows evaluate each interval alone: mean losses of 10, 40"

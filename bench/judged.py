@@ -128,10 +128,11 @@ def _key(design: Design) -> str:
 
 HEADINGS = ["n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
 NOTE = (
-    "The coverages are the lowest and the highest of nominal 95 % intervals for accuracy, macro F1,"
-    " Matthews' coefficient and their differences between two classifiers, with 2 balanced or 3"
-    " unequal classes and recalls of .65 or .85. The width is the mean width divided by the mean"
-    " width of intervals from the n true labels alone, if N is at least 10 n. For each design, 2000"
+    "The simulated metrics are accuracy, macro F1, Matthews' coefficient, and the differences of"
+    " these metrics between two classifiers. There are 2 classes of equal size or 3 classes of"
+    " unequal size, and the recalls are .65 or .85. Each cell has the lowest and the highest"
+    " coverage of these designs. The width is the mean width, divided by the mean width of"
+    " intervals from the n true labels alone; it is shown for N of at least 10 n. For each design, 2000"
     " pairs of samples were drawn."
 )
 
