@@ -553,8 +553,8 @@ NOTE = (
     "If a design has a coverage above 99.5 % and is not sparse, the two classifiers give nearly the"
     " same predictions. In a sparse design, some test sets contain no example of some class, and"
     " averages over classes then leave out this class. For each design, 2000 test sets were drawn"
-    " (200 to 500 for designs with 50 classes and for likelihood intervals of differences). The true value is the metric of the cell"
-    " probabilities from which the test sets were drawn."
+    " (200 to 500 for designs with 50 classes and for likelihood intervals of differences). The"
+    " true value is the metric of the cell probabilities from which the test sets were drawn."
 )
 
 

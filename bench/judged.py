@@ -132,8 +132,8 @@ NOTE = (
     " these metrics between two classifiers. There are 2 classes of equal size or 3 classes of"
     " unequal size, and the recalls are .65 or .85. Each cell has the lowest and the highest"
     " coverage of these designs. The width is the mean width, divided by the mean width of"
-    " intervals from the n true labels alone; it is shown for N of at least 10 n. For each design, 2000"
-    " pairs of samples were drawn."
+    " intervals from the n true labels alone; it is shown for N of at least 10 n. For each design,"
+    " 2000 pairs of samples were drawn."
 )
 
 
