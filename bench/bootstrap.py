@@ -198,9 +198,10 @@ def main() -> None:
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
         | {"100 matrices at once": of_matrices[100]},
         "There are 10 classes, and the intervals are 95 % intervals. Libraries that resample"
-        f" examples drew {FEW} replicates, and their time is extrapolated. For 100 matrices, each"
-        f" has {OF_EACH} replicates, and the table has the time per 10,000 replicates. The limit"
-        f" is the time for writing the cells of all replicates once, at {bandwidth_in_words()}.",
+        f" examples drew only {FEW} replicates, and their time is extrapolated to 10,000"
+        f" replicates. In the measurement of 100 matrices, each matrix has {OF_EACH} replicates, and the table"
+        " shows the time per 10,000 replicates. The limit is"
+        f" the time for writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 
 

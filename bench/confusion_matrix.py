@@ -139,9 +139,10 @@ def main() -> None:
             "1e7, K = 1000": of_classes[1000],
             "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
         },
-        "Labels are int32 in JAX, and int64 in NumPy, scikit-learn and torch. The loop of"
-        f" scikit-learn over matrices was run for {FEW} of them, and its time is extrapolated. The"
-        " limit is the time for reading the int32 labels or the matrices once, at"
+        "Labels are int32 in JAX, and int64 in NumPy, scikit-learn and torch. scikit-learn"
+        " computes the metrics of one matrix at a time in a loop; the loop was run for"
+        f" {FEW} matrices, and its time is extrapolated to all matrices. The limit is"
+        " the time for reading the int32 labels or the matrices once, at"
         f" {bandwidth_in_words()}.",
     )
 

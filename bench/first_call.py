@@ -21,8 +21,9 @@ PROCESSES = 3  # of a call and side
 NOTE = (
     f"Each cell shows the time of the first call, as the median (fastest-slowest) of {PROCESSES}"
     " processes, and then the time of the second call. The data are 1000 examples of 10 classes,"
-    " as NumPy or JAX arrays. The times of metrics include counting the labels. Posteriors, the"
-    f" bootstrap (BCa) and Delta start from one confusion matrix. There are {REPLICATES} random"
+    " as NumPy or JAX arrays. The times of metrics include counting the labels. For"
+    " posteriors, the bootstrap (BCa) and Delta, the argument is one confusion matrix, which was"
+    f" counted before. There are {REPLICATES} random"
     " draws, and 10,000 permutations. SciPy resamples the examples and calls scikit-learn for F1."
     " The report of scikit-learn has no intervals, and prob_conf_mat compares without pairing."
     " Libraries and the modules of the functions are imported, and data made, before the clock"

@@ -74,9 +74,10 @@ def main() -> None:
             "200 classifiers, n = 1e5": by_classifiers[200],
         },
         "There are ten classes. NumPy resamples the examples and counts how often each classifier"
-        f" wins, without intervals of ranks; it drew {FEW} replicates, and the time is"
-        " extrapolated. The limit is the time for reading the predictions once, at"
-        f" {bandwidth_in_words()}, or for half of the products of all pairs, at {rate_in_words()}.",
+        f" wins, but computes no intervals of ranks; it drew only {FEW} replicates, and the time is"
+        " extrapolated to all replicates. The limit is the time for reading the predictions once,"
+        f" at {bandwidth_in_words()}, or for half of the products of all pairs,"
+        f" at {rate_in_words()}.",
     )
 
 

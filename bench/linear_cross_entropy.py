@@ -140,9 +140,10 @@ def main() -> None:
         "loss and gradients",
         sweeps,
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
-        f"Times are for {EXAMPLES} examples of width {WIDTH}. The first number of memory is XLA's"
-        f" plan for intermediate results of {planned} (examples x width x words). The second number"
-        f" is by how much the memory of a new process grows during one run of {run}. The limit is"
+        f"Times are for {EXAMPLES} examples of width {WIDTH}. In the columns of memory,"
+        " the first number is the memory that XLA plans for intermediate results if the size is"
+        f" {planned} (examples x width x words). The second number is by how much the memory of a"
+        f" new process grows during one run of size {run}. The limit is"
         f" the time for three products of matrices, at {rates}.",
     )
 

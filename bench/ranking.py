@@ -122,9 +122,9 @@ def main() -> None:
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
         f"Histograms have {BINS} bins. jaxmetrics draws bootstrap replicates of the histogram."
-        f" scikit-learn resamples the examples; it drew {FEW} replicates, and the time is"
-        " extrapolated. The limit is the time for reading scores and labels once, and for writing"
-        f" the histograms of the replicates once, at {bandwidth_in_words()}.",
+        f" scikit-learn resamples the examples; it drew only {FEW} replicates, and the time is"
+        " extrapolated to all replicates. The limit is the time for reading scores and labels once,"
+        f" and for writing the histograms of the replicates once, at {bandwidth_in_words()}.",
     )
 
 

@@ -241,11 +241,12 @@ def main() -> None:
         {f"loop, {n:,}": loops[n] for n in BATCHES}
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
         f"The number in each heading is the number of examples per batch; each example has {K}"
-        " logits. Unless stated otherwise, an update adds to accuracy, macro precision, macro"
-        " recall, macro F1 and the confusion matrix. Times are for one update, averaged over"
+        " logits. Unless stated otherwise, an update adds one batch to accuracy, macro precision,"
+        " macro recall, macro F1 and the confusion matrix. Times are for one update, averaged over"
         f" {STEPS}. The state of jaxmetrics has {size} bytes for any number of batches. The limit"
-        f" is the time for reading logits and labels once, at {bandwidth_in_words()} (a loop finds"
-        " its single batch in the cache). For a training step, it is the time for the matrix"
+        f" is the time for reading logits and labels once, at {bandwidth_in_words()} (a loop may"
+        " be faster than this limit, because its single batch stays in the cache). For a training"
+        " step, the limit is the time for the matrix"
         f" products, at {rate_in_words()}.",
         per_second=1e6,
     )
