@@ -199,8 +199,8 @@ def main() -> None:
         | {"100 matrices at once": of_matrices[100]},
         "There are 10 classes, and the intervals are 95 % intervals. Libraries that resample"
         f" examples drew only {FEW} replicates, and their time is extrapolated to 10,000"
-        f" replicates. In the measurement of 100 matrices, each matrix has {OF_EACH} replicates, and the table"
-        " shows the time per 10,000 replicates. The limit is"
+        f" replicates. In the measurement of 100 matrices, each matrix has {OF_EACH} replicates,"
+        " and the table shows the time per 10,000 replicates. The limit is"
         f" the time for writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 
