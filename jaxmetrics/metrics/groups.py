@@ -26,16 +26,16 @@ def group_ratio(metric: Metric) -> Metric:
 
     Returns:
         A function of counts by group `(..., G, K, K)` from
-        `confusion_matrix(..., groups=..., num_groups=G)`. The returned function has one ratio (or
-        one ratio per class) as result, and passes keyword arguments to the metric. Groups without
-        examples and groups for which the metric is NaN are skipped. The ratio is NaN if no group is
-        left or if all values are 0. For a confidence interval use
+        `confusion_matrix(..., groups=..., num_groups=G)`. It returns one ratio, or one ratio per
+        class if the metric returns one number per class. It passes keyword arguments to the metric.
+        Groups without examples and groups for which the metric is NaN are skipped. The ratio is NaN
+        if no group is left or if all values are 0. For a confidence interval use
         `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this ratio, because
-        it is below 1 by chance even if all groups are equal.
+        the ratio of a sample is below 1 by chance even if the true metrics of all groups are equal.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has no axis of groups or if `metric`
-            returns another shape.
+        ValueError: raised by the returned function if `counts` has no axis of groups or if the
+            result of `metric` has another shape.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -86,10 +86,10 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
 
     The `counts` by group `(..., G, K, K)` are the result of
     `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
-    `(..., K)`. A group without examples of a class is left out for this class, because its recall
-    is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall of such a
-    group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality of
-    opportunity in supervised learning, NeurIPS.
+    `(..., K)`. A group without examples of a class is left out for this class, because the recall
+    of the group is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall
+    of such a group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality
+    of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

@@ -65,9 +65,9 @@ def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
 
     The error rate is in [0, 1] and equals 1 - accuracy. If every example has a single label, the
-    zero-one loss and the Hamming loss are the same. Returns one number per matrix, an array of
-    shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is
-    `zero_division`.
+    error rate also equals the zero-one loss and the Hamming loss. Returns one number per matrix, an
+    array of shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value
+    is `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -169,8 +169,8 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
-    chi-squared statistic of `counts`, and r and c are the numbers of rows and columns that are not
-    0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
+    chi-squared statistic of `counts`, and r and c are the numbers of rows and of columns whose sum
+    is not 0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
     `(..., K, K)`. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical
     Methods of Statistics, ch. 21.
 
