@@ -45,9 +45,9 @@ def confusion_matrix(
             `class_names` lists the classes in the order of the rows.
         numbers: which numbers are written in the cells, counts or percentages of each row.
         colorbar: whether to draw a bar with the colour scale of mistakes.
-        scale: the fraction of a row that gets the strongest red, if that many examples of a class
-            are predicted as one wrong class. The default is the greatest such fraction in this
-            matrix. If you compare several matrices, use the same scale for all of them.
+        scale: red is strongest in a cell off the diagonal that contains this fraction of its row.
+            The default is the greatest fraction of all cells off the diagonal in this matrix. If
+            you compare several matrices, use the same scale for all of them.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]

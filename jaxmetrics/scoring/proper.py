@@ -100,7 +100,8 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute normalised entropy: log loss divided by the log loss of the class frequencies f.
+    """Compute normalised entropy: log loss divided by the log loss of always predicting the class
+    frequencies f.
 
     The formula is `log_loss / -sum_k f_k ln f_k`. Smaller is better; 1 means that the probabilities
     are no better than always predicting the class frequencies. Source: He et al. (2014), Practical
@@ -167,12 +168,13 @@ def brier_score(
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
-            `(..., n, K)`, which replace `[k = y]`. Their rows need not sum to 1, so that they may
-            be 0 and 1 for multilabel problems.
+            `(..., n, K)`, which replace `[k = y]`. Rows of soft labels need not sum to 1, so that
+            in multilabel problems a row may contain several ones.
         y_prob: predicted probabilities of shape `(..., n, K)`. With soft labels, rows need not sum
             to 1.
-        scale_by_half: True divides the score by 2, so that it is in [0, 1], and the mean of
-            `(p - y)^2` for two classes. `"auto"` divides for K = 2 only, as in scikit-learn.
+        scale_by_half: if True, the score is divided by 2. It is then in [0, 1], and if there are
+            two classes, it equals the mean of `(p - y)^2`. If `"auto"`, the score is divided by 2
+            only if K = 2, as in scikit-learn.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -200,8 +202,8 @@ def d2_brier_score(
 ) -> Array:
     """Compute the Brier skill score (D² Brier score), `1 - B / B_0`, at most 1.
 
-    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f,
-    `sum_k f_k (1 - f_k)` for class ids. Greater is better.
+    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f.
+    If `y_true` contains class ids, `B_0 = sum_k f_k (1 - f_k)`. Greater is better.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
@@ -257,8 +259,9 @@ def ranked_probability_score(
 
     The formula is `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, the mean squared error of cumulative
     probabilities, where F_k is the predicted probability of all classes up to k. Smaller is better.
-    Use it if classes have an order and being wrong by two classes is worse than by one. Source:
-    Epstein (1969), Journal of Applied Meteorology 8.
+    Use this score if the classes have an order, so that a prediction that is wrong by two classes
+    is worse than a prediction that is wrong by one class. Source: Epstein (1969), Journal of
+    Applied Meteorology 8.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that

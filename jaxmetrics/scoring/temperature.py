@@ -37,10 +37,11 @@ def fit_temperature(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        T of shape `(...)`. T is inf if no T is better than equal probabilities. T is 0 if in every
-        example the true class has the greatest logit. T is NaN if all logits of each example are
-        equal, or if the logit of a true class is -inf. Invalid values that raise an error in NumPy
-        arrays give NaN in JAX arrays, but examples with an invalid class id are ignored.
+        T of shape `(...)`. T is inf if no T gives a smaller loss than equal probabilities for all
+        classes. T is 0 if in every example the true class has the greatest logit. T is NaN if all
+        logits of each example are equal, or if the logit of a true class is -inf. Invalid values
+        that raise an error in NumPy arrays give NaN in JAX arrays, but examples with an invalid
+        class id are ignored.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
