@@ -291,7 +291,7 @@ def average_precision(
         positives come before the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`.
         The lower bound assumes that the p positives come last, so that the bin adds at least
         `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a few positives, this lower
-        bound can be some hundredths lower than necessary.
+        bound is some hundredths lower than it would have to be.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -342,8 +342,7 @@ def delong_interval(
       method "score" has the best coverage (see the guide's page on intervals).
     - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN if the classes are perfectly
       separated.
-    - `"normal"`: `A ± z s`, clipped to [0, 1]; the width is 0 if the classes are perfectly
-      separated.
+    - `"normal"`: `A ± z s`, clipped to [0, 1]; has width 0 if the classes are perfectly separated.
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
     nearly equals that of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance

@@ -55,8 +55,8 @@ def calibration_interval(
     case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. The formulas are
     explained at the top of the file `jaxmetrics/scoring/calibration_intervals.py`. The true error
     is the error in the population, computed with the same bins. If probabilities are too high in
-    one part of a bin and too low in another part, these errors cancel, so the interval does not
-    include them.
+    one part of a bin and too low in another part, these errors cancel, so that neither the ECE nor
+    its interval shows them.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
@@ -64,8 +64,8 @@ def calibration_interval(
             use `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` for bins of equal width, `"quantile"` for bins whose edges are
-            quantiles of the probabilities.
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
+            `y_prob`).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
