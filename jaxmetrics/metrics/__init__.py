@@ -12,8 +12,8 @@ examples n is the sum of all cells.
 - **`zero_division`** is the value that a metric returns if its formula gives 0/0. The default is
   0.0. With `zero_division=np.nan` the metric returns NaN, and averages skip the classes whose value
   is NaN.
-- Averages are functions of metrics: `macro(f1)(counts)`. By default, an average includes only the
-  classes that occur as true or as predicted class.
+- Averages are functions that turn a per-class rate into a metric, as in `macro(f1)(counts)`. By
+  default, an average includes only the classes that occur as true or as predicted class.
 - Gradients with respect to float counts are finite, even if cells are 0 or classes do not occur.
 - If a cell of `counts` is NaN, every value that depends on this cell is NaN. Averages do not skip
   such a NaN.

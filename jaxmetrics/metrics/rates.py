@@ -355,7 +355,7 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 
 @compiled
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute lift, precision / prevalence: at least 0, and 1 for random guessing.
+    """Compute lift, `precision / prevalence`, which is at least 0; random guessing has lift 1.
 
     The formula is `TP n / ((TP + FP)(TP + FN))`. Returns one value per class, an array of shape
     `(..., K)`, for `counts` of shape `(..., K, K)`. If the denominator is 0, the value is

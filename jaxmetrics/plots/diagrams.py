@@ -34,7 +34,7 @@ def roc(
     """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
     The band is computed from bootstrap replicates of the curve. At each false positive rate, the
-    band contains the fraction `level` of the replicates (it is pointwise).
+    band contains the fraction `level` of the replicates (the band is pointwise, not simultaneous).
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one

@@ -40,7 +40,7 @@ def intervals(
             groups or checkpoints, or the values of a report; or a single `Estimate` of one or n
             numbers. Estimates are drawn in the order of the dict; a dict that was returned by a JAX
             function is in alphabetical order.
-        names: names of the n numbers of an `Estimate`; default: "0" to "n - 1".
+        names: names of the n values of a single `Estimate`; default: "0" to "n - 1".
         xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 

@@ -79,9 +79,10 @@ class ComparisonReport(AnyReport):
         score_histograms: score histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
             probabilities and at most 100 classes.
         calibration_bins: calibration bins of A and B, `(2, bins, 3)`, as in `Report`.
-        listed: examples that only A or only B classifies correctly, for `--examples` of the
-            command line.
-        gates: bounds for the differences with their verdicts, for `--gate` of the command line.
+        listed: examples that only A or only B classifies correctly, which the option `--examples`
+            of the command line shows.
+        gates: bounds for the differences with their verdicts, as decided by the option `--gate` of
+            the command line.
 
     `print` writes the report as text. `report[name]` returns the values of a metric:
 

@@ -101,12 +101,15 @@ class Report(AnyReport):
             if the report was made from the state of an evaluator, the histogram in this state.
         calibration_bins: `(bins, 3)`, for the second class if there are two classes, otherwise for
             the predicted class; None if there were no probabilities.
-        calibrated_event: the name of the class or event that the bins are for.
+        calibrated_event: the name of the class or event whose probability the calibration bins
+            contain.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: a report on each group by name, if there are groups.
         disparities: the largest difference of each metric between groups, by name and class.
-        listed: examples of the most frequent mistakes, for `--examples` of the command line.
-        gates: bounds for the values with their verdicts, for `--gate` of the command line.
+        listed: examples of the most frequent mistakes, which the option `--examples` of the command
+            line shows.
+        gates: bounds for the values with their verdicts, as decided by the option `--gate` of the
+            command line.
         examples: the labels of the examples, for `mistakes`; None if the report has counts only.
 
     `print` writes the report as text, with the first 20 classes. `report[name]` returns a value:
@@ -307,7 +310,9 @@ class Report(AnyReport):
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
-        """The table of listed examples, by title, for `--examples` of the command line."""
+        """The table of listed examples, by title, which the option `--examples` of the command line
+        shows.
+        """
         return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:

@@ -19,9 +19,10 @@ mean probability p_b and frequency f_b of class 1, and let f be the overall freq
 - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
 - uncertainty = `f (1 - f)`.
 
-Murphy's classic resolution has no variance and covariance within bins, so that his three terms sum
-to the Brier score only if all probabilities in a bin are equal. The variance and covariance are
-from Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23.
+Murphy's classic resolution does not contain the variance and the covariance within bins, so that
+the three terms of Murphy's decomposition sum to the Brier score only if all probabilities in a bin
+are equal. The variance and covariance are from Stephenson, Coelho and Jolliffe (2008), Weather and
+Forecasting 23.
 """
 
 from __future__ import annotations
@@ -116,10 +117,10 @@ def calibration_curve(
             (weights with sum 1 give NaN). `"isotonic"` uses no bins but isotonic regression, which
             fits frequencies f_i that increase with the probability by minimising
             `sum_i (f_i - y_i)^2` (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
-        level: confidence level of Wilson's interval in each bin, for which `sample_weight` must be
-            the number of times that an example occurs. With "isotonic", it is the level of the
-            simultaneous confidence band, which is explained at the top of the file
-            `jaxmetrics/scoring/calibration.py`.
+        level: confidence level of Wilson's interval in each bin. These intervals are valid only if
+            `sample_weight` is the number of times that each example occurs. With "isotonic",
+            `level` is the level of the simultaneous confidence band, which is explained at the top
+            of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -181,14 +182,13 @@ def calibration_error(
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
-            `y_prob`).
-        debiased: if True, subtract the bias of the squared gaps (only with `norm="l2"`). Without
-            this correction, an error computed from few examples is too large on average. In each
-            bin of n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where
-            f_b is the frequency of class 1, and a negative sum is replaced by 0, so that a small
-            bias remains. `sample_weight` must then be the number of times that each example occurs.
-            Source: Kumar, Liang and Ma (2019), NeurIPS, section 5.
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
+            correction, an error computed from few examples is too large on average. In each bin of
+            n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is
+            the frequency of class 1, and a negative sum is replaced by 0, so that a small bias
+            remains. Weights must then be the number of times that an example occurs. Source: Kumar,
+            Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 

@@ -64,8 +64,7 @@ def calibration_interval(
             use `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
-            `y_prob`).
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.

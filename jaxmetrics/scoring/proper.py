@@ -70,15 +70,16 @@ def log_loss(
 
     Smaller is better. Probabilities are clipped to `[eps, 1 - eps]`, where eps is the machine
     epsilon of their dtype. So if the true class has probability 0, the loss is 15.9 in float32 and
-    4.9 in bfloat16, and its gradient is 0. With tens of thousands of classes even ordinary
-    probabilities are clipped. Prefer `logits`, which are never clipped and are computed in float32
-    or float64. Rows are not normalised; in JAX arrays a row that is not a probability distribution
-    gives NaN.
+    4.9 in bfloat16, and the gradient of the loss is 0. With tens of thousands of classes even
+    ordinary probabilities are clipped. Prefer `logits`, which are never clipped and are computed in
+    float32 or float64. Rows are not normalised; in JAX arrays a row that is not a probability
+    distribution gives NaN.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
-            rows sum to 1, with the score `-sum_k t_k ln p_k`. Rows with several ones (multilabel),
-            which `brier_score` accepts, raise an error, because the score would not be proper.
+            rows sum to 1, for which the loss of an example is `-sum_k t_k ln p_k`. Rows with
+            several ones (multilabel), which `brier_score` accepts, raise an error, because the
+            score would not be proper.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two. Softmax is applied to `logits` only.
         sample_weight: weight of each example, of shape `(..., n)`.
