@@ -54,8 +54,9 @@ class Estimate(Printed, _Estimate):
         standard_error: the standard error of the value. The docstring of the function that returned
             the estimate says how the standard error is computed.
         num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite; 0
-            if there are no replicates. The interval leaves out these replicates, so it describes
-            only test sets in which the metric is defined.
+            if the interval was not computed from replicates. The interval leaves out the replicates
+            that are NaN or infinite, so the interval describes only test sets in which the metric
+            is defined.
 
     An estimate is printed with as many decimals as the width of its interval justifies, or in a
     format that you give, such as `.1%`; `print` writes a batch of estimates as a table. `float`

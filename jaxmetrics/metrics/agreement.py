@@ -29,10 +29,10 @@ def cohen_kappa(
     """Compute Cohen's kappa or a related coefficient of agreement, `1 - D_o / D_e`, at most 1.
 
     `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, where `p = counts / n` and w_ij is
-    the cost of taking class i for class j. `D_e` is the mean disagreement expected by chance, in
-    which p_ij is replaced by a probability that depends on `chance`. Let t_i be the fraction of
-    examples whose true class is i, and q_j the fraction of examples predicted as class j. Then this
-    probability is:
+    the cost of predicting class j for an example of class i. `D_e` is the mean disagreement
+    expected by chance, in which p_ij is replaced by a probability that depends on `chance`. Let t_i
+    be the fraction of examples whose true class is i, and q_j the fraction of examples predicted as
+    class j. Then this probability is:
 
     - `"marginals"`: `t_i q_j`; Cohen's kappa (1960).
     - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`; Scott's pi (1955).

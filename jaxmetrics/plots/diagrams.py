@@ -45,7 +45,7 @@ def roc(
             `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes of an earlier call.
+        ax: matplotlib axes, for example the axes that an earlier call returned.
 
     Raises:
         ValueError: if the curve has batch axes or is undefined (NaN).
@@ -88,7 +88,7 @@ def precision_recall(
         replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes of an earlier call.
+        ax: matplotlib axes, for example the axes that an earlier call returned.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -131,7 +131,7 @@ def reliability(
         replicates: S bootstrap replicates of the curve, made as in `roc`.
         name: name in the legend.
         level: confidence level of the error bars or of the band.
-        ax: matplotlib axes, for example the axes of an earlier call.
+        ax: matplotlib axes, for example the axes that an earlier call returned.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]

@@ -113,7 +113,8 @@ def roc_auc(
             9.
         min_tpr: least true positive rate in [0, 1). If it is given, A is the area under the true
             negative rate over all true positive rates from `min_tpr` to 1, and m = 1 - `min_tpr`:
-            Jiang, Metz and Nishikawa (1996), Radiology 201. Cannot be used together with `max_fpr`.
+            Jiang, Metz and Nishikawa (1996), Radiology 201. `min_tpr` cannot be used together with
+            `max_fpr`.
         standardized: if False, return the partial area A without rescaling.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
@@ -123,8 +124,8 @@ def roc_auc(
         a histogram, the result is `AreaBounds`: the exact area is between
         `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b and q_b are the
         fractions of positives and negatives in bin b. To get a confidence interval, call
-        `delong_interval`, or call `interval` with a histogram. The gradient with respect to scores
-        is 0.
+        `delong_interval`, or call `interval` with a histogram. The gradient of the area with
+        respect to the scores is 0.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)

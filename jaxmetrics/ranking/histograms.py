@@ -59,8 +59,9 @@ def score_histogram(
     to `roc_auc` or `average_precision` instead of examples. The bins are defined by one of these
     options:
 
-    - `scale="probability"`: bins for probabilities, narrower near 0 and 1. There are 64 octaves,
-      for p from 2^-41 to 1/2 and for 1 - p from 1/2 to 2^-25, each with `num_bins / 64` bins.
+    - `scale="probability"`: bins for probabilities, which are narrower near 0 and 1. There are 64
+      octaves (ranges between two powers of 2) with `num_bins / 64` bins each: octaves of p from
+      2^-41 to 1/2, and octaves of 1 - p from 1/2 to 2^-25.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
       4096 bins, every octave has eight bins.

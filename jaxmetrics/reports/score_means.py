@@ -57,9 +57,9 @@ def score_report(
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
     means, in which each group, such as a task, has equal weight (macro average). If `bounds` are
     given, the interval of this mean is a likelihood interval; otherwise it combines Student's
-    intervals of the groups by MOVER (Zou and Donner, 2008). Groups with a single item or cluster
-    form one stratum. A cluster may belong to several groups. If `other` is given, the report lists
-    the groups in which the two systems differ, at a false discovery rate of 5 %.
+    intervals of the groups by MOVER (Zou and Donner, 2008). All groups with a single item or
+    cluster form one stratum. A cluster may belong to several groups. If `other` is given, the
+    report lists the groups in which the two systems differ, at a false discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.

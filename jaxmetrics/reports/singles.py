@@ -427,10 +427,10 @@ def report(
         y_prob: probabilities `(n, K)`, one column per class. In a data frame, columns are named by
             class or "0" to "K - 1", with or without the prefix "prob_". If `y_prob` is given, the
             report has expected accuracy, log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. If most `y_pred` are not the argmax of `y_prob`, there is a warning.
+            ROC AUC. If most `y_pred` are not the argmax of `y_prob`, a warning is given.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids, if examples are correlated: examples with the same id form a cluster.
-            Fewer than 20 clusters give a warning. With weights, ROC AUCs have no interval.
+            Fewer than 20 clusters give a warning. With weights as well, ROC AUC has no interval.
         groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
             and `disparities`, the largest differences between subgroups (see `compare_groups`).
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
@@ -440,7 +440,7 @@ def report(
             and `Delta` if weights are given.
 
     Returns:
-        A `Report` of NumPy arrays. If `groups` is given, its text has one column per group.
+        A `Report` with NumPy arrays. If `groups` is given, its text has one column per group.
 
     Raises:
         TypeError, ValueError: if labels are neither strings nor integers, if a class name is

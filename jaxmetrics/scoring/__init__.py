@@ -18,9 +18,9 @@ probabilities are used as they are, without a softmax and without normalising ro
   an example of weight 0 is ignored.
 - The values of NumPy arrays are checked, except for ignored examples. ValueError is raised if a
   label is not a class, if a weight is NaN, infinite or negative, if a probability is not in [0, 1],
-  if no logit of a row is finite, if all logits look like probabilities, or if a row of
-  probabilities does not sum to 1. The sum of a row may differ from 1 by `0.001 sqrt(3 K)` (0.0024
-  for two classes, at most 0.05), so that probabilities may be rounded to three decimals. If
+  if no logit of a row is finite, if all rows of logits look like rows of probabilities, or if a row
+  of probabilities does not sum to 1. The sum of a row may differ from 1 by `0.001 sqrt(3 K)`
+  (0.0024 for two classes, at most 0.05), so that probabilities may be rounded to three decimals. If
   probabilities are float16 or bfloat16, the sum may differ from 1 by the square root of the machine
   epsilon of this dtype. In JAX arrays, examples with an invalid label are ignored, and other
   invalid values give NaN. The result of a batch entry without examples is NaN.

@@ -3,12 +3,12 @@
 **The band of `strategy="isotonic"`.** The band contains the whole calibration curve with
 probability at least `level`, for any n, if examples are independent and the true frequency of class
 1 increases with the predicted probability. Consider the examples whose probability is between two
-values a and b. Since the true frequency increases, their observed frequency gives a lower
-confidence bound of the true frequency at b, and an upper confidence bound of the true frequency at
-a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a Bonferroni
-correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110; here the
-ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n trials
-solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
+values a and b. Since the true frequency increases, the observed frequency of these examples gives a
+lower confidence bound of the true frequency at b, and an upper confidence bound of the true
+frequency at a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a
+Bonferroni correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110;
+here the ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n
+trials solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
 Applications 57. The band is wide; the guide's page on intervals shows its width.
 
 **The decomposition with bins** is the decomposition of the Brier score `mean (p - y)^2` into
