@@ -145,7 +145,7 @@ def paired_confusion_matrix(
     """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
     `C[i, j, k]` counts the examples of class i that A predicted as class j and B as class k. Pass
-    it to `compare` to test whether A and B differ.
+    this array to `compare` to test whether A and B differ.
 
     Args:
         y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, of shape
@@ -486,8 +486,9 @@ def _integer_tables(counts: Array) -> Array:
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
     """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 
-    With `over="true"` every row sums to 1, `C_ij / sum_j C_ij`. With "pred" every column sums to 1,
-    `C_ij / sum_i C_ij`. With "all" the whole matrix sums to 1, `C_ij / sum_ij C_ij`.
+    With `over="true"` the result is `C_ij / sum_j C_ij`, so that every row sums to 1. With
+    `over="pred"` the result is `C_ij / sum_i C_ij`, so that every column sums to 1. With
+    `over="all"` the result is `C_ij / sum_ij C_ij`, so that the whole matrix sums to 1.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.

@@ -10,10 +10,10 @@ that the result does not depend on the order of rows and is the same for all eng
 - **Rows are ignored**, and counted in `num_ignored`, if the true label, the prediction or the group
   is null, NaN or a negative integer.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
-  confusion matrix, it is the name of the column of counts. Integers are summed exactly, in int64.
-  Floats are truncated 93 binary digits below the greatest weight (or at 2^-1062), summed exactly,
-  and rounded once. Weights greater than 2^-40 times the greatest weight are not changed by
-  truncation.
+  confusion matrix, `sample_weight` is the name of the column of counts. Integers are summed
+  exactly, in int64. Floats are truncated 93 binary digits below the greatest weight (or at
+  2^-1062), summed exactly, and rounded once. Weights greater than 2^-40 times the greatest weight
+  are not changed by truncation.
 - `groups` and `clusters` are names of columns of ids. If they are given, the result has one matrix
   per group or cluster, in additional leading axes.
 """
@@ -159,8 +159,8 @@ def score_histogram_of(
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
     The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
-    `average_precision` to get lower and upper bounds of the exact area. With `threshold`, the
-    confusion matrix is counted in the same pass over the table.
+    `average_precision` to get lower and upper bounds of the exact area. If `threshold` is given,
+    the confusion matrix is counted in the same pass over the table.
 
     Args:
         table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
@@ -178,8 +178,8 @@ def score_histogram_of(
 
     Returns:
         `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then of
-        positives. With `threshold` the shape is `(2, 2, B)`: `counts.sum(-1)` is the confusion
-        matrix, and `counts.sum(-2)` the histogram.
+        positives. If `threshold` is given, the shape is `(2, 2, B)`: `counts.sum(-1)` is the
+        confusion matrix, and `counts.sum(-2)` the histogram.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also

@@ -149,7 +149,7 @@ def weighted_micro(rate: Metric) -> Metric:
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
-    """Compute a rate of the positive class only, for binary classification.
+    """Compute a per-class rate of the positive class only, if there are two classes.
 
     Args:
         rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.

@@ -120,8 +120,8 @@ def roc_auc(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Areas in [0, 1], of shape `(...)`; NaN if one of the classes has no examples. If `y_true` is
-        a histogram, the result is `AreaBounds`: the exact area is between
+        Areas in [0, 1], of shape `(...)`, which are NaN if one of the classes has no examples. If
+        `y_true` is a histogram, the result is `AreaBounds`: the exact area is between
         `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b and q_b are the
         fractions of positives and negatives in bin b. To get a confidence interval, call
         `delong_interval`, or call `interval` with a histogram. The gradient of the area with
@@ -286,8 +286,8 @@ def average_precision(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Values in [0, 1], of shape `(...)`; NaN if there are no positives. If `y_true` is a
-        histogram, the result is `AreaBounds`. Let a bin contain p positives and n negatives, and
+        Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
+        a histogram, the result is `AreaBounds`. Let a bin contain p positives and n negatives, and
         let TP positives and FP negatives be in higher bins. The upper bound assumes that the p
         positives come before the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`.
         The lower bound assumes that the p positives come last, so that the bin adds at least

@@ -4,10 +4,10 @@ At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points i
 decreasing thresholds: a first point, and then one point per example. The threshold of the first
 point is +inf, so no example is predicted positive. Examples with equal scores give equal points,
 and an ignored example repeats the point of another example, so that the length of a curve is known
-under jit. Areas and maxima are computed from the distinct points. For NumPy arrays the thresholds
-are the scores themselves. If `y_score` is a float64 NumPy array and another argument is a JAX
-array, scores are rounded down to float32 (unless `jax_enable_x64` is on), so that `score >= t` is
-true for the example whose rounded score is t.
+under jit. Areas and maxima are computed from the distinct points. If all arguments are NumPy
+arrays, the thresholds are the scores themselves. If `y_score` is a float64 NumPy array and another
+argument is a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on), so that
+`score >= t` is true for the example whose rounded score is t.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def metric_at_thresholds(
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]` that returns an array or a
             pytree of arrays. If you want a per-class rate of class 1 only, pass for example
             `binary(f1)`. If the arrays are NumPy arrays and the metric returns the same results for
-            an array of matrices `(m, 2, 2)` as for single matrices, it is called once with all
-            matrices. If the metric returns JAX arrays, the matrices are computed by JAX.
+            an array of matrices `(m, 2, 2)` as for single matrices, the metric is called once with
+            all matrices. If the metric returns JAX arrays, the matrices are computed by JAX.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.

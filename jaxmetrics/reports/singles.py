@@ -99,8 +99,8 @@ class Report(AnyReport):
         per_class: K values for each metric, by name, in the order of `class_names`.
         score_histogram: `(K, 2, B)`, histograms of the log-odds of each class against the others;
             if the report was made from the state of an evaluator, the histogram in this state.
-        calibration_bins: `(bins, 3)`, for the second class if there are two classes, otherwise for
-            the predicted class; None if there were no probabilities.
+        calibration_bins: `(bins, 3)`, sums by bin of the probability of the second class if there
+            are two classes, otherwise of the predicted class; None if there were no probabilities.
         calibrated_event: the name of the class or event whose probability the calibration bins
             contain.
         num_clusters: the number of clusters, or None if the examples are independent.
@@ -110,7 +110,8 @@ class Report(AnyReport):
             line shows.
         gates: bounds for the values with their verdicts, as decided by the option `--gate` of the
             command line.
-        examples: the labels of the examples, for `mistakes`; None if the report has counts only.
+        examples: the labels of the examples, which `mistakes` uses; None if the report was made
+            from counts.
 
     `print` writes the report as text, with the first 20 classes. `report[name]` returns a value:
 

@@ -193,7 +193,7 @@ def calibration_error(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Errors of shape `(...)`; NaN if there are no examples.
+        Errors of shape `(...)`, which are NaN if there are no examples.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8

@@ -76,7 +76,7 @@ def calibration_interval(
             NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`; NaN if there are no examples.
+        `Estimate` of shape `(...)`, whose values are NaN if there are no examples.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)

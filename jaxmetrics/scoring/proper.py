@@ -70,10 +70,10 @@ def log_loss(
 
     Smaller is better. Probabilities are clipped to `[eps, 1 - eps]`, where eps is the machine
     epsilon of their dtype. So if the true class has probability 0, the loss is 15.9 in float32 and
-    4.9 in bfloat16, and the gradient of the loss is 0. With tens of thousands of classes even
-    ordinary probabilities are clipped. Prefer `logits`, which are never clipped and are computed in
-    float32 or float64. Rows are not normalised; in JAX arrays a row that is not a probability
-    distribution gives NaN.
+    4.9 in bfloat16, and the gradient of the loss is 0. If there are tens of thousands of classes,
+    even ordinary probabilities are clipped. Prefer `logits`, which are never clipped and are
+    computed in float32 or float64. Rows are not normalised; in JAX arrays a row that is not a
+    probability distribution gives NaN.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
@@ -117,7 +117,7 @@ def normalized_entropy(
             both of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`; NaN if fewer than two classes occur.
+        Values of shape `(...)`, which are NaN if fewer than two classes occur.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -171,8 +171,8 @@ def brier_score(
         y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
             `(..., n, K)`, which replace `[k = y]`. Rows of soft labels need not sum to 1, so that
             in multilabel problems a row may contain several ones.
-        y_prob: predicted probabilities of shape `(..., n, K)`. With soft labels, rows need not sum
-            to 1.
+        y_prob: predicted probabilities of shape `(..., n, K)`. If `y_true` contains soft labels,
+            the rows of `y_prob` need not sum to 1, either.
         scale_by_half: if True, the score is divided by 2. It is then in [0, 1], and if there are
             two classes, it equals the mean of `(p - y)^2`. If `"auto"`, the score is divided by 2
             only if K = 2, as in scikit-learn.
@@ -214,7 +214,7 @@ def d2_brier_score(
             both of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`; NaN if all labels are the same.
+        Values of shape `(...)`, which are NaN if all labels are the same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)

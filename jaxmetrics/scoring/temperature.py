@@ -24,11 +24,12 @@ def fit_temperature(
 ) -> Array:
     """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
-    Use it to calibrate the probabilities of a trained classifier. If T is greater than 1, the
-    logits were overconfident. Fit T on held-out examples, because logits are overconfident on
-    training examples. The loss is convex in 1 / T, and the root of its derivative is found by
-    Newton's method within a bracket, up to rounding error. T is differentiable with respect to the
-    logits. Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+    Use `fit_temperature` to calibrate the probabilities of a trained classifier. If T is greater
+    than 1, the logits were overconfident. Fit T on held-out examples, because logits are
+    overconfident on training examples. The loss is convex in 1 / T, and the root of its derivative
+    is found by Newton's method within a bracket, up to rounding error. T is differentiable with
+    respect to the logits. Source: Guo et al. (2017), On calibration of modern neural networks,
+    ICML, section 4.2.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
