@@ -347,9 +347,9 @@ def delong_interval(
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
     nearly equals that of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance
-    divided by s^2 (at most 1). If both variances are 0, N is multiplied by Kish's effective number
-    of clusters, divided by n. Student's quantile replaces z; its degrees of freedom are Kish's
-    number minus one, where the size of a cluster is its part of DeLong's variance.
+    divided by s^2 (at most 1). If both variances are 0, this factor is Kish's effective number of
+    clusters per example. Student's quantile replaces z; its degrees of freedom are Kish's number
+    minus one, where the size of a cluster is its part of DeLong's variance.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
@@ -364,7 +364,7 @@ def delong_interval(
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
         no examples; s is NaN if a class has fewer than two examples. If fewer than two clusters
-        contain examples of a class, all values except `value` are NaN.
+        contain examples of a class, only `value` is not NaN.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

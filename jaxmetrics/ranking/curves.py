@@ -3,10 +3,10 @@
 At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points in the order of
 decreasing thresholds: a first point, and then one point per example. The threshold of the first
 point is +inf, so no example is predicted positive. Examples with equal scores give equal points,
-and an ignored example repeats the point of another example, so that the length of a curve is known
-under jit. Areas and maxima are computed from the distinct points. If all arguments are NumPy
-arrays, the thresholds are the scores themselves. If `y_score` is a float64 NumPy array and another
-argument is a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on), so that
+and an ignored example repeats another point, so that the length of a curve is known under jit.
+Areas and maxima are computed from the distinct points. If all arguments are NumPy arrays, the
+thresholds are the scores themselves. If `y_score` is a float64 NumPy array and another argument is
+a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on), so that
 `score >= t` is true for the example whose rounded score is t.
 """
 

@@ -76,9 +76,9 @@ def average_precision_interval(
 
     Returns:
         `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a
-        single positive, or if all positives are in one cluster, all values except `value` are NaN.
-        If there are fewer than ten positives, intervals are wide: with five positives an interval
-        can cover two thirds of [0, 1].
+        single positive, or if all positives are in one cluster, `low`, `high` and `standard_error`
+        are NaN. If there are fewer than ten positives, intervals are wide: with five positives an
+        interval can cover two thirds of [0, 1].
 
     Raises:
         TypeError, ValueError: if shapes do not match, if labels, scores or cluster ids are invalid
