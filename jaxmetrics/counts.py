@@ -1,22 +1,24 @@
 """Count labels and predictions into a confusion matrix `(..., K, K)`, which every metric reads.
 
 Rows are true classes and columns are predicted classes. Labels have shape `(..., n)`: the last axis
-has the n examples. Arrays with a value per class or label have one more axis at the end, for
-example `y_prob` `(..., n, K)`. Extra leading axes are batch axes and broadcast: predictions of a
-thousand checkpoints of shape `(1000, n)` and one `y_true` of shape `(n,)` give matrices of shape
-`(1000, K, K)`. Labels are integers of any dtype, or bool, in NumPy arrays, JAX arrays or lists.
+has the n examples. Arrays that contain a value for each class or label of each example have one
+more axis at the end; for example, `y_prob` has shape `(..., n, K)`. Extra leading axes are batch
+axes and broadcast: predictions of a thousand checkpoints of shape `(1000, n)` and one `y_true` of
+shape `(n,)` give matrices of shape `(1000, K, K)`. Labels are integers of any dtype, or bool, in
+NumPy arrays, JAX arrays or lists.
 
-- **Examples with a negative label are ignored**, whether it is in `y_true`, `y_pred` or `groups`.
-  For example, -1 and -100 are common marks for missing labels. A label of `num_classes` or more is
-  a mistake. NumPy arrays with such a label raise an error. The values of JAX arrays are not
-  inspected, so such an example is ignored, too; outside of jit, call `check_labels` to find it.
-  (Without `jax_enable_x64`, JAX cuts 64-bit labels to 32 bits when they are passed into jit.)
-- **One-hot labels raise an error**, because they would be read as a batch. The error is raised for
-  NumPy arrays `(n, K)` of 0 and 1 with a single 1 in each row, if K is `num_classes` or if
-  `num_classes` is not given.
-- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples, an
-  example of weight 0 is ignored. Without weights the counts are exact integers: int64 for NumPy
-  arrays, int32 for JAX arrays (up to 2^31 - 1 per cell). With weights they are floats.
+- **Examples with a negative label are ignored**, whether the label is in `y_true`, `y_pred` or
+  `groups`. For example, -1 and -100 are common marks for missing labels. A label of `num_classes`
+  or more is invalid: if it is in a NumPy array, an error is raised. The values of JAX arrays are
+  not inspected, so examples with such a label are ignored, too; to find such labels, call
+  `check_labels` outside of jit. (Without `jax_enable_x64`, JAX cuts 64-bit labels to 32 bits when
+  they are passed into jit.)
+- **One-hot labels raise an error**, because their rows would be read as a batch of label arrays.
+  The error is raised if a NumPy array of shape `(n, K)` contains only 0 and 1, with a single 1 in
+  each row, and if K equals `num_classes` or `num_classes` is not given.
+- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples, and
+  an example of weight 0 is ignored. Without weights the counts are exact integers: int64 for NumPy
+  arrays, int32 for JAX arrays (up to 2^31 - 1 per cell). With weights, the counts are floats.
 - `where` is a boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
   their values are NaN.
 - `groups` has shape `(..., n)` and contains a group id per example, from 0 to `num_groups` - 1.
@@ -93,8 +95,9 @@ def confusion_matrix(
             members of `labels`. Examples with a negative class id are ignored.
         num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
             NumPy arrays is the largest class id + 1.
-        labels: the K classes in the order of the rows, for example strings; cannot be used with JAX
-            arrays. A label that is not in this list raises, unless `where` is False for it.
+        labels: list of the K classes, for example strings, in the order of the rows; `labels`
+            cannot be used with JAX arrays. A label that is not in this list raises ValueError,
+            unless `where` is False for the example.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
@@ -142,7 +145,7 @@ def paired_confusion_matrix(
     """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
     `C[i, j, k]` counts the examples of class i that A predicted as class j and B as class k. Pass
-    it to `compare` to test whether A and B differ.
+    this array to `compare` to test whether A and B differ.
 
     Args:
         y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, of shape
@@ -150,8 +153,8 @@ def paired_confusion_matrix(
             are ignored.
         num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
             NumPy arrays is the largest class id + 1.
-        labels: the K classes in the order of the axes, for example strings; cannot be used with JAX
-            arrays.
+        labels: list of the K classes, for example strings, in the order of the axes; `labels`
+            cannot be used with JAX arrays.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
@@ -398,11 +401,13 @@ def confusion_matrix_at_thresholds(
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative value are ignored.
-        y_score: scores, real numbers of shape `(..., n)`. A NaN score in a NumPy array raises an
-            error, unless `where` is False for its example; in a JAX array its example is ignored.
-            In JAX arrays, numbers below 1.2e-38 (float64: 2.2e-308) are compared as if they were 0.
+        y_score: scores, real numbers of shape `(..., n)`. If a score in a NumPy array is NaN, an
+            error is raised, unless `where` is False for the example; if a score in a JAX array is
+            NaN, the example is ignored. JAX compares numbers whose absolute value is below 1.2e-38
+            (2.2e-308 in float64) as if they were 0.
         thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
-            thresholds are rounded to float32, so that a float32 score of 0.7 is not below 0.7.
+            thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
+            threshold of 0.7.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
@@ -449,10 +454,11 @@ def one_vs_rest(counts: ArrayLike) -> Array:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
 
     Returns:
-        One matrix per class, in an array of shape `(..., K, 2, 2)`. Integer counts give exact
-        integers: int64 for NumPy arrays (floats if the sum of all counts reaches 2^62), and int32
-        or wider for JAX arrays, if every cell of the result is below 2^31. Float counts are only
-        added, never subtracted, so that small cells are not lost in rounding errors of large ones.
+        One matrix per class, in an array of shape `(..., K, 2, 2)`. If the counts are integers, the
+        result contains exact integers. NumPy arrays give int64 (or floats if the sum of all counts
+        is 2^62 or more). JAX arrays give int32 or wider, which is exact only if every cell of the
+        result is below 2^31. Float counts are only added, never subtracted, so that small cells are
+        not lost in rounding errors of large ones.
 
     Raises:
         TypeError, ValueError: if `counts` is not numeric or does not have shape `(..., K, K)`.
@@ -480,8 +486,9 @@ def _integer_tables(counts: Array) -> Array:
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
     """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 
-    With `over="true"` every row sums to 1, `C_ij / sum_j C_ij`. With "pred" every column sums to 1,
-    `C_ij / sum_i C_ij`. With "all" the whole matrix sums to 1, `C_ij / sum_ij C_ij`.
+    With `over="true"` the result is `C_ij / sum_j C_ij`, so that every row sums to 1. With
+    `over="pred"` the result is `C_ij / sum_i C_ij`, so that every column sums to 1. With
+    `over="all"` the result is `C_ij / sum_ij C_ij`, so that the whole matrix sums to 1.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
@@ -492,8 +499,8 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
         is filled with 0, as in scikit-learn.
 
     Raises:
-        TypeError, ValueError: if `over` is none of these, or if `counts` is not numeric or does not
-            have shape `(..., K, K)`.
+        TypeError, ValueError: if `over` is none of these three strings, or if `counts` is not
+            numeric or does not have shape `(..., K, K)`.
 
     >>> normalize([[3, 1], [0, 0]], over="true")
     array([[0.75, 0.25],
@@ -507,19 +514,21 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
     """Raise if a label lies outside `[0, num_classes)`.
 
-    Use it to find invalid labels in JAX arrays, for which `confusion_matrix` ignores such examples
-    without an error. `check_labels` cannot run under jit, because it reads the values of the
-    labels.
+    Use `check_labels` to find invalid labels in JAX arrays, because `confusion_matrix` ignores the
+    examples with such labels without raising an error. `check_labels` cannot run under jit, because
+    it reads the values of the labels.
 
     Args:
-        labels: class ids, a NumPy or JAX array of any shape; negative class ids raise, too.
+        labels: class ids, a NumPy or JAX array of any shape; negative class ids raise ValueError,
+            too.
         num_classes: number of classes K.
         name: name of the argument in the error message.
 
     Raises:
         ValueError: if a label is out of range; the message contains the first such label and its
             index.
-        TypeError: if `labels` is not of an integer or bool dtype, or if it is called under jit.
+        TypeError: if `labels` is not of an integer or bool dtype, or if `check_labels` is called
+            under jit.
 
     >>> check_labels([0, 2, 3], num_classes=3, name="y_true")
     Traceback (most recent call last):

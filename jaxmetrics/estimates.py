@@ -51,15 +51,16 @@ class Estimate(Printed, _Estimate):
     Attributes:
         value: the estimate.
         low, high: the lower and upper end of the confidence interval.
-        standard_error: the standard error of the value, as the function that returned the estimate
-            describes it.
-        num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite;
-            0 if there are no replicates. The interval leaves out these replicates, so it is for
-            test sets in which the metric is defined.
+        standard_error: the standard error of the value. The docstring of the function that returned
+            the estimate says how the standard error is computed.
+        num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite; 0
+            if the interval was not computed from replicates. The interval leaves out the replicates
+            that are NaN or infinite, so the interval describes only test sets in which the metric
+            is defined.
 
-    An estimate prints with as many decimals as the interval justifies, or in a given format;
-    `print` writes a batch of estimates as a table. `float` returns the value, `to_dict` and
-    `to_frame` return all numbers.
+    An estimate is printed with as many decimals as the width of its interval justifies, or in a
+    format that you give, such as `.1%`; `print` writes a batch of estimates as a table. `float`
+    returns the value, `to_dict` and `to_frame` return all numbers.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
@@ -118,7 +119,9 @@ def computed_estimate(value: Array, low: Array, high: Array, error: Array) -> Es
 
 
 def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple[Array, Array]:
-    """Return the ends of the interval, which are NaN for a value outside of the scale."""
+    """Return the ends of the interval, which are NaN if the value is outside of the domain of the
+    scale.
+    """
     if transform is None:
         return value - reach, value + reach
     scale = SCALES[transform]

@@ -9,12 +9,13 @@ that the result does not depend on the order of rows and is the same for all eng
   Floats without fractional part are converted to integers.
 - **Rows are ignored**, and counted in `num_ignored`, if the true label, the prediction or the group
   is null, NaN or a negative integer.
-- `sample_weight` is the name of a column of weights, or of counts for a table with one row per
-  cell. Integers are summed exactly, in int64. Floats are truncated 93 binary digits below the
-  greatest weight (or at 2^-1062), summed exactly, and rounded once. Weights greater than 2^-40
-  times the greatest weight are not changed by truncation.
-- `groups` and `clusters` are names of columns of ids. The result then has a matrix per group or
-  cluster, in additional leading axes.
+- `sample_weight` is the name of a column of weights. If the table has one row per cell of the
+  confusion matrix, `sample_weight` is the name of the column of counts. Integers are summed
+  exactly, in int64. Floats are truncated 93 binary digits below the greatest weight (or at
+  2^-1062), summed exactly, and rounded once. Weights greater than 2^-40 times the greatest weight
+  are not changed by truncation.
+- `groups` and `clusters` are names of columns of ids. If they are given, the result has one matrix
+  per group or cluster, in additional leading axes.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, or of counts of equal rows.
-        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
+            the result has one matrix per group or cluster.
         labels: the K classes in the order of the rows; default: all classes that occur, sorted.
 
     Returns:
@@ -114,14 +116,15 @@ def paired_confusion_matrix_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Compute the paired confusion matrix of a data frame or SQL table, for `compare`.
+    """Compute the paired confusion matrix of a data frame or SQL table, the input of `compare`.
 
     Args:
-        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, or of counts of equal rows.
-        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
+            the result has one matrix per group or cluster.
         labels: the K classes in the order of the axes; default: all classes that occur, sorted.
 
     Returns:
@@ -156,11 +159,11 @@ def score_histogram_of(
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
     The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
-    `average_precision` to get lower and upper bounds of the exact area. With `threshold`, the
-    confusion matrix is counted in the same pass over the table.
+    `average_precision` to get lower and upper bounds of the exact area. If `threshold` is given,
+    the confusion matrix is counted in the same pass over the table.
 
     Args:
-        table: a data frame or SQL relation; the result may have at most 2^23 non-empty cells.
+        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
         y_true: name of a column of labels: 0 and 1, bool, or the two `labels`.
@@ -169,18 +172,20 @@ def score_histogram_of(
             threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, or of counts of equal rows.
-        groups, clusters: names of columns of ids, for one matrix per group or cluster.
+        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
+            the result has one matrix per group or cluster.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
         `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then of
-        positives. With `threshold` the shape is `(2, 2, B)`: `counts.sum(-1)` is the confusion
-        matrix, and `counts.sum(-2)` the histogram.
+        positives. If `threshold` is given, the shape is `(2, 2, B)`: `counts.sum(-1)` is the
+        confusion matrix, and `counts.sum(-2)` the histogram.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix_of`; also if the score
-            of a row that is not ignored is NaN, null or, for `scale="probability"`, not in [0, 1],
-            or if labels are not 0 and 1 and `labels` is not given.
+        TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also
+            raised if the score of a row that is not ignored is NaN or null, if such a score is not
+            in [0, 1] although `scale` is "probability", or if the classes are not 0 and 1 and
+            `labels` is not given.
 
     >>> import polars as pl, jaxmetrics as jm
     >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})

@@ -409,8 +409,8 @@ def bootstrap_counts(
         fractional counts are NaN.
 
     Raises:
-        ValueError: if counts are not square, negative or fractional; the kind is unknown; or kind
-            is `"poisson"` and `stratified` is True.
+        ValueError: if the matrices are not square; if a count is negative or fractional; if `kind`
+            is none of the three strings; or if `kind` is `"poisson"` and `stratified` is True.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())

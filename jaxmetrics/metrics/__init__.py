@@ -3,25 +3,28 @@
 A metric is a function of `counts`, a confusion matrix of integers or floats. The shape of `counts`
 is `(..., K, K)`: rows are true classes, columns are predicted classes, and extra leading axes are
 batch axes. Per-class rates return one value per class, in an array of shape `(..., K)`; all other
-metrics return one number per matrix, in an array of shape `(...)`. The result is NumPy float64 for
-NumPy counts; for JAX counts it is a JAX array with their precision. In formulas, class i is
-compared with all others: TP = C_ii, FN = the other cells of row i, FP = the other cells of column
-i, TN = all cells outside row i and column i. The number of examples n is the sum of all cells.
+metrics return one number per matrix, in an array of shape `(...)`. If the counts are NumPy arrays,
+the result is NumPy float64; if the counts are JAX arrays, the result is a JAX array of the same
+precision. In formulas, class i is compared with all others: TP = C_ii, FN = the other cells of row
+i, FP = the other cells of column i, TN = all cells outside row i and column i. The number of
+examples n is the sum of all cells.
 
-- **`zero_division`** is the value of a metric that is 0/0. The default is 0.0. With
-  `zero_division=np.nan` the value is NaN, and averages skip it.
-- Averages are functions of metrics: `macro(f1)(counts)`. Averages are over the classes that occur
-  among the true or the predicted classes.
+- **`zero_division`** is the value that a metric returns if its formula gives 0/0. The default is
+  0.0. With `zero_division=np.nan` the metric returns NaN, and averages skip the classes whose value
+  is NaN.
+- Averages are functions that turn a per-class rate into a metric, as in `macro(f1)(counts)`. By
+  default, an average includes only the classes that occur as true or as predicted class.
 - Gradients with respect to float counts are finite, even if cells are 0 or classes do not occur.
-- If a cell of `counts` is NaN, every value that depends on it is NaN. Averages do not skip it.
+- If a cell of `counts` is NaN, every value that depends on this cell is NaN. Averages do not skip
+  such a NaN.
 - Negative or infinite NumPy `counts` raise ValueError, but values between -1e-9 and 0 are taken for
   rounding errors and set to 0. The values of JAX arrays are not checked.
 - If `counts` is not numeric or does not have shape `(..., K, K)`, metrics raise TypeError or
   ValueError.
 
-The formulas whose docstring names no source are from Sokolova and Lapalme (2009), A systematic
-analysis of performance measures for classification tasks, Information Processing & Management
-45(4).
+If the docstring of a metric names no source, its formula is from Sokolova and Lapalme (2009), A
+systematic analysis of performance measures for classification tasks, Information Processing &
+Management 45(4).
 """
 
 # one number per matrix

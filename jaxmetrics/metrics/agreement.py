@@ -29,25 +29,27 @@ def cohen_kappa(
     """Compute Cohen's kappa or a related coefficient of agreement, `1 - D_o / D_e`, at most 1.
 
     `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, where `p = counts / n` and w_ij is
-    the cost of taking class i for class j. `D_e` is the mean disagreement expected by chance, in
-    which p_ij is replaced by a probability that depends on `chance`. With t_i and q_j the fractions
-    of true and predicted classes this probability is:
+    the cost of predicting class j for an example of class i. `D_e` is the mean disagreement
+    expected by chance, in which p_ij is replaced by a probability that depends on `chance`. Let t_i
+    be the fraction of examples whose true class is i, and q_j the fraction of examples predicted as
+    class j. Then this probability is:
 
     - `"marginals"`: `t_i q_j`; Cohen's kappa (1960).
     - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`; Scott's pi (1955).
     - `"uniform"`: `1 / K^2`; S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: `t_i` if j is the most common true class, and 0 otherwise. Without weights the
-      coefficient is `1 - (1 - accuracy) / (1 - max t)`.
+    - `"majority"`: `t_i` if j is the most common true class, and 0 otherwise. If `weights` is None,
+      the coefficient is `1 - (1 - accuracy) / (1 - max t)`.
     - `"gwet"`: Gwet's AC1 (2008), whose agreement by chance is
       `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of all `1 - w_ij / max w`.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`.
-        weights: costs `w_ij`: None for 1 off the diagonal, "linear" for `|i - j|`, "quadratic" for
-            `(i - j)^2` (Cohen 1968), or a `(K, K)` array of costs. The result does not change if
-            all costs are multiplied by the same number.
-        chance: model of agreement by chance, see above. For "uniform" and "gwet", K includes
-            classes that do not occur.
+        weights: the costs `w_ij`. None means that all mistakes have cost 1, "linear" means
+            `|i - j|`, "quadratic" means `(i - j)^2` (Cohen 1968). Other costs are given as a
+            `(K, K)` array. The result does not change if all costs are multiplied by the same
+            number.
+        chance: model of agreement by chance, see above. If `chance` is "uniform" or "gwet", the
+            number of classes K includes classes that do not occur.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
@@ -78,16 +80,16 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     Args:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
             per class of the second.
-        weights: disagreement of classes i and j: None for 1 if they differ (nominal data), "linear"
-            for `|i - j|`, "quadratic" for `(i - j)^2` (interval data), or a `(K, K)` array of
-            costs.
+        weights: disagreement of classes i and j. None means 1 if the classes differ (nominal data),
+            "linear" means `|i - j|`, "quadratic" means `(i - j)^2` (interval data). Other costs are
+            given as a `(K, K)` array.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if N
         <= 1.
 
     Raises:
-        ValueError: an unknown `weights`, or weights of another shape.
+        ValueError: if `weights` is none of these options, or if the array has another shape.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))

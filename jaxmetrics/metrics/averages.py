@@ -56,8 +56,8 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
             as `f1` or a function that you wrote.
-        classes: ids of the classes to average over, by default all classes. Predictions of other
-            classes are still mistakes.
+        classes: ids of the classes to average over, by default all classes. An example of one of
+            these classes that is predicted as another class is still a mistake.
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. The returned
@@ -84,8 +84,8 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate weighted by support: `sum_i t_i r_i / sum_i t_i`.
 
     The support t_i is the number of examples of class i, the sum of row i. Classes whose rate is
-    NaN are skipped. If no remaining class has examples, all have the same weight, as in
-    scikit-learn.
+    NaN are skipped. If none of the remaining classes has examples, these classes all have the same
+    weight, as in scikit-learn.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
@@ -94,7 +94,7 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. Errors are the same as in `macro`.
+        keyword arguments to the rate. The same errors are raised as in `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -104,7 +104,8 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Micro-average a per-class rate: compute it from the sum of the 2x2 matrices of all classes.
+    """Micro-average a per-class rate: compute the rate from the sum of the 2x2 matrices of all
+    classes.
 
     The 2x2 matrix of a class compares it with all other classes (`one_vs_rest`). If all classes are
     averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that occur
@@ -117,7 +118,7 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. Errors are the same as in `macro`.
+        keyword arguments to the rate. The same errors are raised as in `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -127,10 +128,11 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """Compute a rate from the sum of the 2x2 matrices of all classes, weighted by support.
+    """Compute a rate from the sum of the 2x2 matrices of all classes, each multiplied by its
+    support.
 
-    With row sums t (the support) and column sums p, precision becomes
-    `sum_i C_ii t_i / sum_i p_i t_i` and recall becomes `sum_i C_ii t_i / sum_i t_i^2`.
+    Let t_i be the sum of row i (the support of class i) and p_i the sum of column i. Then precision
+    becomes `sum_i C_ii t_i / sum_i p_i t_i` and recall becomes `sum_i C_ii t_i / sum_i t_i^2`.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`.
@@ -147,7 +149,7 @@ def weighted_micro(rate: Metric) -> Metric:
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
-    """Compute a rate of the positive class only, for binary classification.
+    """Compute a per-class rate of the positive class only, if there are two classes.
 
     Args:
         rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
@@ -175,11 +177,11 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     """Compute a metric at another class prevalence (prior shift): multiply `C_ij` by `π_i n / t_i`.
 
     Here t_i is the number of examples of class i and π_i is the share of class i in the new
-    population. The recalls of the classes stay the same. Use it, for example, to find the precision
-    of a screening test in a population with few cases from a test set with as many cases as
-    controls. Pass the returned function to `interval` for its confidence interval, with
-    `stratified=True` if the number of examples per class was fixed in advance. Source: Saerens,
-    Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
+    population. The recalls of the classes stay the same. For example, suppose that a screening test
+    was evaluated on as many cases as controls. Then `at_prevalence` computes the precision that the
+    test would have in a population with few cases. To get a confidence interval, pass the returned
+    function to `interval`, and set `stratified=True` if the number of examples per class was fixed
+    in advance. Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
@@ -239,10 +241,10 @@ def label_macro(rate: Metric) -> Metric:
     Returns:
         A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix` that returns one
         number, `(...)`, and passes keyword arguments to the rate. Labels whose rate is NaN are
-        skipped. Labels that do not occur are averaged, too, as in scikit-learn. For the micro
-        average, call `binary(rate)` with the sum of the matrices of all labels, `counts.sum(-3)`.
-        For a confidence interval, pass each example as a cluster, because its labels may be
-        correlated.
+        skipped. Labels that do not occur are included in the average, as in scikit-learn. For the
+        micro average, call `binary(rate)` with the sum of the matrices of all labels,
+        `counts.sum(-3)`. If you compute a confidence interval, make each example a cluster, as
+        shown below, because the labels of an example may be correlated.
 
     Raises:
         ValueError: raised by the returned function if `counts` has another shape or `rate` does not
@@ -253,8 +255,8 @@ def label_macro(rate: Metric) -> Metric:
     >>> label_macro(recall)(counts), label_weighted(recall)(counts)  # 3/4 and 1/2, of 4 and 2
     (np.float64(0.625), np.float64(0.6666667))
 
-    In this example, an axis is added to `y_true` and `y_pred` to get matrices of each example,
-    `(n, L, 2, 2)`, which are the clusters of the interval:
+    Here an axis is added to `y_true` and `y_pred`, so that each example has its own L matrices, in
+    an array of shape `(n, L, 2, 2)`. `cluster_axis=-4` says that each example is a cluster:
 
     >>> import numpy as np, jaxmetrics as jm
     >>> rng = np.random.default_rng(0)
@@ -403,7 +405,8 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Average over classes and skip NaN; if all remaining weights are 0, they are equal.
+    """Average over classes and skip NaN; if all remaining weights are 0, equal weights replace
+    them.
 
     A weight is NaN if the class has NaN in its counts. Such a class is not skipped.
     """

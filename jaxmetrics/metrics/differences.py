@@ -23,9 +23,9 @@ def difference(metric: Metric) -> Metric:
 
     Returns:
         A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. The result is
-        the metric of A minus the metric of B, and exactly 0 if they differ only by rounding.
-        `interval(difference(metric), counts)` returns the same interval of the difference as
-        `compare`.
+        the metric of A minus the metric of B, and exactly 0 if the two metrics differ only by
+        rounding errors. `interval(difference(metric), counts)` returns the same interval of the
+        difference as `compare`.
 
     Raises:
         TypeError: if `metric` is not a function.

@@ -26,16 +26,17 @@ def group_ratio(metric: Metric) -> Metric:
 
     Returns:
         A function of counts by group `(..., G, K, K)` from
-        `confusion_matrix(..., groups=..., num_groups=G)`. The returned function has one ratio (or
-        one ratio per class) as result, and passes keyword arguments to the metric. Groups without
-        examples and groups for which the metric is NaN are skipped. The ratio is NaN if no group is
-        left or if all values are 0. For a confidence interval use
-        `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this ratio, because
-        it is below 1 by chance even if all groups are equal.
+        `confusion_matrix(..., groups=..., num_groups=G)`. The returned function returns one ratio,
+        or one ratio per class if the metric returns one number per class, and passes keyword
+        arguments to the metric. Groups without examples and groups for which the metric is NaN are
+        skipped. The ratio is NaN if no group is left or if all values are 0. For a confidence
+        interval use `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this
+        ratio, because the ratio of a sample is below 1 by chance even if the true metrics of all
+        groups are equal.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has no axis of groups or if `metric`
-            returns another shape.
+        ValueError: raised by the returned function if `counts` has no axis of groups or if the
+            result of `metric` has another shape.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -72,8 +73,8 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 
     This function is the same as `group_ratio(selection_rate)(counts)`. The `counts` by group
     `(..., G, K, K)` are the result of `confusion_matrix(..., groups=..., num_groups=G)`. Returns
-    one ratio in [0, 1] per class, `(..., K)`; the four-fifths rule demands at least 0.8. Source:
-    Feldman et al. (2015), Certifying and removing disparate impact, KDD.
+    one ratio in [0, 1] per class, `(..., K)`. The four-fifths rule demands that the ratio is at
+    least 0.8. Source: Feldman et al. (2015), Certifying and removing disparate impact, KDD.
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -86,10 +87,10 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
 
     The `counts` by group `(..., G, K, K)` are the result of
     `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
-    `(..., K)`. A group without examples of a class is left out for this class, because its recall
-    is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall of such a
-    group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality of
-    opportunity in supervised learning, NeurIPS.
+    `(..., K)`. A group without examples of a class is left out for this class, because the recall
+    of the group is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall
+    of such a group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality
+    of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

@@ -65,9 +65,9 @@ def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
 
     The error rate is in [0, 1] and equals 1 - accuracy. If every example has a single label, the
-    zero-one loss and the Hamming loss are the same. Returns one number per matrix, an array of
-    shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is
-    `zero_division`.
+    error rate also equals the zero-one loss and the Hamming loss. Returns one number per matrix, an
+    array of shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value
+    is `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -123,8 +123,8 @@ def g_mean(counts: ArrayLike) -> Array:
     The product is over the k classes with examples. For two classes G-mean is
     `sqrt(recall * specificity)`. Returns one number per matrix, an array of shape `(...)`, for
     `counts` of shape `(..., K, K)`. If there are no examples, the value is NaN. If a recall is 0,
-    its gradient is set to 0. Source: Kubat and Matwin (1997), Addressing the curse of imbalanced
-    training sets, ICML.
+    the gradient of G-mean is set to 0. Source: Kubat and Matwin (1997), Addressing the curse of
+    imbalanced training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -145,14 +145,14 @@ def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
 def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Matthews correlation coefficient (MCC, R_K), in [-1, 1].
 
-    The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` for s
-    examples, of which c are predicted correctly, t_k have true class k and p_k have predicted class
-    k. For two classes MCC is the phi coefficient. To avoid cancellation, the terms are computed
-    from sums over classes of `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`.
-    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
-    If only one class is predicted, or only one class has examples, the value is `zero_division`.
-    Source: Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
-    coefficient.
+    The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` where s
+    is the number of examples, c the number of correct predictions, t_k the number of examples of
+    true class k, and p_k the number of examples predicted as class k. For two classes MCC is the
+    phi coefficient. To avoid cancellation, the terms are computed from sums over classes of
+    `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`. Returns one number per matrix,
+    an array of shape `(...)`, for `counts` of shape `(..., K, K)`. If only one class is predicted,
+    or only one class has examples, the value is `zero_division`. Source: Gorodkin (2004), Comparing
+    two K-category assignments by a K-category correlation coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -169,8 +169,8 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
-    chi-squared statistic of `counts`, and r and c are the numbers of rows and columns that are not
-    0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
+    chi-squared statistic of `counts`, and r and c are the numbers of rows and of columns whose sum
+    is not 0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
     `(..., K, K)`. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical
     Methods of Statistics, ch. 21.
 

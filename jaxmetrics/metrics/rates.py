@@ -155,9 +155,10 @@ def tversky(
 
     Returns one value per class, an array of shape `(..., K)`, for `counts` of shape `(..., K, K)`.
     If the denominator is 0, the value is `zero_division`. The weights `alpha` of false positives
-    and `beta` of false negatives are >= 0, and broadcast against the batch axes. Special cases are
-    the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2), precision (alpha = 1, beta = 0)
-    and recall (alpha = 0, beta = 1). Source: Tversky (1977), Features of similarity.
+    and `beta` of false negatives are at least 0; both can be arrays, which broadcast against the
+    batch axes. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
+    precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
+    Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -171,11 +172,11 @@ def tversky(
 def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the F-beta score, in which recall is `beta` times as important as precision.
 
-    The formula is `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`, in [0, 1]. With `beta=0`
-    the score is precision, with infinity it is recall. `beta` broadcasts against the batch axes.
-    Returns one value per class, an array of shape `(..., K)`, for `counts` of shape `(..., K, K)`.
-    If the denominator is 0, the value is `zero_division`. Source: van Rijsbergen (1979),
-    Information Retrieval, ch. 7.
+    The formula is `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`, in [0, 1]. If `beta` is
+    0, the score equals precision; if `beta` is infinite, the score equals recall. `beta` broadcasts
+    against the batch axes. Returns one value per class, an array of shape `(..., K)`, for `counts`
+    of shape `(..., K, K)`. If the denominator is 0, the value is `zero_division`. Source: van
+    Rijsbergen (1979), Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -355,7 +356,7 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 
 @compiled
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute lift, precision / prevalence: at least 0, and 1 for random guessing.
+    """Compute lift, `precision / prevalence`, which is at least 0; random guessing has lift 1.
 
     The formula is `TP n / ((TP + FP)(TP + FN))`. Returns one value per class, an array of shape
     `(..., K)`, for `counts` of shape `(..., K, K)`. If the denominator is 0, the value is
@@ -377,8 +378,9 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     `(..., K)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is 0. The
     `threshold` t in [0, 1) is the probability at which treating and not treating an example have
     equal benefit; t = 1 gives -inf or NaN. `threshold` broadcasts against the batch axes, so that a
-    decision curve is `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`.
-    Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
+    decision curve is computed by
+    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`. Source: Vickers and
+    Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])

@@ -16,12 +16,12 @@ __all__ = ["scorer"]
 
 
 def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Callable[..., float]:
-    """Make a scikit-learn scorer from a metric of counts, to pass as `scoring=`.
+    """Make a scikit-learn scorer from a metric of counts, which you can pass as `scoring=`.
 
     Use the scorer as in `cross_val_score(model, X, y, scoring=scorer(macro(f1)))`, or in
-    `GridSearchCV`, also with `n_jobs`. scikit-learn assumes that greater scores are better, so
-    instead of `error_rate` pass `lambda counts: -error_rate(counts)`. For metrics of scores or
-    probabilities use scikit-learn's `make_scorer`, as in
+    `GridSearchCV`; it also works with `n_jobs`. scikit-learn assumes that greater scores are
+    better, so instead of `error_rate` pass `lambda counts: -error_rate(counts)`. For metrics of
+    scores or probabilities use scikit-learn's `make_scorer`, as in
     `make_scorer(roc_auc, response_method="decision_function")`.
 
     Args:

@@ -38,9 +38,9 @@ def intervals(
     Args:
         estimates: a dict of `Estimate`s by name, for example of several metrics, classifiers,
             groups or checkpoints, or the values of a report; or a single `Estimate` of one or n
-            numbers. The order is the order of the dict, which is alphabetical if the dict was
-            returned by a JAX function.
-        names: names of the n numbers of an `Estimate`; default: "0" to "n - 1".
+            numbers. Estimates are drawn in the order of the dict; a dict that was returned by a JAX
+            function is in alphabetical order.
+        names: names of the n values of a single `Estimate`; default: "0" to "n - 1".
         xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 
@@ -94,8 +94,8 @@ def difference(
     Args:
         comparisons: a dict of `Comparison`s by name, as returned by `compare` for a metric that
             returns a dict, or the values of a report; or a single `Comparison`.
-        rope: shade the region of practical equivalence, differences from -`rope` to `rope`, which
-            do not matter.
+        rope: half the width of the region of practical equivalence. Differences from -`rope` to
+            `rope` do not matter in practice; they are shaded.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -130,8 +130,8 @@ def leaderboard(
     """Draw a forest plot of a leaderboard, with the best classifier on top.
 
     Classifiers are grouped in tiers, and the plot explains in words what each tier means. The
-    diamond is the expected value of the best classifier on new examples. At most 50 classifiers are
-    drawn.
+    diamond is the expected value of the metric on new examples for the best classifier. At most 50
+    classifiers are drawn.
 
     Args:
         board: result of `leaderboard`.

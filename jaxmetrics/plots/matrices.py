@@ -42,11 +42,12 @@ def confusion_matrix(
         y_true, y_pred: true and predicted labels of shape `(n,)`, strings or integers; or a
             confusion matrix `(K, K)` as the only argument.
         class_names: names of classes 0 to K - 1; default: "0" to "K - 1". If labels are strings,
-            the classes in the order of the rows.
-        numbers: numbers in the cells, counts or percentages of each row.
+            `class_names` lists the classes in the order of the rows.
+        numbers: which numbers are written in the cells, counts or percentages of each row.
         colorbar: whether to draw a bar with the colour scale of mistakes.
-        scale: the fraction of the row at which red is strongest; default: the greatest fraction of
-            a mistake. Use the same scale for matrices that are compared.
+        scale: red is strongest in a cell off the diagonal that contains this fraction of its row.
+            The default is the greatest fraction of all cells off the diagonal in this matrix. If
+            you compare several matrices, use the same scale for all of them.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]

@@ -29,9 +29,9 @@ _SETTINGS = {
 
 
 def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
-    """Return an SVG image of this size in inches, on whose axes each of the functions draws,
-    `draw(ax=axes)`. The image scales with the page and has its text colour. The legend is below the
-    axes.
+    """Return an SVG image of this size in inches. Each of the functions draws on the axes of the
+    image when it is called as `draw(ax=axes)`. The image scales with the page and has its text
+    colour. The legend is below the axes.
     """
     try:
         import matplotlib

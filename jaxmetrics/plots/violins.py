@@ -30,10 +30,10 @@ def balanced_accuracy_violin(
 ) -> Axes:
     """Draw violin plots of the posterior balanced accuracy of several classifiers or checkpoints.
 
-    The outline of a violin is the exact posterior density (without kernel smoothing) over the
-    central 99.9 %. All violins have the same width, so you can compare their shapes, but not their
-    areas. The bar is the equal-tailed credible interval of probability `level`, and the dot is the
-    posterior mean.
+    The outline of a violin is the exact posterior density (without kernel smoothing) on the
+    interval that contains its central 99.9 %. All violins have the same width, so you can compare
+    the shapes of the violins, but not their areas. The bar is the equal-tailed credible interval of
+    probability `level`, and the dot is the posterior mean.
 
     Args:
         counts: one or n confusion matrices of shape `(K, K)` or `(n, K, K)`; rows are true classes.

@@ -100,29 +100,32 @@ def roc_auc(
     """Compute the area under the ROC curve (ROC AUC).
 
     ROC AUC is the probability that a random positive example has a greater score than a random
-    negative example, where ties count half. For several classes or labels use `per_class(roc_auc)`,
-    `per_label(roc_auc)` or `roc_auc_one_vs_one`.
+    negative example, where equal scores (ties) count half. For several classes or labels use
+    `per_class(roc_auc)`, `per_label(roc_auc)` or `roc_auc_one_vs_one`.
 
     Args:
-        y_true: 0 or 1, of shape `(..., n)`; or a histogram `(..., 2, B)` from `score_histogram`, if
-            `y_score` is not given.
+        y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
+            `score_histogram`, of shape `(..., 2, B)`.
         y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
-        max_fpr: greatest false positive rate m in (0, 1], for the partial area A from 0 to m. The
-            area is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is 0.5 for random
-            scores and 1 for perfect scores: McClish (1989), Medical Decision Making 9.
-        min_tpr: least true positive rate in [0, 1), for the partial area under the true negative
-            rate where the true positive rate is higher, with m = 1 - `min_tpr`: Jiang, Metz and
-            Nishikawa (1996), Radiology 201. Cannot be used together with `max_fpr`.
+        max_fpr: greatest false positive rate m in (0, 1]. If it is given, the partial area A from 0
+            to m is computed. A is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is
+            0.5 for random scores and 1 for perfect scores: McClish (1989), Medical Decision Making
+            9.
+        min_tpr: least true positive rate in [0, 1). If it is given, A is the area under the true
+            negative rate over all true positive rates from `min_tpr` to 1, and m = 1 - `min_tpr`:
+            Jiang, Metz and Nishikawa (1996), Radiology 201. `min_tpr` cannot be used together with
+            `max_fpr`.
         standardized: if False, return the partial area A without rescaling.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Areas in [0, 1], of shape `(...)`; NaN if one of the classes has no examples. For a
-        histogram, the result is `AreaBounds`: the exact area is between
+        Areas in [0, 1], of shape `(...)`, which are NaN if one of the classes has no examples. If
+        `y_true` is a histogram, the result is `AreaBounds`: the exact area is between
         `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b and q_b are the
-        fractions of positives and negatives in bin b. For a confidence interval use
-        `delong_interval`, or `interval` with a histogram. The gradient with respect to scores is 0.
+        fractions of positives and negatives in bin b. To get a confidence interval, call
+        `delong_interval`, or call `interval` with a histogram. The gradient of the area with
+        respect to the scores is 0.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -201,9 +204,9 @@ def roc_auc_one_vs_one(
     """Compute the one-vs-one ROC AUC (Hand and Till's M), the mean of `(A(i|j) + A(j|i)) / 2`.
 
     The mean is over all pairs of classes i and j, where A(i|j) is the area under the ROC curve of
-    the score of class i among the examples of these two classes. Unlike the average of one-vs-rest
-    areas, M does not depend on how frequent the classes are. Source: Hand and Till (2001), Machine
-    Learning 45.
+    the score of class i, computed only from the examples of classes i and j. Unlike the average of
+    one-vs-rest areas, M does not depend on how frequent the classes are. Source: Hand and Till
+    (2001), Machine Learning 45.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
@@ -276,19 +279,20 @@ def average_precision(
     and recall at t. As in scikit-learn, the precision-recall curve is not interpolated.
 
     Args:
-        y_true: 0 or 1, of shape `(..., n)`; or a histogram `(..., 2, B)` from `score_histogram`, if
-            `y_score` is not given.
+        y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
+            `score_histogram`, of shape `(..., 2, B)`.
         y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Values in [0, 1], of shape `(...)`; NaN if there are no positives. For a histogram, the
-        result is `AreaBounds`. Let a bin contain p positives and n negatives, and let TP positives
-        and FP negatives be in higher bins. The upper bound assumes that the p positives come before
-        the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`. The lower bound assumes
-        that they come last, so that the bin adds at least `p - F log(1 + p / (TP + F))` with F = FP
-        + n. If there are only a few positives, the lower bound is some hundredths too low.
+        Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
+        a histogram, the result is `AreaBounds`. Let a bin contain p positives and n negatives, and
+        let TP positives and FP negatives be in higher bins. The upper bound assumes that the p
+        positives come before the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`.
+        The lower bound assumes that the p positives come last, so that the bin adds at least
+        `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a few positives, this lower
+        bound is some hundredths lower than it would have to be.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -337,14 +341,15 @@ def delong_interval(
       `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W is the same formula with W and n. The
       terms 1/4 and 1/2 keep the variance positive if the classes are perfectly separated. The
       method "score" has the best coverage (see the guide's page on intervals).
-    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN for perfectly separated classes.
-    - `"normal"`: `A ± z s`, clipped to [0, 1]; the width is 0 for perfectly separated classes.
+    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN if the classes are perfectly
+      separated.
+    - `"normal"`: `A ± z s`, clipped to [0, 1]; has width 0 if the classes are perfectly separated.
 
-    With `clusters`, s is the first-order jackknife standard error over clusters, which is nearly
-    the one of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance divided by s^2
-    (at most 1), or by Kish's effective number of clusters per example if both are 0. Student's
-    quantile replaces z, with Kish's number minus one degrees of freedom, for which the size of a
-    cluster is its part of DeLong's variance.
+    If `clusters` is given, s is the first-order jackknife standard error over clusters, which
+    nearly equals that of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance
+    divided by s^2 (at most 1). If both variances are 0, this factor is Kish's effective number of
+    clusters per example. Student's quantile replaces z; its degrees of freedom are Kish's number
+    minus one, where the size of a cluster is its part of DeLong's variance.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
@@ -358,8 +363,8 @@ def delong_interval(
 
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
-        no examples; s is NaN if a class has fewer than two. With clusters, only `value` is defined
-        if fewer than two clusters contain a class.
+        no examples; s is NaN if a class has fewer than two examples. If fewer than two clusters
+        contain examples of a class, only `value` is not NaN.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

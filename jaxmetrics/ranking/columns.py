@@ -34,13 +34,13 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     """Compute a binary metric of scores, such as `roc_auc`, for each class against all others.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, and also
-            `sample_weight` and `where` if you pass them, such as `roc_auc`,
-            `partial(best_threshold, metric)` or a function that you wrote.
-        average: None for one value per class, `"macro"` for their mean, or `"weighted"` for their
-            mean weighted by the number (or total weight) of examples of each class; means skip
-            classes whose value is NaN. With `"micro"` every pair of an example and a class is one
-            example of a single binary problem.
+        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, such as `roc_auc`,
+            `partial(best_threshold, metric)` or a function that you wrote. If you pass
+            `sample_weight` or `where`, the function must accept them, too.
+        average: None returns one value per class. `"macro"` returns the mean of these values, and
+            `"weighted"` returns their mean weighted by the number (or total weight) of the examples
+            of each class; both skip classes whose value is NaN. With `"micro"` every pair of an
+            example and a class is one example of a single binary problem.
 
     Returns:
         A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
@@ -69,7 +69,7 @@ def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
     Returns:
         A function of `y_true` and `y_score`, both of shape `(..., n, L)` for n examples and L
         labels. The result is one value per label, `(..., L)`, or an average, `(...)`. Labels are 0
-        or 1; if a label is negative, it is ignored for this example.
+        or 1; if a value is negative, this label of this example is ignored.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])

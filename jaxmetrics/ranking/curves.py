@@ -1,12 +1,13 @@
 """ROC, precision-recall and DET curves, any metric at all thresholds, and best thresholds.
 
-At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points by decreasing
-threshold, one per example and one before them. The first threshold is +inf, at which no example is
-predicted positive. Examples with equal scores and ignored examples repeat a point, so that the
-length of a curve is known under jit. Areas and maxima are computed from the distinct points. For
-NumPy arrays the thresholds are the scores themselves. If `y_score` is a float64 NumPy array and
-another argument is a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on),
-so that `score >= t` is true for the example whose rounded score is t.
+At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points in the order of
+decreasing thresholds: a first point, and then one point per example. The threshold of the first
+point is +inf, so no example is predicted positive. Examples with equal scores give equal points,
+and an ignored example repeats another point, so that the length of a curve is known under jit.
+Areas and maxima are computed from the distinct points. If all arguments are NumPy arrays, the
+thresholds are the scores themselves. If `y_score` is a float64 NumPy array and another argument is
+a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on), so that
+`score >= t` is true for the example whose rounded score is t.
 """
 
 from __future__ import annotations
@@ -175,10 +176,10 @@ def metric_at_thresholds(
 
     Args:
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]` that returns an array or a
-            pytree of arrays. For a metric of class 1 only use `binary(f1)`. For NumPy arrays, the
-            metric is called once with all matrices, `(m, 2, 2)`, if it then returns the same
-            results as for single matrices. If the metric returns JAX arrays, the matrices are
-            computed by JAX.
+            pytree of arrays. If you want a per-class rate of class 1 only, pass for example
+            `binary(f1)`. If the arrays are NumPy arrays and the metric returns the same results for
+            an array of matrices `(m, 2, 2)` as for single matrices, the metric is called once with
+            all matrices. If the metric returns JAX arrays, the matrices are computed by JAX.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -224,18 +225,18 @@ def best_threshold(
 
     If several thresholds are best, the highest is returned. For example, recall at a precision of
     0.9 is `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest
-    recall among all thresholds with a precision of at least 0.9. The value is too optimistic for
-    new examples, because the threshold is chosen on the same examples. Evaluate the threshold on
-    held-out examples.
+    recall among all thresholds with a precision of at least 0.9. On new examples, expect a smaller
+    value, because the threshold is chosen on the same examples that give the value. Therefore
+    evaluate the threshold on held-out examples.
 
     Args:
         metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per
             class; in the latter case the value of class 1 is maximised.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        subject_to: a constraint `(metric, least value)`: only thresholds at which this other metric
-            has at least this value are considered. The least value is a number, or an array that
-            broadcasts with the batch axes.
+        subject_to: a constraint `(metric, least value)`: only thresholds at which the metric of the
+            constraint is at least the least value are considered. The least value is a number, or
+            an array that broadcasts with the batch axes.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -324,8 +325,8 @@ def _best_threshold(
 
 @of_scores
 def equal_error_rate(ranked: Ranked) -> Array:
-    """Compute the equal error rate (EER), at which false positive and false negative rates are
-    equal.
+    """Compute the equal error rate (EER): the false positive rate where it equals the false
+    negative rate.
 
     The rates are interpolated linearly between the points of the DET curve. `y_true` contains 0 and
     1, `y_score` contains real scores, both of shape `(..., n)`; `sample_weight` and the boolean

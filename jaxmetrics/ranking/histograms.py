@@ -1,9 +1,9 @@
 """Histograms of scores for data in batches, and bounds of areas under curves computed from them.
 
 A histogram tells which of two scores is greater if they are in different bins, but not if they are
-in the same bin. Therefore it determines a lower and an upper bound of the exact area. The bounds
-are close together if the bins are narrow where most scores are. The scale "probability" is made for
-scores of which many are near 0 or 1.
+in the same bin. Therefore a histogram determines only a lower and an upper bound of the exact area.
+The bounds are close together if bins are narrow where there are many scores. The scale
+"probability" is for classifiers that give many scores near 0 or 1.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ def score_histogram(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Compute a histogram of the scores of each class, which can be added over batches.
+    """Compute a histogram of the scores of each class; the histograms of batches can be added.
 
-    Use it for data that do not fit in memory: pass the sum of the histograms of all batches to
-    `roc_auc` or `average_precision` instead of examples. The bins are defined by one of these
+    Use histograms if your data do not fit in memory: pass the sum of the histograms of all batches
+    to `roc_auc` or `average_precision` instead of examples. The bins are defined by one of these
     options:
 
-    - `scale="probability"`: bins for probabilities, narrower near 0 and 1. There are 64 octaves,
-      for p from 2^-41 to 1/2 and for 1 - p from 1/2 to 2^-25, each with `num_bins / 64` bins.
+    - `scale="probability"`: bins for probabilities, which are narrower near 0 and 1. There are 64
+      octaves (ranges between two powers of 2) with `num_bins / 64` bins each: octaves of p from
+      2^-41 to 1/2, and octaves of 1 - p from 1/2 to 2^-25.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
       4096 bins, every octave has eight bins.
@@ -68,14 +69,16 @@ def score_histogram(
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to an edge is
       in the upper bin. Edges are slower than a scale, because they need a binary search.
 
-    Scores beyond the outermost bins are counted in these bins. Scores are rounded to float32 first
-    if there is a scale, edges are rounded to float32 unless the scores are float64.
+    Scores beyond the outermost bins are counted in the outermost bins. If `scale` is given, scores
+    are first rounded to float32. If `edges` is given, the edges are rounded to float32, unless the
+    scores are float64.
 
     Args:
-        y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`; with "probability",
-            NumPy scores must be in [0, 1]. In JAX arrays, examples with a NaN score are ignored.
+        y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`. If `scale` is
+            "probability", scores in NumPy arrays must be in [0, 1]. In JAX arrays, examples with a
+            NaN score are ignored.
         scale, edges: definition of the bins, see above.
-        num_bins: number of bins B, a power of two from 64 to 2^16. Not used with `edges`.
+        num_bins: number of bins B, a power of two from 64 to 2^16. Not used if `edges` is given.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         groups: group id of each example, from 0 to G - 1, of shape `(..., n)`; examples with other
@@ -84,7 +87,7 @@ def score_histogram(
 
     Returns:
         Counts of shape `(..., 2, B)`, or `(..., G, 2, B)` with groups: the histogram of negatives,
-        then the histogram of positives. Counts are integers, or floats with `sample_weight`.
+        then the histogram of positives. Counts are integers, or floats if `sample_weight` is given.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> from jaxmetrics import roc_auc

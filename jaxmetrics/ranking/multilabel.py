@@ -97,10 +97,10 @@ def top_k_accuracy(
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         y_score: a score for each of the K classes, of shape `(..., n, K)`.
         k: number of classes with the highest scores, an int >= 1.
-        ties: what to do if several classes tie for place k. `"index"` prefers the class with the
-            greater index, as scikit-learn does. `"expected"` returns the mean over all orders of
-            the tied classes: `(k - number of higher scores) / number of tied classes`, clipped to
-            [0, 1].
+        ties: what to do if several classes have equal scores (tie) at place k. `"index"` prefers
+            the class with the greater index, as scikit-learn does. `"expected"` returns the mean
+            over all orders of the tied classes:
+            `(k - number of higher scores) / number of tied classes`, clipped to [0, 1].
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -148,10 +148,11 @@ def top_k_precision(
     """Compute precision at k: the mean fraction of true labels among the k highest scores.
 
     Precision at k is the number of true labels among the k highest scores, divided by k (even if
-    there are fewer than k labels). If labels tie for place k, each counts with the probability that
-    it is among the first k in a random order. `y_true` contains 0 and 1, `y_score` contains real
-    scores, both of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight` and the boolean mask
-    `where` are optional and have shape `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    there are fewer than k labels). If several labels have equal scores at place k, each of these
+    labels counts with the probability that it is among the first k labels when ties are ordered at
+    random. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`;
+    `k` is an int >= 1. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -172,11 +173,11 @@ def top_k_recall(
     """Compute recall at k: the mean fraction of the true labels that are among the k highest
     scores.
 
-    For an example without true labels, recall at k is 0. If labels tie for place k, each counts
-    with the probability that it is among the first k in a random order. `y_true` contains 0 and 1,
-    `y_score` contains real scores, both of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight`
-    and the boolean mask `where` are optional and have shape `(..., n)`. Returns values in [0, 1],
-    of shape `(...)`.
+    For an example without true labels, recall at k is 0. If several labels have equal scores at
+    place k, each of these labels counts with the probability that it is among the first k labels
+    when ties are ordered at random. `y_true` contains 0 and 1, `y_score` contains real scores, both
+    of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -216,9 +217,9 @@ def hamming_loss(
 ) -> Array:
     """Compute the Hamming loss: the fraction of labels that are wrong, `mean(y_true != y_pred)`.
 
-    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, shape `(..., n, L)`.
-    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
-    values in [0, 1], of shape `(...)`.
+    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
+    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
@@ -241,9 +242,9 @@ def exact_match(
 ) -> Array:
     """Compute exact match (subset accuracy): the fraction of examples whose labels are all correct.
 
-    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, shape `(..., n, L)`.
-    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
-    values in [0, 1], of shape `(...)`.
+    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
+    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
@@ -271,14 +272,15 @@ def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples)
 
 @_of_labels
 def label_ranking_average_precision(ranked: Ranked) -> Array:
-    """Compute label ranking average precision (LRAP): average precision per example, averaged.
+    """Compute label ranking average precision (LRAP): the mean of the average precisions of all
+    examples.
 
     For each true label of an example we compute the fraction of true labels among all labels with
     an equal or greater score. LRAP is the mean of this fraction over the true labels of an example,
-    and then over examples. If the labels of an example are all true or all false, its value is 1.
-    `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`.
-    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`. Returns
-    values in (0, 1], of shape `(...)`.
+    and then over examples. If the labels of an example are all true or all false, the value of this
+    example is 1. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape
+    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`. Returns values in (0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -292,11 +294,11 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 def label_ranking_loss(ranked: Ranked) -> Array:
     """Compute the label ranking loss: the fraction of (true, false) label pairs in wrong order.
 
-    A pair is in wrong order if the score of the false label is equal or greater. The loss is
-    averaged over examples; it is 0 for an example whose labels are all true or all false. `y_true`
-    contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`. `sample_weight`
-    and the boolean mask `where` are optional and have shape `(..., n)`. Returns values in [0, 1],
-    of shape `(...)`.
+    A pair is in wrong order if the score of the false label is at least the score of the true
+    label. The loss is averaged over examples; it is 0 for an example whose labels are all true or
+    all false. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape
+    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -338,15 +340,16 @@ def ndcg(
     """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
     `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where the gain is the
-    relevance of the label at rank r. If labels tie, each has the mean of their gains. Sources:
-    Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry and Najork (2008), ECIR.
+    relevance of the label at rank r. If several labels have equal scores (tie), each of them has
+    the mean of their gains. Sources: Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry
+    and Najork (2008), ECIR.
 
     Args:
         y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
             shape `(..., n, L)`. If all labels of an example have relevance 0, its NDCG is 0.
             Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX arrays.
         y_score: real scores of shape `(..., n, L)`.
-        k: use only the first k ranks; default: all.
+        k: number of ranks that are used, from the first; default: all ranks.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -368,8 +371,9 @@ def dcg(
 
     The gain is the relevance of the label at rank r = 1, 2, ... `y_true` contains the relevance of
     each label, numbers >= 0, `y_score` contains real scores, both of shape `(..., n, L)`. The sum
-    is over the first `k` ranks, by default all. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`. Returns the mean over examples, of shape `(...)`.
+    is over the first `k` ranks, by default over all ranks. `sample_weight` and the boolean mask
+    `where` are optional and have shape `(..., n)`. Returns the mean over examples, of shape
+    `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)

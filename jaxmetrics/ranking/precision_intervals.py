@@ -20,7 +20,8 @@ The interval is Wilson's interval for a proportion `A = AP - b` of N examples, w
 that the proportion has the variance s^2: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`. The terms
 1/4 and 1/2 keep the width positive if all positives are ranked first. The quantile is Student's
 with P - 1 degrees of freedom. We do not use the normal interval on the logit scale, because it
-misses the true value in up to 60 % of test sets with a few, nearly separated positives.
+misses the true value in up to 60 % of test sets that have only a few positives, nearly all ranked
+above the negatives.
 
 With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
 time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
@@ -60,9 +61,9 @@ def average_precision_interval(
     """Compute average precision with a confidence interval, from its influence function.
 
     The interval is much faster than a bootstrap, because the scores are sorted only once. The
-    formulas are at the top of the file `jaxmetrics/ranking/precision_intervals.py`. Average
-    precision depends on the fraction of positives; the interval includes the sampling error of this
-    fraction.
+    formulas are explained at the top of the file `jaxmetrics/ranking/precision_intervals.py`.
+    Average precision depends on the fraction of positives; the interval includes the sampling error
+    of this fraction.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
@@ -74,10 +75,10 @@ def average_precision_interval(
             a warning for NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`. All values are NaN if there are no positives. Only `value` is
-        defined if there is a single positive, or if all positives are in one cluster. With fewer
-        than ten positives intervals are wide; with five they can be as wide as two thirds of [0,
-        1].
+        `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a
+        single positive, or if all positives are in one cluster, `low`, `high` and `standard_error`
+        are NaN. If there are fewer than ten positives, intervals are wide: with five positives an
+        interval can cover two thirds of [0, 1].
 
     Raises:
         TypeError, ValueError: if shapes do not match, if labels, scores or cluster ids are invalid

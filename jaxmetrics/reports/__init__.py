@@ -1,6 +1,7 @@
 """Classification reports: metrics of one or two classifiers, each with a confidence interval.
 
-A report prints as text, and can be converted to a dict, JSON, Markdown, CSV or HTML.
+`print` writes a report as text, and a report can be converted to a dict, JSON, Markdown, CSV or
+HTML.
 """
 
 # reports on one classifier

@@ -26,17 +26,17 @@ _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed exa
 class ReportedValue(Estimate):
     """A value in a report: an `Estimate` with the method of its interval and a note.
 
-    A value without an interval has `low` and `high` NaN.
+    If a value has no interval, its `low` and `high` are NaN.
 
     Attributes:
         method: the method of the interval, or None if there is no interval. It is `"wilson"` for
             proportions and F1; `"likelihood"` for other smooth functions of the counts and for
             differences; `"delta"` for counts that are sums of weights (on the logit scale, or on
             the atanh scale if values can be negative); `"posterior"` for the posterior balanced
-            accuracy; `"normal"` for means in states; `"student"` for log losses and differences of
-            means; `"score"` for areas under ROC curves; `"mover"` for differences of areas and of
-            groups; `"inequalities"` for the calibration error; `"bounds"` for bounds of the exact
-            area.
+            accuracy; `"normal"` for means in the state of an evaluator; `"student"` for log losses
+            and differences of means; `"score"` for areas under ROC curves; `"mover"` for
+            differences of areas and of groups; `"inequalities"` for the calibration error;
+            `"bounds"` for bounds of the exact area.
         note: a note for the interpretation of the value, or None.
 
     >>> value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
@@ -64,7 +64,7 @@ class ReportedValue(Estimate):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON. NaN becomes None; there are no ends if there is no interval."""
+        """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""
         names = "value", "low", "high", "method", "note"
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
@@ -76,7 +76,7 @@ class ReportedValue(Estimate):
 
     @property
     def written(self) -> list[str]:
-        """The value and the ends as text, with as few digits as the interval justifies."""
+        """The value and the ends as text, with only as many digits as the interval justifies."""
         return written(*self[:3])
 
     def ends(self, between: str) -> str:
@@ -114,8 +114,9 @@ def names_of_both(names: Sequence[str]) -> dict[str, str]:
 
 
 def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
-    """Write a sentence on the difference of A and B: which of them is better, that they are
-    equivalent, or which differences such samples can show. It is "" if there is no interval.
+    """Write a sentence on the difference of A and B. It says which of them is better, that they are
+    equivalent, or how large a difference must be so that samples of this size show it. The sentence
+    is "" if there is no interval.
     """
     if math.isnan(d.low):
         return ""
@@ -154,7 +155,7 @@ def number(x: Any) -> Any:
 
 
 class SampleSize(NamedTuple):
-    """The number of examples in a sample, of ignored examples, and of clusters, if any."""
+    """The numbers of examples, of ignored examples, and of clusters if there are any."""
 
     number: float
     num_ignored: int = 0
@@ -208,8 +209,8 @@ class ValueTable(NamedTuple):
 
 
 def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
-    """Return a dict with the title and the table of listed examples; it is empty if there are no
-    examples. Values under "columns" become columns, too.
+    """Return a dict with the title and the table of listed examples; the dict is empty if there are
+    no examples. Values under "columns" become columns of the table, too.
     """
     if not records:
         return {}
@@ -237,7 +238,8 @@ class Outline(NamedTuple):
         summary_title: the title of the summary.
         names: explanations of short column titles, such as A.
         result: one sentence about the tables.
-        intervals: one sentence about the methods of the intervals; Markdown has the level only.
+        intervals: one sentence about the methods of the intervals; the Markdown format writes only
+            the level.
         notes: sentences for the interpretation of the values.
         level: the confidence level of the intervals.
         gates: the gates with their verdicts.

@@ -106,7 +106,7 @@ def as_every_eval_ever(report: AnyReport) -> str:
     The JSON contains `evaluation_results`; users have to add the model, the source and the metric.
 
     Raises:
-        ValueError: the report has no values, such as a plan.
+        ValueError: if the report has no values, as is the case for plans.
     """
     content, level = report.to_dict(), report.outline().level
     number, results = content.get("num_items", content.get("num_examples")), []
@@ -274,7 +274,7 @@ def _environment() -> Any:
 
 
 class AnyReport(ABC):
-    """Base class of reports. A report prints as text, and `report[name]` returns a value."""
+    """Base class of reports. `print` writes a report as text; `report[name]` returns a value."""
 
     template: ClassVar[str] = "tables.html"  # the template of a page with pictures
     title: ClassVar[str] = "Report"
@@ -349,8 +349,9 @@ class AnyReport(ABC):
     def to_csv(self) -> str:
         """Return the report as CSV with one line per value.
 
-        A line contains the name of the value, its class, classifier or group, the value and the
-        ends of its interval in full precision, and the level and method of the interval.
+        Each line contains the name of the value and the class, classifier or group that it
+        describes. Then follow the value and the ends of its interval in full precision, and the
+        level and the method of the interval.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
@@ -369,8 +370,8 @@ class AnyReport(ABC):
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ImportError: narwhals (the extra `tables`) or the backend is not installed.
-            ValueError: the backend is unknown.
+            ImportError: if narwhals (in the extra `tables`) or the backend is not installed.
+            ValueError: if the backend is none of these three strings.
         """
         records = self.records()
         return frame_of({key: [x[key] for x in records] for key in records[0]}, backend)
@@ -384,7 +385,7 @@ class AnyReport(ABC):
             title: the heading of the page; by default it depends on the kind of report.
 
         Raises:
-            ImportError: jinja2 or matplotlib is not installed; the extra `html` installs both.
+            ImportError: if jinja2 or matplotlib is not installed; the extra `html` installs both.
         """
         return as_page(self, self.title if title is None else title)
 

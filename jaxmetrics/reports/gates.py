@@ -128,9 +128,10 @@ def judged(
     """Decide gates from the intervals of their values.
 
     A gate passes if its interval at `level` satisfies the bound. The report passes only if all
-    gates pass, so a wrong pass is no more likely than with one gate: Berger (1982), Technometrics
-    24. The report fails if a single gate fails, so failures are corrected for multiple testing by
-    the step-down procedure of Holm (1979), Scandinavian Journal of Statistics 6.
+    gates pass, so several gates do not make a wrong pass more likely than a single gate: Berger
+    (1982), Technometrics 24. The report fails if any of the gates fails, so failures are corrected
+    for multiple testing by the step-down procedure of Holm (1979), Scandinavian Journal of
+    Statistics 6.
 
     Args:
         gates: the gates.

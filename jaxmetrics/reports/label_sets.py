@@ -49,16 +49,17 @@ def multilabel_report(
     label_names: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> TabularReport:
-    """Multilabel classification report: metrics of each label and of all labels, with intervals.
+    """Make a multilabel classification report: metrics of each label and of all labels, with
+    intervals.
 
-    Precision, recall, specificity and F1 of each label have Wilson's intervals, and so has exact
-    match, the share of examples whose labels are all correct. The Hamming loss, micro F1 and macro
-    F1 have delta-method intervals, which treat the examples as the independent units, because the
-    labels of an example may be correlated.
+    Precision, recall, specificity and F1 of each label have Wilson's intervals. Exact match, the
+    share of examples whose labels are all correct, has Wilson's interval, too. The Hamming loss,
+    micro F1 and macro F1 have delta-method intervals, which treat the examples as the independent
+    units, because the labels of an example may be correlated.
 
     Args:
-        y_true, y_pred: `(n, L)`, 0 or 1 for each label.
-        label_names: L names; "0" to "L - 1" by default.
+        y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`.
+        label_names: names of the L labels; default: "0" to "L - 1".
         level: the confidence level.
 
     Returns:
@@ -66,9 +67,9 @@ def multilabel_report(
         `to_html`.
 
     Raises:
-        TypeError: an argument does not contain numbers.
-        ValueError: shapes other than `(n, L)`, no example, numbers other than 0 and 1, or a number
-            of names other than L.
+        TypeError: if `y_true` or `y_pred` does not contain numbers.
+        ValueError: if the shapes are not `(n, L)`, if there are no examples, if a number is neither
+            0 nor 1, or if there are not exactly L names.
 
     >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
     >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])

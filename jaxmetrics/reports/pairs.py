@@ -67,22 +67,24 @@ class ComparisonReport(AnyReport):
         num_ignored: the number of examples left out because a label was out of range.
         names: the names of A and B.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size do not matter.
+        rope: half the width of the region of practical equivalence; differences up to this size do
+            not matter in practice.
         figures: a `Comparison` for each metric, by name. A and B have the same intervals as in
             `report`; the difference has the likelihood interval of `compare`.
         only_right_per_class: for each class, the number of examples that only A classifies
             correctly and the number that only B classifies correctly, `(K, 2)`.
-        p_value: p-value of McNemar's test (mid-p, or the test for clusters) of the hypothesis that
-            A and B are correct equally often.
+        p_value: p-value of McNemar's test, whose null hypothesis is that A and B are correct
+            equally often. The p-value is the mid-p value, or that of the test for clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
         score_histograms: score histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
             probabilities and at most 100 classes.
         calibration_bins: calibration bins of A and B, `(2, bins, 3)`, as in `Report`.
-        listed: examples that only A or only B classifies correctly, for `--examples` of the
-            command line.
-        gates: bounds for the differences with their verdicts, for `--gate` of the command line.
+        listed: examples that only A or only B classifies correctly, which the option `--examples`
+            of the command line shows.
+        gates: bounds for the differences with their verdicts, as decided by the option `--gate` of
+            the command line.
 
-    A report prints as text. Values are found by name:
+    `print` writes the report as text. `report[name]` returns the values of a metric:
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
@@ -236,27 +238,28 @@ def comparison_report(
 
     Args:
         y_true, y_pred_a, y_pred_b: the true labels, and the labels predicted by A and B, `(n,)`,
-            strings or integers. If a label is a negative integer, its example is ignored.
+            strings or integers. If a label is a negative integer, the example is ignored.
         y_prob_a, y_prob_b: the probabilities of A and B, `(n, K)`, one column per class. If they
             are given, the report also has log loss, Brier score, ROC AUC (for up to 10 classes)
             and, on the HTML page, the ROC curves of both classifiers.
         clusters: `(n,)` ids of any type, if examples are correlated: examples with the same id
             form a cluster, such as the images of one patient.
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. By default the classes that occur, sorted.
+            the classes in the desired order. The default is the classes that occur, sorted.
         names: the names of A and B in the report.
-        rope: the region of practical equivalence: differences up to this size do not matter.
+        rope: half the width of the region of practical equivalence; differences up to this size do
+            not matter in practice.
         level: the confidence level.
 
     Returns:
-        `ComparisonReport`, with NumPy arrays.
+        A `ComparisonReport`, whose arrays are NumPy arrays.
 
     Raises:
-        TypeError: labels are neither strings nor integers, or probabilities are not numbers.
-        ValueError: unequal lengths, fewer than 2 or more than 4096 classes, an unknown class name,
-            no example that is not ignored, probabilities of only one classifier, probabilities that
-            do not sum to 1, `rope` below 0, `level` not in (0, 1), or C clusters with
-            `C K^3 > 2^27`.
+        TypeError: if labels are neither strings nor integers, or if probabilities are not numbers.
+        ValueError: if lengths differ, if there are fewer than 2 or more than 4096 classes, if a
+            class name is unknown, if all examples are ignored, if only one classifier has
+            probabilities, if probabilities do not sum to 1, if `rope` is below 0, if `level` is not
+            in (0, 1), or if there are C clusters with `C K^3 > 2^27`.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30

@@ -23,8 +23,8 @@ _MOST_EXAMPLES = 1e15
 def width_plan(
     metric: Metric, name: str, counts: np.ndarray, half_width: float, level: float
 ) -> TabularReport:
-    """Report how many examples an interval of this half-width needs; for tables of clusters
-    `(C, K, K)`, how many clusters.
+    """Report how many examples are needed for an interval of this half-width. If the tables are one
+    matrix per cluster, `(C, K, K)`, report how many clusters are needed.
     """
     axis = None if counts.ndim == 2 else -3
     number = required_examples(
@@ -39,8 +39,9 @@ def width_plan(
 def difference_plan(
     metric: Metric, name: str, paired: np.ndarray, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many examples detect a difference between two classifiers with this power; for
-    tables of clusters `(C, K, K, K)`, how many clusters.
+    """Report how many examples are needed to detect a difference between two classifiers with this
+    power. If the tables are one paired matrix per cluster, `(C, K, K, K)`, report how many clusters
+    are needed.
     """
     _check_difference(difference)
     axis = None if paired.ndim == 3 else -4
@@ -56,9 +57,9 @@ def difference_plan(
 def scores_plan(
     scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many items an interval of a mean score of this half-width needs, or how many items
-    detect a difference between the means of two systems with this power. If there are clusters,
-    report how many clusters.
+    """Report how many items are needed for an interval of the mean score with this half-width, or
+    how many items are needed to detect a difference between the means of two systems with this
+    power. If there are clusters, report how many clusters are needed.
     """
     size, z = scores.sample, normal_quantile(level)
     if half_width is not None:

@@ -26,11 +26,11 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     """Convert a report to a population in which the classes have other frequencies.
 
     The error rates within each class are assumed to stay the same, so the recalls do not change.
-    The likelihood intervals assume that the number of examples per class was fixed.
+    The likelihood intervals assume that the number of examples of each class was fixed in advance.
 
     Raises:
-        ValueError: the classes differ from the classes of the report, the frequencies do not sum to
-            1, a class has no examples, or the counts are fractional.
+        ValueError: if the classes differ from the classes of the report, if the frequencies do not
+            sum to 1, if a class has no examples, or if the counts are fractional.
     """
     names = report.class_names
     if set(prevalence) != set(names):

@@ -271,9 +271,9 @@ def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     """Report the ROC AUC of each class from score histograms `(K, 2, B)`.
 
-    Ties within bins count half, as in `roc_auc`. The interval is computed as in `delong_interval`,
-    its ends from the smallest and the largest area that the bins allow. Scores in the outermost
-    bins, which contain the probabilities 0 and 1, count as equal.
+    Ties within bins count half, as in `roc_auc`. The interval is computed as in `delong_interval`:
+    its lower end from the smallest area that the bins allow, its upper end from the largest. Scores
+    in the outermost bins, which contain the probabilities 0 and 1, count as equal.
     """
     z, found = normal_quantile(level), []
     for histogram in histograms:

@@ -52,17 +52,17 @@ def score_report(
     names: tuple[str, str] = ("A", "B"),
     level: float = 0.95,
 ) -> AnyReport:
-    """Report on scores per item: the overall mean, the mean of each group, and the difference of
-    two systems.
+    """Report the mean score of items, the means of groups, and the difference between two systems.
 
-    `mean` weights items equally (micro average), `mean_of_groups` weights groups such as tasks
-    equally (macro average), with a likelihood interval over all groups if `bounds` are given, and
-    otherwise Student's intervals of the groups combined by MOVER (Zou and Donner, 2008). Groups
-    with a single item or cluster form one stratum. A cluster may belong to several groups. For two
-    systems, the report lists the groups in which they differ, at a false discovery rate of 5 %.
+    `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
+    means, in which each group, such as a task, has equal weight (macro average). If `bounds` are
+    given, the interval of this mean is a likelihood interval; otherwise it combines Student's
+    intervals of the groups by MOVER (Zou and Donner, 2008). All groups with a single item or
+    cluster form one stratum. A cluster may belong to several groups. If `other` is given, the
+    report lists the groups in which the two systems differ, at a false discovery rate of 5 %.
 
     Args:
-        scores: `(n,)`; greater is better; NaN for an item without a score.
+        scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.
         other: scores of a second system for the same items. Items without both scores are left out.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(n,)` ids of clusters of correlated items, such as questions about a text.
@@ -76,8 +76,8 @@ def score_report(
         if there are groups, `"mean_of_groups"` and `"group"`, such as `report["mean"]`.
 
     Raises:
-        TypeError, ValueError: scores, clusters or groups with another shape than `(n,)`, no item
-            with scores, or an argument that `mean_interval` or `compare_scores` does not accept.
+        TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
+            has scores, or if `mean_interval` or `compare_scores` does not accept an argument.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32

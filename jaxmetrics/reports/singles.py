@@ -98,18 +98,22 @@ class Report(AnyReport):
             method of the interval or None, and `note` is a sentence about the value or None.
         per_class: K values for each metric, by name, in the order of `class_names`.
         score_histogram: `(K, 2, B)`, histograms of the log-odds of each class against the others;
-            if the report was made from a state, the histogram in the state.
-        calibration_bins: `(bins, 3)`, for the second class if there are two classes, otherwise for
-            the predicted class; None if there were no probabilities.
-        calibrated_event: the name of the class or event that the bins are for.
+            if the report was made from the state of an evaluator, the histogram in this state.
+        calibration_bins: `(bins, 3)`, sums by bin of the probability of the second class if there
+            are two classes, otherwise of the predicted class; None if there were no probabilities.
+        calibrated_event: the name of the class or event whose probability the calibration bins
+            contain.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: a report on each group by name, if there are groups.
         disparities: the largest difference of each metric between groups, by name and class.
-        listed: examples of the most frequent mistakes, for `--examples` of the command line.
-        gates: bounds for the values with their verdicts, for `--gate` of the command line.
-        examples: the labels of the examples, for `mistakes`; None if the report has counts only.
+        listed: examples of the most frequent mistakes, which the option `--examples` of the command
+            line shows.
+        gates: bounds for the values with their verdicts, as decided by the option `--gate` of the
+            command line.
+        examples: the labels of the examples, which `mistakes` uses; None if the report was made
+            from counts.
 
-    A report prints as text, with the first 20 classes. Values are found by name:
+    `print` writes the report as text, with the first 20 classes. `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -157,7 +161,7 @@ class Report(AnyReport):
             class_names: K names; "0" to "K - 1" by default.
             soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. If it is given, the report
                 has the expected accuracy.
-            num_ignored: the number of examples left out of `counts`, for the report.
+            num_ignored: the number of examples left out of `counts`; the report shows this number.
             level: the confidence level.
             method: the interval method for metrics that are not proportions. The default is
                 `Likelihood()`, or `Delta` for sums of weights, which have no likelihood. If there
@@ -165,10 +169,10 @@ class Report(AnyReport):
                 because their computation takes minutes.
 
         Raises:
-            TypeError: `counts` does not contain real numbers.
-            ValueError: `counts` is not a square matrix of 2 to 4096 classes, contains a negative or
-                non-finite number, or contains no example; `class_names` has another length or
-                duplicates; or `level` is not in (0, 1).
+            TypeError: if `counts` does not contain real numbers.
+            ValueError: if `counts` is not a square matrix of 2 to 4096 classes, if it contains a
+                negative, infinite or NaN value or no examples, if `class_names` does not have
+                length K or contains duplicates, or if `level` is not in (0, 1).
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
@@ -199,8 +203,8 @@ class Report(AnyReport):
             level: the confidence level.
 
         Raises:
-            ValueError: the state has no confusion matrix or several; or `from_counts` does not
-                accept the counts or another argument.
+            ValueError: if the state contains no confusion matrix or more than one, or if
+                `from_counts` does not accept the counts or another argument.
 
         >>> import jax.numpy as jnp, jaxmetrics as jm
         >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2)
@@ -270,11 +274,13 @@ class Report(AnyReport):
         Returns:
             A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
             of examples, and the positions of these examples in the data that `report` received. The
-            positions are an array for `frame.iloc[indices]` or `images[indices]`. If `y_prob` was
-            given, the most confident mistakes come first, otherwise the positions increase.
+            positions are an array of indices, which you can use as in `frame.iloc[indices]` or
+            `images[indices]`. If `y_prob` was given, the most confident mistakes come first;
+            otherwise the examples have the same order as in the data.
 
         Raises:
-            ValueError: the report was made from counts or from a state, without examples.
+            ValueError: if the report was made from counts or from a state, because these contain no
+                examples.
 
         >>> import jaxmetrics as jm
         >>> y_true = ["cat", "dog", "dog", "cow", "dog"]
@@ -305,7 +311,9 @@ class Report(AnyReport):
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
-        """The table of listed examples, by title, for `--examples` of the command line."""
+        """The table of listed examples, by title, which the option `--examples` of the command line
+        shows.
+        """
         return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:
@@ -314,7 +322,7 @@ class Report(AnyReport):
 
     def outline(self) -> Outline:
         """Return the contents as tables with one row per class and per overall value. If there are
-        groups: a table with one column per group, and the disparities.
+        groups, the contents are a table with one column per group, and the disparities.
         """
         if self.groups:
             return grouped.outline_of(self)
@@ -358,7 +366,7 @@ class Report(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return a CSV row for each overall value and for each value of a class.
 
-        If there are groups: a row for each value of a group, and for each disparity.
+        If there are groups, there is also a row for each value of a group and for each disparity.
         """
         if self.groups:
             return grouped.records_of_groups(self)
@@ -412,32 +420,32 @@ def report(
     level: float = 0.95,
     method: IntervalMethod | None = None,
 ) -> Report:
-    """Classification report: metrics of a classifier with confidence intervals, from labels.
+    """Make a classification report from labels: metrics of a classifier with confidence intervals.
 
     Args:
-        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples with a
-            negative id, or an id without a class name or column of `y_prob`, are ignored.
-        y_prob: probabilities `(n, K)`, one column per class. The columns of a data frame are found
-            by class name or "0" to "K - 1", alone or after "prob_". The report then has expected
-            accuracy, log loss, Brier score, calibration error and one-vs-rest ROC AUC. A warning
-            says if most `y_pred` are not the argmax of `y_prob`.
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
+            if a label is negative, or has no class name or no column of `y_prob`.
+        y_prob: probabilities `(n, K)`, one column per class. In a data frame, columns are named by
+            class or "0" to "K - 1", with or without the prefix "prob_". If `y_prob` is given, the
+            report has expected accuracy, log loss, Brier score, calibration error and one-vs-rest
+            ROC AUC. If most `y_pred` are not the argmax of `y_prob`, a warning is given.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids, if examples are correlated: examples with the same id form a cluster.
-            Fewer than 20 clusters give a warning. If weights are given, areas have no interval.
+            Fewer than 20 clusters give a warning. With weights as well, ROC AUC has no interval.
         groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
             and `disparities`, the largest differences between subgroups (see `compare_groups`).
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. By default the classes that occur, sorted.
+            the classes in the desired order. The default is the classes that occur, sorted.
         level: the confidence level.
         method: the interval method for metrics that are not proportions; by default `Likelihood()`,
             and `Delta` if weights are given.
 
     Returns:
-        `Report`, with NumPy arrays. If groups are given, it prints one column per group.
+        A `Report` with NumPy arrays. If `groups` is given, its text has one column per group.
 
     Raises:
-        TypeError, ValueError: labels are neither strings nor integers, a class name is unknown,
-            there are fewer than 2 or more than 4096 classes, or no example is left.
+        TypeError, ValueError: if labels are neither strings nor integers, if a class name is
+            unknown, if there are not 2 to 4096 classes, or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS

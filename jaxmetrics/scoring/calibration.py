@@ -3,12 +3,12 @@
 **The band of `strategy="isotonic"`.** The band contains the whole calibration curve with
 probability at least `level`, for any n, if examples are independent and the true frequency of class
 1 increases with the predicted probability. Consider the examples whose probability is between two
-values a and b. Since the true frequency increases, their observed frequency gives a lower
-confidence bound of the true frequency at b, and an upper confidence bound of the true frequency at
-a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a Bonferroni
-correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110; here the
-ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n trials
-solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
+values a and b. Since the true frequency increases, the observed frequency of these examples gives a
+lower confidence bound of the true frequency at b, and an upper confidence bound of the true
+frequency at a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a
+Bonferroni correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110;
+here the ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n
+trials solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
 Applications 57. The band is wide; the guide's page on intervals shows its width.
 
 **The decomposition with bins** is the decomposition of the Brier score `mean (p - y)^2` into
@@ -19,9 +19,10 @@ mean probability p_b and frequency f_b of class 1, and let f be the overall freq
 - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
 - uncertainty = `f (1 - f)`.
 
-Murphy's classic resolution has no variance and covariance within bins, so that his three terms sum
-to the Brier score only if all probabilities in a bin are equal. The variance and covariance are
-from Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23.
+Murphy's classic resolution does not contain the variance and the covariance within bins, so that
+the three terms of Murphy's decomposition sum to the Brier score only if all probabilities in a bin
+are equal. The variance and covariance are from Stephenson, Coelho and Jolliffe (2008), Weather and
+Forecasting 23.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ class CalibrationCurve(NamedTuple):
             `strategy="isotonic"` there are no bins, and all arrays have one value per example,
             `(..., n)`.
         frequency: observed frequency of class 1 in each bin.
-        low, high: lower and upper end of Wilson's interval for the frequency; with
-            `strategy="isotonic"`, of a simultaneous confidence band.
+        low, high: lower and upper end of Wilson's interval for the frequency. With
+            `strategy="isotonic"` they are the lower and upper end of a simultaneous confidence
+            band.
         weight: number (or total weight) of the examples in each bin; None with
             `strategy="isotonic"`.
     """
@@ -105,27 +107,28 @@ def calibration_curve(
     """Compute the reliability diagram: mean probability and frequency of class 1 in each bin.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
-            `calibration_bins`, if `y_prob` is not given.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
+            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
-        strategy: `"uniform"` for bins of equal width. `"quantile"` for edges at the quantiles j / B
-            of the probabilities; bins may be empty, because equal probabilities are in the same
-            bin, and `sample_weight` must be the number of times that an example occurs (weights
-            with sum 1 give NaN). `"isotonic"` for isotonic regression without bins, which fits
-            frequencies f_i that increase with the probability by minimising `sum_i (f_i - y_i)^2`
-            (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
-        level: confidence level of Wilson's interval in each bin, for which `sample_weight` must be
-            the number of times that an example occurs. With "isotonic", level of the simultaneous
-            confidence band, which is explained at the top of the file
-            `jaxmetrics/scoring/calibration.py`.
+        strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges at the quantiles
+            j / B of the probabilities: bins may be empty, because equal probabilities are in the
+            same bin, and `sample_weight` must be the number of times that an example occurs
+            (weights with sum 1 give NaN). `"isotonic"` uses no bins but isotonic regression, which
+            fits frequencies f_i that increase with the probability by minimising
+            `sum_i (f_i - y_i)^2` (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
+        level: confidence level of Wilson's interval in each bin. These intervals are valid only if
+            `sample_weight` is the number of times that each example occurs. With "isotonic",
+            `level` is the level of the simultaneous confidence band, which is explained at the top
+            of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
         `CalibrationCurve`, whose non-empty bins equal scikit-learn's `calibration_curve`. With
-        "isotonic" there is a point for each example, by increasing probability; ties and ignored
-        examples repeat a point.
+        "isotonic" there is one point for each example, in the order of increasing probability.
+        Examples with equal probabilities have equal points, and an ignored example repeats the
+        point of another example.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -162,7 +165,7 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the expected calibration error (ECE), or the root mean square or maximum error.
+    """Compute the expected calibration error (ECE), or its root mean square or maximum variant.
 
     Let d_b = mean probability - frequency of class 1 be the gap of bin b, and w_b the fraction of
     the examples in bin b. All errors are in [0, 1], and smaller is better:
@@ -173,24 +176,24 @@ def calibration_error(
     - `"max"`, maximum calibration error: the greatest `|d_b|` of all non-empty bins.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
-            `calibration_bins`, if `y_prob` is not given. For several classes use
-            `top_label(calibration_error)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
+            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`. For several classes
+            use `top_label(calibration_error)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` for bins of equal width, `"quantile"` for edges at the quantiles.
-        debiased: if True, subtract the bias of the squared gaps, for "l2" only. Without this
-            correction the error of few examples is too large by chance. In each bin of n_b > 1
-            examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is the
-            frequency of class 1, and a negative sum is replaced by 0, so that a smaller bias
-            remains. The weight of an example must be the number of times that it occurs. Source:
-            Kumar, Liang and Ma (2019), NeurIPS, section 5.
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
+            correction, an error computed from few examples is too large on average. In each bin of
+            n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is
+            the frequency of class 1, and a negative sum is replaced by 0, so that a small bias
+            remains. Weights must then be the number of times that an example occurs. Source: Kumar,
+            Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
     Returns:
-        Errors of shape `(...)`; NaN if there are no examples.
+        Errors of shape `(...)`, which are NaN if there are no examples.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -242,16 +245,17 @@ def score_decomposition(
       the labels (greater is better),
     - uncertainty = `S_R`, which depends only on the labels.
 
-    All three are at least 0. In small samples the first two are too large by about the same amount,
-    because isotonic regression overfits. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118,
-    equation 7. The decomposition with bins is explained at the top of the file
-    `jaxmetrics/scoring/calibration.py`.
+    All three parts are at least 0. In small samples, miscalibration and discrimination are both too
+    large by about the same amount, because isotonic regression overfits. Source: Dimitriadis,
+    Gneiting and Jordan (2021), PNAS 118, equation 7. The decomposition with bins is explained at
+    the top of the file `jaxmetrics/scoring/calibration.py`.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
-        score: `"brier"` for `mean (p - y)^2`, or `"log_loss"` in nats, only with "isotonic";
-            probabilities are clipped as in `log_loss`.
+        score: `"brier"` decomposes `mean (p - y)^2`, `"log_loss"` decomposes the log loss in nats.
+            The log loss can be used only with "isotonic"; its probabilities are clipped as in
+            `log_loss`.
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
         num_bins: number of bins; not used with "isotonic".
         sample_weight: weight of each example, of shape `(..., n)`.

@@ -51,29 +51,32 @@ def calibration_interval(
 ) -> Estimate:
     """Compute a confidence interval of the expected calibration error (ECE).
 
-    The interval is valid even if the true error is 0. A bootstrap interval is not, because the ECE
-    of a sample, `E = sum_b w_b |d_b|`, is biased upwards. The formulas are explained at the top of
-    the file `jaxmetrics/scoring/calibration_intervals.py`. The interval is for the true error with
-    the same bins, which do not show errors that cancel within a bin.
+    The interval is valid even if the true error is 0. A bootstrap interval is not valid in this
+    case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. The formulas are
+    explained at the top of the file `jaxmetrics/scoring/calibration_intervals.py`. The true error
+    is the error in the population, computed with the same bins. If probabilities are too high in
+    one part of a bin and too low in another part, these errors cancel, so that neither the ECE nor
+    its interval shows them.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; or bins `(..., B, 3)` from
-            `calibration_bins`, if `y_prob` is not given. For several classes use
-            `top_label(calibration_interval)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
+            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`. For several classes
+            use `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` for bins of equal width, `"quantile"` for edges at the quantiles.
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster are correlated. The effective number of independent examples is used, which
-            is at most n: n is multiplied by the variance of the gaps for independent examples, and
-            divided by their jackknife variance over clusters. Fewer than 20 clusters give a warning
-            for NumPy arrays.
+            one cluster are correlated. Therefore n is replaced by the effective number of
+            independent examples: n is multiplied by the variance that the gaps would have if all
+            examples were independent, and divided by the jackknife variance of the gaps over
+            clusters. The effective number is at most n. Fewer than 20 clusters give a warning for
+            NumPy arrays.
 
     Returns:
-        `Estimate` of shape `(...)`; NaN if there are no examples.
+        `Estimate` of shape `(...)`, whose values are NaN if there are no examples.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)

@@ -70,15 +70,16 @@ def log_loss(
 
     Smaller is better. Probabilities are clipped to `[eps, 1 - eps]`, where eps is the machine
     epsilon of their dtype. So if the true class has probability 0, the loss is 15.9 in float32 and
-    4.9 in bfloat16, and its gradient is 0. With tens of thousands of classes even ordinary
-    probabilities are clipped. Prefer `logits`, which are never clipped and are computed in float32
-    or float64. Rows are not normalised; in JAX arrays a row that is not a probability distribution
-    gives NaN.
+    4.9 in bfloat16, and the gradient of the loss is 0. If there are tens of thousands of classes,
+    even ordinary probabilities are clipped. Prefer `logits`, which are never clipped and are
+    computed in float32 or float64. Rows are not normalised; in JAX arrays a row that is not a
+    probability distribution gives NaN.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
-            rows sum to 1, with the score `-sum_k t_k ln p_k`. Rows with several ones (multilabel),
-            which `brier_score` accepts, raise an error, because the score would not be proper.
+            rows sum to 1, for which the loss of an example is `-sum_k t_k ln p_k`. Rows with
+            several ones (multilabel), which `brier_score` accepts, raise an error, because the
+            score would not be proper.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two. Softmax is applied to `logits` only.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -100,7 +101,8 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute normalised entropy: log loss divided by the log loss of the class frequencies f.
+    """Compute normalised entropy: log loss divided by the log loss of always predicting the class
+    frequencies f.
 
     The formula is `log_loss / -sum_k f_k ln f_k`. Smaller is better; 1 means that the probabilities
     are no better than always predicting the class frequencies. Source: He et al. (2014), Practical
@@ -115,7 +117,7 @@ def normalized_entropy(
             both of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`; NaN if fewer than two classes occur.
+        Values of shape `(...)`, which are NaN if fewer than two classes occur.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -167,12 +169,13 @@ def brier_score(
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
-            `(..., n, K)`, which replace `[k = y]`. Their rows need not sum to 1, so that they may
-            be 0 and 1 for multilabel problems.
-        y_prob: predicted probabilities of shape `(..., n, K)`. With soft labels, rows need not sum
-            to 1.
-        scale_by_half: True divides the score by 2, so that it is in [0, 1], and the mean of
-            `(p - y)^2` for two classes. `"auto"` divides for K = 2 only, as in scikit-learn.
+            `(..., n, K)`, which replace `[k = y]`. Rows of soft labels need not sum to 1, so that
+            in multilabel problems a row may contain several ones.
+        y_prob: predicted probabilities of shape `(..., n, K)`. If `y_true` contains soft labels,
+            the rows of `y_prob` need not sum to 1, either.
+        scale_by_half: if True, the score is divided by 2. It is then in [0, 1], and if there are
+            two classes, it equals the mean of `(p - y)^2`. If `"auto"`, the score is divided by 2
+            only if K = 2, as in scikit-learn.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 
@@ -200,8 +203,8 @@ def d2_brier_score(
 ) -> Array:
     """Compute the Brier skill score (D² Brier score), `1 - B / B_0`, at most 1.
 
-    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f,
-    `sum_k f_k (1 - f_k)` for class ids. Greater is better.
+    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f.
+    If `y_true` contains class ids, `B_0 = sum_k f_k (1 - f_k)`. Greater is better.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
@@ -211,7 +214,7 @@ def d2_brier_score(
             both of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`; NaN if all labels are the same.
+        Values of shape `(...)`, which are NaN if all labels are the same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -257,8 +260,9 @@ def ranked_probability_score(
 
     The formula is `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, the mean squared error of cumulative
     probabilities, where F_k is the predicted probability of all classes up to k. Smaller is better.
-    Use it if classes have an order and being wrong by two classes is worse than by one. Source:
-    Epstein (1969), Journal of Applied Meteorology 8.
+    Use this score if the classes have an order, so that a prediction that is wrong by two classes
+    is worse than a prediction that is wrong by one class. Source: Epstein (1969), Journal of
+    Applied Meteorology 8.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
