@@ -7,10 +7,10 @@ same shares among the other N examples. The estimate is the metric of the rectif
 `R = T + λ (J' - J)`.
 
 Let t and j be the derivatives of the metric with respect to an example's contribution to T and to
-J. λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N`, so that
+J. The factor λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N`, so that
 `λ = cov(t, j) / (var(j) (1 + n / N))`, clipped to [0, 1]. If λ is 0, the judge is uninformative and
-is ignored. Each value of the metric has its own λ. Source: Angelopoulos, Duchi and Zrnic (2023),
-PPI++, arXiv:2311.01453, section 6.
+is ignored. If the metric returns several values, each value has its own λ. Source: Angelopoulos,
+Duchi and Zrnic (2023), PPI++, arXiv:2311.01453, section 6.
 
 The interval contains all values of the metric of R that a likelihood-ratio test of both samples
 does not reject, for fixed λ. As in `Likelihood`, a third of an example is added, so that the

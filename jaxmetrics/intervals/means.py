@@ -274,13 +274,13 @@ def _mean_interval(
 
 
 class _MeanAndError(NamedTuple):
-    """The quantities from which the interval of a mean is computed.
+    """The numbers from which the interval of a mean is computed.
 
     Attributes:
         total: the sum of the weights; for groups, the effective number of items.
         mean: the weighted mean; for groups, the mean of group means.
-        independent: the standard error of the mean if examples were independent.
-        error: the standard error of the mean, which allows for clusters.
+        independent: the standard error that the mean would have if examples were independent.
+        error: the standard error of the mean, which takes clusters into account.
         number: the number of independent units; for clusters, Kish's effective number.
         moves: by how much each cluster changes the mean, `(..., C)`; None if there are no clusters.
     """
@@ -330,7 +330,8 @@ def _by_likelihood(
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
 
-    In clusters, whose numbers are `units`, a value counts as a fraction of an independent value.
+    If there are clusters, whose numbers are `units`, each value counts as a fraction of an
+    independent value.
     """
     share = xp.ones_like(found.mean)
     if found.moves is not None:
@@ -430,8 +431,8 @@ class Strata(NamedTuple):
     def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
         """Return the distinct values in each stratum, their weights, and the shares of the strata.
 
-        If there are several strata, n values of a stratum count as n - 1, because they are closer
-        to their own mean than to the population mean.
+        If there are several strata, n values of a stratum count as n - 1 values, because the values
+        are closer to their own mean than to the population mean.
         """
         shares, sizes = self.sums(self.weights), self.sums(np.ones(len(x)))
         number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
