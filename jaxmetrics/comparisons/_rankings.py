@@ -58,7 +58,7 @@ def draws_of(key: Key, covariance: Array, size: int) -> Array:
 
 
 def variances_of_differences(covariance: Array) -> Array:
-    """Return the variances of all differences, `(M, M)`; those that are rounding errors become 0."""
+    """Return the variances of all differences, `(M, M)`; mere rounding errors become 0."""
     diagonal = xp.diagonal(covariance)
     sums = diagonal[:, None] + diagonal
     variances = sums - 2 * covariance
