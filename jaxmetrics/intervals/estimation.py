@@ -121,18 +121,8 @@ def question_of(
         )
     reads = read_by(metric)
     _check_labels_in_clusters(metric, reads, is_clustered)
+    metric, tables, design, shape = _read(metric, counts, reads)
     ndim = 2 if reads is None else 3
-    if reads is None:
-        tables, design = _matrices(counts), Design(of_counts)
-        shape = tables.shape[-2:]
-    elif reads.pairs and isinstance(metric, Applied):
-        metric, tables = metric.function, as_paired_counts(counts)
-        design, shape = Design(of_pairs, contrasts=((1, -1),)), tables.shape[-2:]
-    else:
-        tables = _tables_of_groups(counts)
-        number, k, _ = tables.shape[-3:]
-        metric = Applied(_stacked, as_floats(metric), (("number", number),))
-        design, shape = Design(of_counts, (("num_tables", number),)), (number * k, k)
     if stratified:
         design = design._replace(options=(*design.options, ("is_stratified", True)))
     tables = check(tables, table_ndim=ndim, is_clustered=is_clustered)
@@ -142,6 +132,22 @@ def question_of(
     width = math.prod(tables.shape[-ndim:]) // shape[0]
     tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
     return Question.of(metric, tables, design, shape)
+
+
+def _read(
+    metric: Metric, counts: ArrayLike, reads: Reads | None
+) -> tuple[Metric, Array, Design, tuple[int, int]]:
+    """Return the function of one table, the tables, their design and the shape of one table."""
+    if reads is None:
+        tables = _matrices(counts)
+        return metric, tables, Design(of_counts), tables.shape[-2:]
+    if reads.pairs and isinstance(metric, Applied):
+        tables = as_paired_counts(counts)
+        return metric.function, tables, Design(of_pairs, contrasts=((1, -1),)), tables.shape[-2:]
+    tables = _tables_of_groups(counts)
+    number, k, _ = tables.shape[-3:]
+    stacked = Applied(_stacked, as_floats(metric), (("number", number),))
+    return stacked, tables, Design(of_counts, (("num_tables", number),)), (number * k, k)
 
 
 def _check_labels_in_clusters(metric: Metric, reads: Reads | None, is_clustered: bool) -> None:
