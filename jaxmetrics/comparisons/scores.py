@@ -66,8 +66,8 @@ def compare_scores(
 
     Returns:
         `Comparison` of shape `(...)`; NaN if no item has both scores. `probability_better` and
-        `probability_equivalent` come from Student's t distribution or, if bounds are given, from a
-        two-piece normal distribution fitted to the interval of the difference.
+        `probability_equivalent` are computed from Student's t distribution or, if bounds are given,
+        from a two-piece normal distribution fitted to the interval of the difference.
 
     Raises:
         ValueError: if shapes do not match, scores lie outside of the bounds (NaN under jit), rope

@@ -236,8 +236,8 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`; NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` come from a two-piece normal distribution
-        fitted to the interval of the difference.
+        `probability_better` and `probability_equivalent` are computed from a two-piece normal
+        distribution fitted to the interval of the difference.
 
     Raises:
         TypeError, ValueError: if lengths are unequal, the level lies outside of (0, 1), or rope is

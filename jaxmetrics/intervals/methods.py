@@ -74,13 +74,14 @@ class IntervalMethod:
     most_kinds: ClassVar[float] = 2**12  # of larger tables, only the cells that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
-        """Return the estimate of V values, and the replicates `(S, V)` if there are any, or None.
+        """Return the estimate of V values, and the replicates `(S, V)` or None.
 
         Args:
             metric: the metric as a function of how often each kind of unit occurs. The attributes
                 `values`, `slopes` (derivatives) and `errors` are evaluated at `metric.sample`.
             confidence: an object with the attribute `level` and the function `quantile(n)`, which
-                returns the half-width of the interval in standard errors, for n independent units.
+                returns the half-width of the interval in standard errors, if there are n
+                independent units.
         """
         raise NotImplementedError(f"{type(self).__name__} must define estimate.")
 
@@ -100,7 +101,7 @@ class IntervalMethod:
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method and the tables, after moving them to the same device."""
+        """Return the method and the tables, after both were moved to the same device."""
         return self, tables
 
     def checked(self, estimates: Any) -> Any:
@@ -122,25 +123,25 @@ class Likelihood(IntervalMethod):
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
-    where C are the counts and z is the normal quantile of the level. For each end, a third of an
-    example is first added to the cell of C that moves the metric most towards this end, so that the
-    interval allows for kinds of error that did not occur in this test set. If there is no error
-    among n examples, the upper limit of the error rate is 3.0 / n, which is also the limit of the
-    mid-p interval. A small change of some cells does not change the metric: a minimum over classes,
-    for example, depends on the worst class only. In tables of up to 1024 cells, the effect of such
-    a cell is computed after the cell has grown as far as the likelihood allows. The cells of a
-    class without examples stay empty if its first example would make the metric jump, as for
+    where C are the counts and z is the normal quantile of the confidence level. For each end, a
+    third of an example is first added to the cell of C that moves the metric most towards this end,
+    so that the interval allows for kinds of error that did not occur in this test set. If there is
+    no error among n examples, the upper limit of the error rate is 3.0 / n, which is also the limit
+    of the mid-p interval. A small change of some cells does not change the metric: a minimum over
+    classes, for example, depends on the worst class only. In tables of up to 1024 cells, the effect
+    of such a cell is computed after the cell has grown as far as the likelihood allows. The cells
+    of a class without examples stay empty if its first example would make the metric jump, as for
     averages over the classes that occur.
 
-    Unlike other methods, this method draws no random numbers and needs neither a transformation
-    such as logit nor a prior. Both ends lie within the range of the metric. Sources: Owen (2001),
+    This method draws no random numbers, and needs neither a prior nor a transformation of the
+    metric, such as logit. Both ends lie within the range of the metric. Sources: Owen (2001),
     Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
     `bench/coverage.py` measures the coverage. Clustered examples count as the number of independent
     examples that would give the metric the same variance (Rao and Scott, 1981, JASA 76), and three
     quarters of the counts of the cluster that moves the metric most are added.
 
     The metric must be a smooth function of the cells. The minimum over several equally good
-    classes, for example, is not smooth: the minimum is biased downwards, and its interval lies too
+    classes, for example, is not smooth: this minimum is biased downwards, and its interval lies too
     low.
 
     The standard error is the same as for `Delta`. An end is infinite if the metric has no bound,
@@ -300,7 +301,7 @@ class Bootstrap(_Drawing):
     Attributes:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. All matrices of a batch
             use the same random numbers; use `jax.vmap` over keys for independent draws.
-        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
+        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
         num_samples: number of replicates S. BCa needs S >= 2000, because it reads extreme
             quantiles. For V simultaneous intervals, draw V times as many replicates.
 
@@ -309,7 +310,7 @@ class Bootstrap(_Drawing):
     >>> estimate
     0.925 [0.880, 0.955]
 
-    A function that returns several metrics computes all of them on the same replicates:
+    If a function returns several metrics, all of them are computed on the same replicates:
 
     >>> def both(counts):
     ...     return {"accuracy": jm.accuracy(counts), "errors": counts[0, 1] + counts[1, 0]}
@@ -352,9 +353,10 @@ class Posterior(_Drawing):
 
     The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`: for all
     cells together, or for each class separately if `stratified` is True. The metric is computed for
-    each draw. The default prior is 1 for the correct cell and 1 / (K - 1) for each wrong cell, so
-    that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the number of
-    examples of class i. A flat prior of 1 on all cells, `prior=(1, K - 1)`, has poor coverage.
+    each draw. The default prior adds 1 to the correct cell and 1 / (K - 1) to each wrong cell of a
+    class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the
+    number of examples of class i. With a flat prior of 1 for all cells, `prior=(1, K - 1)`,
+    intervals have poor coverage.
 
     The recall of a class without examples is drawn from its prior. In an average over many classes
     with few examples, the priors dominate: the interval is narrow around the value that the priors
@@ -362,7 +364,7 @@ class Posterior(_Drawing):
     priors of A and B, so that each classifier alone has the posterior above. The K^2 pairs of
     predictions of a class share a prior that counts as much as 2 examples.
 
-    To estimate a metric for a deployment with other shares of the classes, use
+    To estimate a metric for a population in which the classes have other shares, use
     `at_prevalence(metric, shares)`. Clusters are not supported. Weights are read as frequencies.
     The standard error is the posterior standard deviation.
 
