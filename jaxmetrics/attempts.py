@@ -1,4 +1,4 @@
-"""Pass@k and related scores for several attempts at each item, such as answers of a language model.
+"""Pass@k and related scores if each item has several attempts, such as answers of a language model.
 
 The functions estimate a score for each item from r attempts, without bias. Pass these scores to
 `mean_interval`, `compare_scores` or `score_leaderboard` for confidence intervals over items.
@@ -24,8 +24,8 @@ def pass_at_k(
     """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
 
     If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
-    `C(c, k) / C(r, k)`, because the number of correct attempts among k of them is hypergeometric.
-    For a confidence interval of the mean over items use
+    `C(c, k) / C(r, k)`, because the number of correct attempts among k of the r attempts has a
+    hypergeometric distribution. To compute a confidence interval of the mean over items, call
     `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
@@ -33,9 +33,9 @@ def pass_at_k(
             attempt, 0 for a wrong one, NaN for a missing one.
         k: number of attempts, at most r.
         rule: `"any"` for pass@k, the probability that at least one of k attempts is correct (Chen
-            et al., 2021, arXiv 2107.03374); `"all"` for pass^k, the probability that all are
-            correct (Yao et al., 2024, arXiv 2406.12045); `"majority"` for the probability that more
-            than half are correct, where ties count half.
+            et al., 2021, arXiv 2107.03374); `"all"` for pass^k, the probability that all k attempts
+            are correct (Yao et al., 2024, arXiv 2406.12045); `"majority"` for majority@k, the
+            probability that more than half of k attempts are correct, where a tie counts half.
 
     Returns:
         Probabilities of shape `(..., n)`; NaN for items with fewer than k attempts.
@@ -99,7 +99,7 @@ class ScoreVariance(NamedTuple):
 
     Attributes:
         items: variance between items, the variance of their expected scores.
-        attempts: variance within items, between attempts at the same item.
+        attempts: variance within items, the variance of the attempts at the same item.
     """
 
     items: Array
@@ -117,17 +117,18 @@ class ScoreVariance(NamedTuple):
 def score_variance(scores: ArrayLike) -> ScoreVariance:
     """Split the variance of scores into variance between items and variance within items.
 
-    Use it to find out if more items or more attempts per item would give a narrower interval of the
-    mean: call `standard_error(num_items, num_attempts)` of the result. The formulas are from
-    one-way analysis of variance with random effects: the variance within items is the pooled sample
-    variance of attempts, and the variance between items is the sample variance of the item means
-    minus `attempts * mean(1 / r)` for r attempts, but at least 0. Source: Searle, Casella and
+    Use this function to find out whether more items or more attempts per item would make the
+    interval of the mean narrower: call the method `standard_error(num_items, num_attempts)` of the
+    result. The formulas are those of one-way analysis of variance with random effects: the variance
+    within items, `attempts`, is the pooled sample variance of the attempts at each item. The
+    variance between items is the sample variance of the item means minus `attempts * mean(1 / r)`,
+    where r is the number of attempts at an item, but at least 0. Source: Searle, Casella and
     McCulloch (1992), Variance Components.
 
     Args:
-        scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale; NaN
-            for a missing attempt. To compare two systems, pass the differences `a - b` of their
-            attempts.
+        scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale. NaN
+            stands for a missing attempt. To compare two systems, pass the differences `a - b` of
+            their attempts.
 
     Returns:
         `ScoreVariance` of shape `(...)`. Variances are NaN if there are fewer than two items, or if

@@ -28,7 +28,7 @@ _MOST_CELLS = 2**27  # greatest number of cells in the tables of all clusters, 1
 def numbered_clusters(
     clusters: ArrayLike | Sequence[Any], shape: tuple[int, ...], name: str = "clusters"
 ) -> tuple[np.ndarray, int]:
-    """Convert cluster ids of examples to numbers from 0, in each batch entry.
+    """Convert the cluster ids of examples to integers from 0, in each batch entry.
 
     Args:
         clusters: ids of any hashable type, such as integers, strings or tuples, of shape `(n,)` or
@@ -36,8 +36,8 @@ def numbered_clusters(
         shape: shape of the examples, `(..., n)`.
 
     Returns:
-        Two values: the numbers as int32 in the shape of the ids, and the greatest number of
-        clusters in a batch entry.
+        Two values: the integers as an int32 array of the same shape as the ids, and the number of
+        clusters in the batch entry that has most clusters.
 
     Raises:
         TypeError: if ids are not known under jit, or are not hashable.
@@ -119,7 +119,7 @@ def _missing(ids: np.ndarray) -> np.ndarray:
 def clusters_of_examples(
     clusters: ArrayLike | Sequence[Any], amounts: Array, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, int]:
-    """Convert cluster ids to numbers, and warn if there are few clusters without ignored examples.
+    """Convert cluster ids to numbers, and warn if few clusters have examples that are not ignored.
 
     `amounts` of shape `(..., n)` are 0 for ignored examples.
     """
@@ -153,7 +153,7 @@ def warn_of_clusters(sizes: Array) -> None:
 
 
 def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clusters") -> None:
-    """Raise if the tables of all clusters may not fit in memory."""
+    """Raise an error if the tables of all clusters may not fit in memory."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
             f"{number} {units} with tables of {cells} cells are {number * cells:.3g} cells: at"
@@ -190,17 +190,17 @@ def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
 def kish_number(sizes: Array) -> Array:
     """Return Kish's effective number of clusters with sizes `(..., C)`.
 
-    The formula is `(sum m_c)^2 / sum m_c^2`. Unequal clusters have a smaller effective number than
-    equal clusters. Returns 0 if there are no examples. Source: Kish (1965), Survey Sampling.
+    The formula is `(sum m_c)^2 / sum m_c^2`. The effective number is smaller than C if the clusters
+    have unequal sizes, and it is 0 if there are no examples. Source: Kish (1965), Survey Sampling.
     """
     shares = divide(sizes, sizes.sum(-1, keepdims=True))
     return divide(1, (shares**2).sum(-1))
 
 
 def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
-    """Return Kish's effective number of clusters, where the size of a cluster is its part of a
-    variance, summed over classes. Half an example with the variance of half a coin toss is added,
-    so that no part is 0.
+    """Return Kish's effective number of clusters, where the size of a cluster is the part of a
+    variance that the cluster contributes, summed over classes. Half an example with the variance of
+    half a coin toss is added, so that no part is 0.
 
     Args:
         classes: for each class the sizes of clusters `(..., C)`, the number of examples n, and n^2
@@ -219,8 +219,8 @@ def clustered_error(clusters: Array, slopes: Array) -> Array:
 
     To first order the standard error is `sqrt((C - 1) / C sum (d_c - mean d)^2)` with
     `d_c = u_c / (1 - s_c)`. Here u_c is the sum of the derivatives over the examples of a cluster,
-    and s_c its fraction of the examples of its stratum. If all clusters have the same size, the
-    formula is `sqrt(C / (C - 1) sum u_c^2)`. Clusters without examples are ignored.
+    and s_c is the cluster's fraction of the examples in its stratum. If all clusters have the same
+    size, the formula is `sqrt(C / (C - 1) sum u_c^2)`. Clusters without examples are ignored.
     """
     held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
     sizes = held.sum(-1)
@@ -239,8 +239,8 @@ def clustered_error(clusters: Array, slopes: Array) -> Array:
 def independent_share(error: Array, clustered: Array, size: Array, number: Array) -> Array:
     """Return the number of independent examples with the same variance as one clustered example.
 
-    The number is the ratio of both variances, but at most 1. If both variances are 0, it is the
-    number of clusters per example.
+    This number is the ratio of the variance for independent examples to the variance for clusters,
+    but at most 1. If both variances are 0, it is the number of clusters per example.
 
     Args:
         error, clustered: standard errors for independent examples and for clusters.

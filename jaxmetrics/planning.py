@@ -38,38 +38,39 @@ def required_examples(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the sample size for an interval of a given half-width, or to show a difference.
+    """Estimate the sample size for an interval of a given half-width or to detect a difference.
 
-    For a half-width h the sample size is `n = N (z s / h)^2`, where s is the standard error (delta
-    method) for the N examples of a pilot study. For a difference d the sample size is
-    `n = N ((z + z_power) s / d)^2`, so that the interval of the difference excludes 0 with the
-    given power. Round n up. To verify n, use `simulated_error`: z times the simulated error should
-    be h, up to some percent unless classes are rare.
+    For a half-width h, the sample size is `n = N (z s / h)^2`, where s is the standard error (delta
+    method) for the N examples of a pilot study, and z is the normal quantile of the level. For a
+    difference d, the sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal
+    quantile of the power; the interval of the difference then excludes 0 with the given power.
+    Round n up. To verify n, use `simulated_error`: z times the simulated error should be close to h
+    (within a few percent unless classes are rare).
 
-    The error of the pilot study is not included. If it has k mistakes, or k examples of a class
-    that matters, n is known up to a factor of about `1 ± 2 / sqrt(k)`.
+    The random error of the pilot study is ignored. If it contains only k mistakes, or k examples of
+    an important class, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
-        counts: confusion matrix `(..., K, K)` of a pilot study, or an expected one; only
+        counts: confusion matrix `(..., K, K)` of a pilot study, or one that you expect; only
             proportions matter. For a difference, paired counts `(..., K, K, K)` from
             `paired_confusion_matrix`.
         half_width: half-width h of the interval, in the units of the metric.
-        difference: difference d to be shown, in the units of the metric, instead of `half_width`.
-        power: the probability of showing the difference.
+        difference: difference d to detect, in the units of the metric, instead of `half_width`.
+        power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
         cluster_axis: axis of clusters, if counts have one matrix per cluster: -3 for
-            `(..., C, K, K)`, -4 for pairs. n and N are then numbers of clusters, and n is greater
-            by `(z^3 + z) / (2 z + 2 z_power)` because of Student's quantile (z_power is 0 for a
-            half-width).
+            `(..., C, K, K)`, -4 for paired counts. n and N are then numbers of clusters, and
+            `(z^3 + z) / (2 z + 2 z_power)` is added to n because the interval uses Student's
+            quantile (z_power is 0 for a half-width).
 
     Returns:
         n of shape `(...)`, or a pytree of such arrays. n is NaN if the standard error is 0 or
         undefined, for example if there are no mistakes or no disagreements.
 
     Raises:
-        ValueError: if none or both of `half_width` and `difference` are given, if one is not above
-            0, if `power` is not in ((1 - level) / 2, 1), or if `interval` would raise.
+        ValueError: if none or both of `half_width` and `difference` are given, if the given one is
+            not above 0, if `power` is not in ((1 - level) / 2, 1), or if `interval` would raise.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -116,18 +117,19 @@ def detectable_difference(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the minimum detectable difference between two classifiers for a given test-set size.
+    """Estimate the smallest difference of two classifiers that a test set of a given size detects.
 
     If the true difference is d, the interval of the difference excludes 0 with the given power. The
     formula is `d = (z + z_power) s sqrt(N / n)`, where s is the standard error of the difference
-    (delta method) for the N examples of a pilot study.
+    (delta method) for the N examples of a pilot study, and z and z_power are the normal quantiles
+    of the level and of the power.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
-            Only proportions matter, mainly how often the two classifiers disagree.
+            Only the proportions of the cells matter, mainly how often the two classifiers disagree.
         num_examples: number of examples n.
-        power: the probability of showing the difference.
+        power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
         cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n and N are
             then numbers of clusters, and z is Student's quantile with n - 1 degrees of freedom.
@@ -162,8 +164,9 @@ def power(
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
     Power is the probability that the interval of the difference excludes 0 and has the same sign as
-    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where s is the standard
-    error of the difference for the N examples of a pilot study. `power` is the inverse of
+    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where Φ is the normal
+    distribution function, z is the normal quantile of the level, and s is the standard error of the
+    difference for the N examples of a pilot study. `power` is the inverse of
     `detectable_difference`.
 
     Args:
@@ -171,9 +174,9 @@ def power(
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
         num_examples: number of examples n.
         difference: true difference d, in the units of the metric; its sign does not matter. Choose
-            a difference that would matter to you. Do not use the difference observed in the pilot
-            study, because its power says no more than the p-value: Hoenig and Heisey (2001), The
-            American Statistician 55.
+            a difference that would matter to you. Do not pass the difference that was observed in
+            the pilot study, because the power for the observed difference is only a function of the
+            p-value: Hoenig and Heisey (2001), The American Statistician 55.
         level: the confidence level.
         cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n is then the
             number of clusters.
@@ -213,20 +216,21 @@ def simulated_error(
 ) -> Any:
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
-    Use it to verify a sample size from `required_examples`, which assumes that the standard error
-    is `s sqrt(N / n)`. The assumption is not accurate if a class has few examples, because the
-    metric is then not nearly linear.
+    Use this function to verify a sample size from `required_examples`, which assumes that the
+    standard error for n examples is `s sqrt(N / n)`. The assumption is not accurate if a class has
+    few examples, because the metric is then far from a linear function of the counts.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. For
-            paired counts use `difference(metric)`.
+        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. If
+            counts are paired counts, use `difference(metric)`.
         counts: confusion matrix `(..., K, K)` of a pilot study. Simulated test sets are drawn with
             the proportions of its cells.
-        num_examples: number of examples n. With clusters, number of clusters, which are drawn as a
-            whole.
+        num_examples: number of examples n. If `cluster_axis` is given, this is the number of
+            clusters, and each cluster is drawn as a whole.
         cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 for pairs.
-        num_samples: number of test sets S. With 2000 the result has a standard error of 1.6 %.
+        num_samples: number of simulated test sets S. If S is 2000, the result has a standard error
+            of 1.6 %.
 
     Returns:
         Standard deviations of shape `(...)`, or a pytree of such arrays. Test sets for which the

@@ -301,7 +301,7 @@ def _class_ids(
         if unknown:
             raise ValueError(
                 f"{role} is the column {column!r}, which contains {unknown[0]!r}, but this is not"
-                f" among labels {list(ids)!r}: filter such rows, or set them to null."
+                f" among labels {list(ids)!r}: remove such rows, or set the value to null."
             )
     return ids
 
@@ -331,7 +331,7 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
     named = f"y_score is the column {asked.column!r}, which contains"
     scores = cells.scores
     if np.isnan(scores[:, is_counted]).any():
-        raise ValueError(f"{named} NaN or null: filter such rows, or set their true label to null.")
+        raise ValueError(f"{named} NaN or null: remove such rows, or set their true label to null.")
     if asked.scale == "probability":
         beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
         if beyond.size:

@@ -365,12 +365,12 @@ def test_gates(run: Run, files: tuple[Path, Path]) -> None:
     assert "| accuracy | " in out
     assert "Gate accuracy >= .9: failed" in run(*command, "--gate", "accuracy >= .9")[1]
     for gate, message in (
-        ("f2 >= 1", "no metric 'f2' is compared; known are accuracy, balanced_accuracy"),
+        ("f2 >= 1", "unknown metric 'f2'; the compared metrics are accuracy, balanced_accuracy"),
         ("accuracy > 1", "--gate must be like 'accuracy >= 0.9'"),
         ("accuracy >= 1e999", "--gate must be like 'accuracy >= 0.9'"),
         (f"accuracy >= {'7' * 40_000}", "--gate must be like 'accuracy >= 0.9'"),
         (f"accuracy >= {'7' * 40_000}x", "--gate must be like 'accuracy >= 0.9'"),
-        (f"{'x' * 40_000} >= 1", "no metric 'xxxx"),
+        (f"{'x' * 40_000} >= 1", "unknown metric 'xxxx"),
     ):
         code, _, err = run(*command, "--gate", gate)
         assert code == 2

@@ -55,7 +55,7 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ("f2 >= 1", "no metric 'f2' is reported; known are accuracy, balanced_accuracy"),
+        ("f2 >= 1", "unknown metric 'f2'; the reported metrics are accuracy, balanced_accuracy"),
         (
             "recall >= 1",
             "recall has a value for each class, such as recall[cat]; classes are 'cat'",

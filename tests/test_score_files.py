@@ -486,7 +486,7 @@ def test_gates_on_scores(run: Run, files: Sequence[Path], tmp_path: Path) -> Non
     found = answer(run, "compare", *files[:2], "--value", "acc", "--gate", "acc >= -0.01")
     assert [x["verdict"] for x in found["gates"]] == ["passed"]
     code, _, err = run("report", files[0], "--value", "acc", "--gate", "accuracy >= 1")
-    assert (code, "known are acc, mean" in err) == (2, True)
+    assert (code, "the reported metrics are acc, mean" in err) == (2, True)
 
 
 @pytest.mark.quick

@@ -470,8 +470,8 @@ def test_a_column_must_be_there_once() -> None:
 
 
 MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
-    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which contains NaN or null: filter"),
-    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which contains NaN or null: filter"),
+    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which contains NaN or null: remove"),
+    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which contains NaN or null: remove"),
     "logits": (
         {"y_score": [0.5, 1.5]},
         {},

@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open the null device for closed standard streams, so that no file gets their descriptors."""
+    """Open the null device in place of closed standard streams, so that no file replaces them."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -93,7 +93,7 @@ def _open_standard_streams() -> None:
 
 
 def _write(text: str) -> None:
-    """Write to standard output; after a failure, leave no output that Python writes at exit."""
+    """Write to standard output. If this fails, discard the text that Python would write at exit."""
     try:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
@@ -114,7 +114,7 @@ def _write(text: str) -> None:
 
 
 def _exit_by_signals() -> None:
-    """Convert the signals that end a program to SystemExit, so that no half-written file remains.
+    """Raise SystemExit if a signal ends the program, so that no half-written file remains.
 
     Signals that are ignored, for example after `nohup`, remain ignored.
     """

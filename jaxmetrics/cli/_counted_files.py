@@ -2,8 +2,8 @@
 
 A file may be larger than memory, because only counts and sums are kept of each batch of rows: how
 often each combination of labels occurs, the first row of the combination for error messages, and
-sums of probabilities. Scores are kept row by row, up to a limit, and so are probabilities if there
-are clusters.
+sums of probabilities. Scores are kept row by row, up to a limit. If there are clusters,
+probabilities are also kept row by row.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Counted:
         return table
 
     def selected(self, *, is_counted: bool = True) -> pl.DataFrame:
-        """Return the cells of the rows that count, or of the ignored rows."""
+        """Return the cells of the rows that are not ignored, or of the ignored rows."""
         return pl.concat(self.cells).filter(pl.col(COUNTED) == is_counted)
 
     def sums_of_all(self) -> ProbabilitySums | None:

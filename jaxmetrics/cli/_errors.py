@@ -27,8 +27,8 @@ def reading() -> Iterator[None]:
     """Convert any exception of a library that reads files into an InputError.
 
     For damaged files, zlib, zipfile, tokenize, NumPy and polars raise exceptions of many types. A
-    panic of polars is not an `Exception`, and polars writes it to standard error, so standard error
-    is closed meanwhile.
+    panic of polars is not an `Exception`, and polars writes the panic to standard error, so
+    standard error is closed while the library reads.
     """
     try:
         with closed_standard_error():
@@ -72,7 +72,7 @@ def closed_standard_error() -> Iterator[None]:
 
 
 def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> None:
-    """Raise an error if other options than the allowed ones are given together with this option."""
+    """Raise an error if an option that is not allowed is given together with this option."""
     others = given_beside(command, given, option, *allowed)
     if others:
         raise InputError(f"--{option} does not go with {', '.join(others)}")

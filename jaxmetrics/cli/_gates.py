@@ -38,14 +38,14 @@ def verdicts(
             per class are dicts.
         number: the number of examples.
         what: what the values describe, such as "A - B".
-        verb: the verb for an error message, "reported" or "compared".
+        verb: what was done with the metrics, for an error message: "reported" or "compared".
     """
 
     def value(gate: Gate, level: float) -> ReportedValue:
         known = values_at(level)
         if gate.name not in known:
             raise InputError(
-                f"--gate: no metric {shortened(gate.name)!r} is {verb}; known are"
+                f"--gate: unknown metric {shortened(gate.name)!r}; the {verb} metrics are"
                 f" {', '.join(known)}"
             )
         found = known[gate.name]

@@ -1,6 +1,6 @@
 """Read JSON lines (text with one JSON object per line), and keep only the requested columns.
 
-The fields of nested objects are columns, too, whose names have dots: `evaluation.is_correct`.
+The fields of nested objects are also columns; their names contain dots: `evaluation.is_correct`.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
 
 
 def _columns(table: FileTable) -> Mapping[str, Value]:
-    """Return the columns of the matrix: all columns, or of a file of arrays the array `counts`."""
+    """Return the columns of the matrix: all columns or, in a file of arrays, the array `counts`."""
     if not isinstance(table, Arrays):
         return {name: Value(name, pl.col(name)) for name in table.names}
     if "counts" not in table.names and len(table.names) != 1:

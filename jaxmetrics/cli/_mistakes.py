@@ -24,9 +24,9 @@ _MOST_KEPT = 2**16  # the number of rows that are kept until the most frequent k
 class Mistakes:
     """Keeps up to `number` rows of each kind of mistake while files are read.
 
-    A kind of mistake is a true class with its wrong prediction. If there are probabilities, the
-    most confident predictions are kept, otherwise the first rows. If there are too many kinds, the
-    rarest kinds so far are dropped.
+    A kind of mistake is a pair of a true class and a wrong prediction. If there are probabilities,
+    the rows with the most confident predictions are kept; otherwise the first rows are kept. If
+    there are too many kinds of mistake, the kinds that were rarest so far are dropped.
 
     Attributes:
         number: the number of rows to list.

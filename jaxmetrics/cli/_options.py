@@ -34,8 +34,8 @@ def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -
 _OPTIONS: dict[str, dict[str, Any]] = {
     "true": _option("Column of the true class (default: y_true).", default="y_true"),
     "pred": _option(
-        "Column of the predicted class (default: y_pred; if the file has no column y_pred, the"
-        " class is predicted from the probabilities)."
+        "Column of the predicted class (default: y_pred). If the file has no column y_pred, the"
+        " class is predicted from the probabilities."
     ),
     "preds": _option(
         "Column of the predicted class (default: y_pred). If there is a single FILE, repeat --pred"
@@ -44,21 +44,27 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "value": _option(
-        "Column with a score per item (0 and 1, true and false, or grades) instead of truth and"
-        " predictions. A leaderboard of one FILE needs a column per system, separated by commas."
+        "Column of scores, one for each item (0 and 1, true and false, or grades), if FILE has"
+        " scores instead of true and predicted classes. For a leaderboard of a single FILE, give"
+        " the names of several columns, one for each system, with commas between the names."
     ),
     "bounds": _option(
         "Least and greatest possible score in the column of --value (default: 0,1 if all scores"
-        " lie between 0 and 1, otherwise no bounds).",
+        " lie between 0 and 1; otherwise there are no bounds).",
         "LOW,HIGH",
     ),
     "weight": _option("Column of sample weights; a weight of 2 counts the row twice."),
     "prob": _option(
-        "Prefix of the columns of probabilities, such as prob_ for prob_cat; or the name of a"
-        " column of lists, of an (n, K) array, or of the probabilities of the positive class.",
+        "Prefix of the columns of probabilities: prob_ if the columns are prob_cat and prob_dog."
+        " PREFIX may also be the name of a single column that contains, in each row, the list of"
+        " all probabilities or the probability of the positive class, or the name of an array of"
+        " shape (n, K) in an .npz file.",
         "PREFIX",
     ),
-    "score": _option("Column of scores of the positive class, on any scale, for the ROC AUC."),
+    "score": _option(
+        "Column of scores, which are higher if the positive class is more probable, on any scale."
+        " The report then contains the ROC AUC."
+    ),
     "threshold": _option(
         "The positive class is predicted if its score or probability is at least NUMBER (default:"
         " 0.5 if --prob names a single column).",
@@ -76,27 +82,30 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "group": _option(
         "Column of groups, such as tasks or patient subgroups. The report then has the metrics of"
-        " each group and, for predictions, differences between groups. In compare and leaderboard,"
-        " --group needs --value; leaderboard then ranks by the mean of the group means."
+        " each group; unless --value is given, it also has the differences between groups. In"
+        " compare and leaderboard, --group needs --value. If --group is given, leaderboard ranks"
+        " by the mean of the group means."
     ),
     "id": _option(
-        "Column of ids that match the rows of the files (default: rows match by their order). If"
-        " --value is given, several columns may be named, such as item,attempt."
+        "Column of ids: rows of different files with the same id belong together (default: rows"
+        " belong together by their order). If --value is given, the ids may consist of several"
+        " columns: --id item,attempt matches rows with the same item and the same attempt."
     ),
     "id-of-examples": _option(
         "Column of ids to show in the list of --examples. If --value is given, the ids must be"
-        " unique, and several columns may be named, such as item,attempt."
+        " unique, but an id may consist of several columns, such as --id item,attempt."
     ),
     "examples": _option(
         "Number of misclassified rows to list (default: 0). The report lists rows of the most"
         " frequent mistakes; compare lists rows that only one of the two classifiers predicts"
-        " correctly. If there are probabilities, the most confident predictions come first.",
+        " correctly. If there are probabilities, the rows whose predicted class has the highest"
+        " probability come first.",
         "NUMBER",
         type=int,
         default=0,
     ),
     "show": _option(
-        "Columns to show in the list of --examples, separated by commas.",
+        "Columns to show in the list of --examples. Write commas between the names.",
         "COLUMN,...",
         type=lambda names: tuple(names.split(",")),
         default=(),
@@ -106,7 +115,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " intervals then treat the clusters, not the examples, as independent."
     ),
     "prevalence": _option(
-        "Convert the metrics to a population with these class shares, such as cat=0.1,dog=0.9.",
+        "Estimate the metrics for a population in which the classes have these shares, such as"
+        " cat=0.1,dog=0.9.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
@@ -116,8 +126,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "counts": {
-        "help": "FILE contains counts, not predictions: a confusion matrix whose rows are the true"
-        " classes, or a table with the columns y_true, y_pred and count.",
+        "help": "FILE contains counts instead of predictions: a confusion matrix whose rows are the"
+        " true classes, or a table with the columns y_true, y_pred and count.",
         "action": "store_true",
         "default": False,
     },
@@ -128,33 +138,43 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="accuracy",
     ),
     "rope": _option(
-        "Region of practical equivalence: differences up to NUMBER do not matter (default: 0).",
+        "Region of practical equivalence: the largest difference that does not matter to you"
+        " (default: 0).",
         "NUMBER",
         type=float,
         default=0.0,
     ),
     "gate": _option(
-        "Bound for a metric; in compare, for its difference A - B. Other forms: METRIC <= NUMBER"
-        " and, in report, METRIC[CLASS] >= NUMBER. The option may be repeated. The exit code is 0"
-        " (passed) if the whole interval satisfies the bound, 1 (failed) if no part of it does, 3"
-        " (undecided) if the interval straddles the bound, and 2 if input or output has an error.",
+        "Bound that a metric must satisfy. In compare, the bound is for the difference A - B of the"
+        " metric. You can also write METRIC <= NUMBER and, in report, METRIC[CLASS] >= NUMBER. The"
+        " option may be repeated. The exit code is 0 (passed) if the whole interval satisfies the"
+        " bound, 1 (failed) if no part of the interval satisfies the bound, 3 (undecided) if only a"
+        " part of the interval does, and 2 if the input or the output has an error.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
     ),
-    "half-width": _option("Half of the desired width of the interval.", "NUMBER", type=float),
+    "half-width": _option(
+        "Plan for an interval of this half-width, in the units of the metric.", "NUMBER", type=float
+    ),
     "difference": _option(
-        "Difference to detect between the two classifiers.", "NUMBER", type=float
+        "Plan for a test that detects this difference between the two classifiers.",
+        "NUMBER",
+        type=float,
     ),
     "power": _option(
-        "Power of the test: the probability that it detects the difference (default: 0.8).",
+        "Power of the test: the probability that the test detects the difference (default: 0.8).",
         "NUMBER",
         type=float,
         default=0.8,
     ),
-    "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
+    "classes": _option(
+        "Names of the classes, in the order of the class ids. Write commas between the names.",
+        "NAME,...",
+    ),
     "separator": _option(
-        r"Separator of columns in text, such as ';' or '\t' (default: a comma; in .tsv a tab).",
+        r"Separator of the columns in text files, such as ';' or '\t' (default: a comma, or a tab"
+        " in .tsv files).",
         "CHARACTER",
     ),
     "level": _option(
@@ -168,7 +188,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "output-of-states": _option(
-        f"Write the merged state as .npz, or {_WRITTEN}, by the suffix of FILE (may be repeated).",
+        "Write the merged state to FILE if its suffix is .npz. If FILE has another suffix, write"
+        f" {_WRITTEN}. The option may be repeated.",
         "FILE",
         action="append",
         type=Path,
@@ -176,7 +197,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "html": _option("Write an HTML page to FILE, which may have any suffix.", "FILE", type=Path),
     "json": _option(
-        "Write JSON to FILE, which may have any suffix; if FILE is - or left out, print the JSON.",
+        "Write JSON to FILE, which may have any suffix; if FILE is - or not given, print the JSON.",
         "FILE",
         nargs="?",
         const="-",
@@ -212,7 +233,8 @@ COMMANDS = {
         " confidence intervals.",
         {
             "file": {
-                "help": f"Predictions: {_READ}. Messages count rows from 1, without the header."
+                "help": f"Predictions: {_READ}. In messages, row 1 is the first row below the"
+                " header."
             }
         },
         "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
@@ -224,7 +246,10 @@ COMMANDS = {
         "Compare two classifiers on the same examples: paired differences with confidence"
         " intervals, and McNemar's test.",
         {
-            "a": {"help": f"Predictions: {_READ}. Messages count rows from 1, without the header."},
+            "a": {
+                "help": f"Predictions of the first classifier: {_READ}. In messages, row 1 is the"
+                " first row below the header."
+            },
             "b": {"help": "Predictions of the second classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
@@ -247,12 +272,13 @@ COMMANDS = {
     ),
     "plan": _Command(
         "_comparing",
-        "Estimate how many examples a test set needs: either for an interval of a given width, or"
-        " to detect a difference between two classifiers.",
+        "Estimate how many examples a test set needs: either for an interval of a given"
+        " half-width, or to detect a difference between two classifiers.",
         {
             "files": {
-                "help": "For --half-width: one FILE with predictions of a pilot study. For"
-                " --difference: two FILEs, with predictions of two classifiers for the same rows.",
+                "help": "If --half-width is given: one FILE with predictions of a pilot study. If"
+                " --difference is given: two FILEs with the predictions of two classifiers for the"
+                " same examples of a pilot study.",
                 "metavar": "FILE",
                 "nargs": "+",
             }
@@ -263,7 +289,13 @@ COMMANDS = {
     "merge": _Command(
         "_states",
         "Merge evaluation states that several hosts saved, and report on all of their examples.",
-        {"files": {"help": "File written by save_state.", "metavar": "STATE", "nargs": "+"}},
+        {
+            "files": {
+                "help": "File that jaxmetrics.save_state wrote.",
+                "metavar": "STATE",
+                "nargs": "+",
+            }
+        },
         "classes level output-of-states html json format",
     ),
 }

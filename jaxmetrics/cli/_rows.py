@@ -37,7 +37,7 @@ class Selection:
         ignore: labels whose rows are left out.
         pos_label: the positive class, or None if no class is given as positive.
         threshold: the least score or probability for which the positive class is predicted.
-        separator: the column separator in text files; None for the default of the extension.
+        separator: the column separator in text files; if it is None, the extension determines it.
         examples: the number of rows to list.
     """
 
@@ -79,7 +79,7 @@ class Selection:
         return found | {f"show {i}": name for i, name in enumerate(self.show)}
 
     def check_threshold(self) -> None:
-        """Raise an error for a threshold without scores, or beside a column of predictions."""
+        """Raise an error if there is a threshold but no scores, or a threshold and predictions."""
         if self.threshold is None:
             return
         if not self.has_scores:

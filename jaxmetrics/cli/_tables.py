@@ -71,8 +71,8 @@ class FileTable(ABC):
 
         Args:
             asked: the values by role.
-            reduced: a function that is applied to each batch and returns few rows, or None. If it
-                is given, batches may be larger.
+            reduced: a function that is applied to each batch and returns few rows, or None. If this
+                function is given, batches may be larger.
         """
         values = [pl.col(ROW), *(value.expr.alias(role) for role, value in asked.items())]
         names = [name for value in asked.values() for name in value.expr.meta.root_names()]
@@ -85,7 +85,7 @@ class FileTable(ABC):
             yield batch
 
     def width(self, name: str) -> int | None:
-        """Return how many numbers each row of a column of arrays has; None for another column."""
+        """Return how many numbers each row has in a column of arrays; None for other columns."""
         kind = self.kind(name)
         return kind.shape[0] if isinstance(kind, pl.Array) else None
 
@@ -146,7 +146,7 @@ class FileTable(ABC):
         return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
 
     def missing(self, what: str) -> str:
-        """Return an error message that something is missing, with the names that the file has."""
+        """Return an error message that a column is missing, with the names that the file has."""
         return f"{what}; the file has {listed(self.names)}"
 
     def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Value]:

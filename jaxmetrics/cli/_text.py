@@ -1,7 +1,7 @@
 """Read tables in text files, which may be compressed, from a file or a pipe.
 
-A file is read once, in blocks of complete rows. So memory is bounded, also for compressed files,
-and error messages can name the row.
+A file is read once, in blocks of complete rows. Memory is therefore bounded, even if the file is
+compressed, and error messages can name the row.
 """
 
 from __future__ import annotations

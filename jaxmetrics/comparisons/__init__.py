@@ -1,14 +1,14 @@
 """Comparisons of classifiers on the same examples.
 
-In a paired comparison, both classifiers are evaluated on the same examples. Some examples are
-difficult for both classifiers; this common part cancels in the difference, so that the interval of
-the difference is narrower than two separate intervals suggest.
+In a paired comparison, both classifiers are evaluated on the same examples. Examples that are
+difficult for both classifiers lower both metrics, but not their difference. The interval of the
+difference is therefore narrower than the intervals of both metrics suggest.
 
-Comparisons read counts `(..., K, K, K)` by truth, prediction of A and prediction of B, which
-`paired_confusion_matrix` computes. For many classes or classifiers, they read labels instead, and
-count only the combinations of labels that occur. A difference is always A - B, and greater values
-are better. For a metric such as the error rate, whose smaller values are better, compare the
-negative metric.
+`compare` reads counts `(..., K, K, K)` by truth, prediction of A and prediction of B, which
+`paired_confusion_matrix` computes. `compare_predictions` and `leaderboard` read labels instead, and
+count only the combinations of labels that occur, which is faster if there are many classes. A
+difference is always A - B, and greater values are better. If smaller values of a metric are better,
+as for the error rate, compare the negative metric.
 
 - `classifiers` contains `compare`, variants of it for labels and for different test sets, and the
   result `Comparison`.

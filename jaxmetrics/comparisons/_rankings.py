@@ -31,9 +31,10 @@ class Errors(NamedTuple):
 
     Attributes:
         covariance: `(M, M)`, the covariance of the values.
-        squares: `(M, M)`, the sum of d^2 over units, where d is the contribution of a unit to the
-            difference of two values. If d and -d are equally probable, `sum d / sqrt(sum d^2)` has
-            no heavier tails than a normal variable, for any number of units.
+        squares: `(M, M)`, for each pair of values the sum of d^2 over units, where d is the
+            contribution of a unit to the difference of the two values. If d and -d are equally
+            probable, `sum d / sqrt(sum d^2)` has no heavier tails than a normal variable, for any
+            number of units.
         unseen: `(M,)`, the variance from kinds of units that did not occur.
     """
 
@@ -57,7 +58,7 @@ def draws_of(key: Key, covariance: Array, size: int) -> Array:
 
 
 def variances_of_differences(covariance: Array) -> Array:
-    """Return the variances of all differences, `(M, M)`; rounding errors count as 0."""
+    """Return the variances of all differences, `(M, M)`; mere rounding errors become 0."""
     diagonal = xp.diagonal(covariance)
     sums = diagonal[:, None] + diagonal
     variances = sums - 2 * covariance
@@ -73,9 +74,9 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
 
     The likelihood of B is the likelihood of the sum of squares of the values about their mean,
     which is distributed as `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees of
-    freedom. This needs no inverse of the covariance, which is inaccurate for few examples. The
-    prior of B is the arcsine distribution, which corresponds to a half-Cauchy prior of tau: Gelman
-    (2006), Bayesian Analysis 1. An undefined value is -inf.
+    freedom. This needs no inverse of the covariance; the inverse is inaccurate if there are few
+    examples. The prior of B is the arcsine distribution, which corresponds to a half-Cauchy prior
+    of tau: Gelman (2006), Bayesian Analysis 1. An undefined value is passed as -inf.
     """
     finite = values > -xp.inf
     centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
@@ -112,7 +113,8 @@ def optimism(values: Array, noise: Array, winner: Array) -> Array:
 def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
     """Return the share of draws in which each value is the largest, `(M,)`.
 
-    If values are tied in a draw, or are equal and their difference has no variance, they share it.
+    Values that are tied in a draw share this draw. So do equal values whose difference has no
+    variance.
     """
     draws = shrunken(values, covariance, noise)
     # XLA may compute a draw twice with different rounding, so the greatest can be below itself.

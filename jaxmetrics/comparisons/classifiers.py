@@ -1,4 +1,4 @@
-"""Comparison of two classifiers: the metric of each and their difference, with intervals."""
+"""Comparison of two classifiers: the metric of A, the metric of B and their difference."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Comparison(Printed, _Comparison):
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
         probability_better: the probability that the metric of A is greater than the metric of B.
-        probability_equivalent: the probability that both metrics differ by at most `rope`.
+        probability_equivalent: the probability that the difference is at most `rope` in size.
 
     A `Comparison` prints like an `Estimate` and has the same methods.
 
@@ -72,7 +72,7 @@ class Comparison(Printed, _Comparison):
 
 
 def comparison_cells(x: Any, spec: str) -> dict[str, str]:
-    """Return the parts of a comparison of two numbers as text, by their titles."""
+    """Return a dict of the parts of a comparison of two numbers as text, by their titles."""
     cells = {"A": x.a, "B": x.b, "A - B": x.difference}
     shares = {"P(A > B)": x.probability_better}
     if x.probability_equivalent:
@@ -91,15 +91,16 @@ def compare(
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Compare two classifiers on the same examples: the metric of each and the difference A - B.
+    """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
     The difference is the same as `interval(difference(metric), paired, method=method)`. The metrics
-    of A and of B are estimated from the same pairs, with the same replicates if there are any.
+    of A and of B are estimated from the same pairs of predictions and, if the method draws
+    replicates, from the same replicates.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes use
-            `compare_predictions`.
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; if there are hundreds of classes,
+            use `compare_predictions`.
         method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size, in the metric's
@@ -109,9 +110,11 @@ def compare(
 
     Returns:
         `Comparison`, or a pytree of them. If the method draws replicates, `probability_better` is
-        the share of replicates in which A is better than B; ties count half. For `Posterior` this
-        is a probability, and for `Bootstrap` roughly one minus a one-sided p-value. For methods
-        without replicates, it comes from a two-piece normal distribution fitted to the interval.
+        the share of replicates in which A is better than B; ties count half. If the method is
+        `Posterior`, this share is a posterior probability; if the method is `Bootstrap`, the share
+        is roughly one minus a one-sided p-value. If the method draws no replicates,
+        `probability_better` comes from a two-piece normal distribution fitted to the interval of
+        the difference.
 
     Raises:
         ValueError: if `paired` has another shape or negative counts, counts are fractional (for
@@ -146,7 +149,7 @@ def compare_predictions(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Any:
-    """Compare two classifiers on the same examples, directly from labels, like `compare`.
+    """Compare two classifiers on the same examples as `compare` does, but directly from labels.
 
     Time and memory grow with the number of combinations of labels that occur, not with K^3, so that
     this function can also be used for many classes.
@@ -254,13 +257,13 @@ def compare_unpaired(
 ) -> Any:
     """Compare a metric of two classifiers on two independent test sets.
 
-    If both classifiers were evaluated on the same examples, use `compare` instead: without the
-    pairs of predictions, most of the statistical power is lost.
+    If both classifiers were evaluated on the same examples, use `compare` instead, because a
+    comparison that ignores the pairs of predictions loses most of its statistical power.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Their shapes must be equal
-            except for the number of clusters.
+        counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Both arrays must have the same
+            shape, except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size, in the metric's

@@ -30,14 +30,14 @@ def compare_groups(
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
     Even if all groups have the same true value, the largest observed difference is positive by
-    chance, so that intervals for a single metric (likelihood, bootstrap) are wrong. Instead, each
-    group gets an interval [l, u] of its value v at the level `1 - (1 - level) / (G (G - 1) / 2)`.
-    The interval of a difference of two groups has the lower end
-    `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper end (MOVER: Zou
-    and Donner, 2008, Statistics in Medicine 27; for ratios: Donner and Zou, 2012, Statistical
-    Methods in Medical Research 21). By Bonferroni's inequality, the intervals of all pairs of
-    groups hold jointly, so that the largest difference lies between the largest lower end and the
-    largest upper end.
+    chance. Ordinary intervals of the largest difference (likelihood, bootstrap) are therefore
+    wrong. Instead, this function computes an interval [l, u] of the value v of each group at the
+    level `1 - (1 - level) / (G (G - 1) / 2)`. The interval of the difference between groups i and j
+    has the lower end `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper
+    end (MOVER: Zou and Donner, 2008, Statistics in Medicine 27; for ratios: Donner and Zou, 2012,
+    Statistical Methods in Medical Research 21). By Bonferroni's inequality, the intervals of all
+    pairs contain their true differences at the same time with a probability of at least `level`.
+    The largest difference then lies between the largest lower end and the largest upper end.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays. If
@@ -47,12 +47,14 @@ def compare_groups(
         ratio: if True, the smallest value divided by the largest value (see `group_ratio`) is
             estimated instead of the difference.
         level: the confidence level.
-        cluster_axis: the axis of the clusters, -4 if counts are `(..., C, G, K, K)`. Groups are
-            assumed independent: if groups of one cluster are correlated, the interval is too wide.
+        cluster_axis: the axis of the clusters, -4 if counts are `(..., C, G, K, K)`. The formula
+            assumes that groups are independent: if groups are correlated because they share
+            clusters, the interval is too wide.
 
     Returns:
-        `Estimate` or a pytree of them, whose standard error is NaN. Groups are skipped if they have
-        no examples or no interval. The result is NaN if fewer than two groups are left.
+        `Estimate` or a pytree of them, whose standard error is NaN. A group is skipped if it has no
+        examples or if its interval is undefined. The result is NaN if fewer than two groups are
+        left.
 
     Raises:
         ValueError: if there are fewer than two groups, counts have another shape, the level lies

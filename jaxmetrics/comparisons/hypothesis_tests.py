@@ -51,7 +51,7 @@ class HypothesisTest(NamedTuple):
 
     Attributes:
         statistic: `(...)`, the test statistic, which each test defines.
-        p_value: `(...)`, the p-value in [0, 1]; it is two-sided unless the test says otherwise.
+        p_value: `(...)`, the p-value in [0, 1]. It is two-sided, except for `no_information_test`.
     """
 
     statistic: Array
@@ -65,31 +65,31 @@ def mcnemar(
     method: Literal["exact", "mid-p", "corrected", "asymptotic"] | None = None,
     cluster_axis: int | None = None,
 ) -> HypothesisTest:
-    """Test by McNemar's test whether classifiers A and B are correct equally often.
+    """Perform McNemar's test: are classifiers A and B correct equally often?
 
     Let b be the number of examples for which only A is correct, and c the number of examples for
-    which only B is correct. Under the hypothesis, b is a binomial variable X with b + c trials and
-    probability 1/2. The methods are:
+    which only B is correct. If A and B are correct equally often, b is distributed as a binomial
+    variable X with b + c trials and the probability 1/2. The methods are:
 
     - `"exact"`: the p-value is `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
-    - `"mid-p"`: the same, except that `P(X = min(b, c))` counts half; it is less conservative than
-      `"exact"`, and recommended. Fagerland, Lydersen and Laake (2013), BMC Medical Research
-      Methodology 13.
+    - `"mid-p"`: the same, except that `P(X = min(b, c))` counts half; this method is less
+      conservative than `"exact"`, and recommended. Fagerland, Lydersen and Laake (2013), BMC
+      Medical Research Methodology 13.
     - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with chi-square with one
       degree of freedom. McNemar (1947), Psychometrika 12.
-    - `"corrected"`: `"asymptotic"` with `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity
-      correction.
+    - `"corrected"`: the same, except that the statistic is `(|b - c| - 1)^2 / (b + c)` (Edwards'
+      continuity correction).
 
-    For clusters of correlated examples, `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`, where
-    `d_k = b_k - c_k` for cluster k, is compared with chi-square with one degree of freedom:
-    Obuchowski (1998), Statistics in Medicine 17, in the form of Yang, Sun and Hardin (2010),
-    Biometrical Journal 52.
+    If there are C clusters of correlated examples, the statistic is
+    `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`, where `d_k = b_k - c_k` for cluster k. The statistic
+    is compared with chi-square with one degree of freedom: Obuchowski (1998), Statistics in
+    Medicine 17, in the form of Yang, Sun and Hardin (2010), Biometrical Journal 52.
 
     Args:
         paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
             `[[both correct, only A], [only B, both wrong]]`. In float32 JAX arrays, counts of 2^24
             and more are rounded.
-        method: `"mid-p"` by default. For clusters, only `"asymptotic"` is available.
+        method: `"mid-p"` by default. If there are clusters, only `"asymptotic"` is available.
         cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`.
 
     Returns:
@@ -97,7 +97,7 @@ def mcnemar(
 
     Raises:
         ValueError: if `paired` has another shape or negative counts (NaN under jit), the method is
-            unknown, or it is not `"asymptotic"` and there are clusters.
+            unknown, or there are clusters and the method is not `"asymptotic"`.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -137,11 +137,11 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
 
     A classifier that always predicts the most common class has this accuracy. The test is the
     one-sided exact binomial test of R's caret: for s correct predictions among n examples, and the
-    share q of the most common class, the p-value is `P(X >= s)` with X ~ Binomial(n, q). The share
-    q is treated as known, although it is estimated.
+    share q of the most common class, the p-value is `P(X >= s)` with X ~ Binomial(n, q). The test
+    treats the share q as known, although q is estimated from the same examples.
 
     Args:
-        counts: `(..., K, K)`, of independent examples.
+        counts: confusion matrix `(..., K, K)` of independent examples.
 
     Returns:
         `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy; NaN if there are no
@@ -179,7 +179,7 @@ def _clustered(cubes: Array) -> HypothesisTest:
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
-    """Return how often only A is correct, how often only B is, and whether all counts are >= 0.
+    """Return how often only A or only B is correct, and whether all counts are >= 0.
 
     A negative count raises an error, except under jit.
     """
@@ -251,21 +251,21 @@ def permutation_test(
     num_samples: int = 10_000,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Test by a paired permutation test whether classifiers A and B differ in a metric.
+    """Perform a paired permutation test: do classifiers A and B differ in a metric?
 
     In each permutation, the predictions of A and B are swapped with probability 1/2, independently
     for each example. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where d is the observed
     difference, d* are the differences after permutation, and S is the number of permutations for
-    which the metric is defined. The p-value is never 0. Source: Edgington and Onghena (2007),
-    Randomization Tests.
+    which the metric is defined. The p-value is at least `1 / (1 + S)`. Source: Edgington and
+    Onghena (2007), Randomization Tests.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
         num_samples: number of random permutations.
-        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`. The
-            predictions for a cluster are swapped all together.
+        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`. All
+            predictions for a cluster are swapped together.
 
     Returns:
         `HypothesisTest`, or a pytree of them, whose `statistic` is the difference A - B.
@@ -340,10 +340,10 @@ def paired_difference_interval(
     If only A is correct for b of n examples, and only B for c examples, the difference A - B is
     (b - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
 
-    - `"tango"`: all differences δ that a score test does not reject,
+    - `"tango"`: the interval contains all differences δ that a score test does not reject,
       `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level, and q
-      is the maximum likelihood estimate of the probability that only B is correct, given δ. Tango
-      (1998), Statistics in Medicine 17.
+      is the maximum likelihood estimate of the probability that only B is correct if the difference
+      is δ. Tango (1998), Statistics in Medicine 17.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
       p = (b + 1) / (n + 2) and q = (c + 1) / (n + 2). Bonett and Price (2012), Journal of
       Educational and Behavioral Statistics 37.

@@ -5,22 +5,25 @@ affect their order. The contribution of each example to the metric is computed f
 derivatives.
 
 - **`probability_best`** shrinks the values towards their mean by empirical Bayes, because the best
-  of many classifiers looks better than it is. The true values are modelled as normal with unknown
-  scale, and as more similar if two classifiers make more similar errors. The probability is
-  overconfident if two classifiers are exactly tied, and too low if one classifier is by far the
-  best, because two values do not distinguish a tie from a small difference.
+  of many classifiers looks better than it is. The true values are modelled by a normal distribution
+  whose scale is estimated. In this distribution, two classifiers that make similar errors have
+  similar true values. If the true values of two classifiers are equal, the probability of the one
+  with the higher value is too high; if one classifier is by far the best, its probability is too
+  low. The reason is that the observed values do not distinguish equal true values from slightly
+  different ones.
 - **`rank_low`, `rank_high` and `tiers`** assume nothing about the true values. A step-down max-t
-  test (Romano and Wolf 2005) compares all pairs of classifiers. The lowest rank of a classifier is
-  one more than the number of classifiers shown to be better, and the highest rank is M minus the
-  number of classifiers shown to be worse: Mogstad, Romano, Shaikh and Wilhelm (2024), Review of
-  Economic Studies 91. For each pair of classifiers, two hypothetical examples are added on which
-  the two differ most, so that small test sets do not separate them more easily than a sign test.
-- **`winner_estimate`** is the value of the winner, corrected for its selection as the best. The
-  winner is selected after noise is added to all values, and evaluated after the same noise is
-  subtracted, as if one half of the examples selected the winner and the other half evaluated it.
-  This estimate is not biased upwards. It is slightly too low if half of the examples select a worse
-  winner than all examples. The interval is the winner's own interval, whose lower end is lowered
-  by the same correction.
+  test (Romano and Wolf 2005) compares all pairs of classifiers. `rank_low` is 1 plus the number of
+  classifiers that are significantly better, and `rank_high` is M minus the number of classifiers
+  that are significantly worse: Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic
+  Studies 91. For each pair of classifiers, two hypothetical examples are added on which the two
+  classifiers differ most. In a small test set, the max-t test therefore does not find a difference
+  more easily than a sign test does.
+- **`winner_estimate`** is the value of the winner, corrected for its selection as the best. Random
+  noise is added to all values to select the winner, and the same noise is subtracted from the
+  values to evaluate the winner. This is like selecting the winner on one half of the examples and
+  evaluating it on the other half. This estimate is not biased upwards. It is slightly too low if
+  half of the examples tend to select a worse winner than all examples do. The interval is the
+  interval of the winner's value, but its lower end is lowered by the same correction as the value.
 """
 
 from __future__ import annotations
@@ -89,15 +92,17 @@ class Leaderboard(_Leaderboard):
         estimates: `(M,)`, the metric of each classifier, not corrected for selection.
         probability_best: `(M,)`, the probability that the classifier is the best of all in the
             population from which the examples come.
-        winner: the index of the classifier with the highest value, the first one if tied.
+        winner: the index of the classifier with the highest value. If several classifiers have this
+            value, it is the first of them.
         winner_estimate: the expected value of the winner on new examples. It is corrected for the
             selection of the winner on the same examples that its value is computed from.
-        rank_low, rank_high: `(M,)`, the confidence interval of the rank of the true value; rank 1
-            is the best. All M intervals are correct at the same time with probability `level`. If
-            `rank_low` is 1, the classifier may be the best.
-        tiers: `(M,)`, from 1 for the best tier. Classifiers of one tier are tied: none is shown to
-            be better than another. Each classifier of tier t > 1 is shown to be worse than some
-            classifier of tier t - 1. All these statements hold at once with probability `level`.
+        rank_low, rank_high: `(M,)`, the confidence interval of the rank of the classifier's true
+            value; rank 1 is the best. All M intervals contain the true ranks at the same time with
+            probability `level`. If `rank_low` is 1, the classifier may be the best.
+        tiers: `(M,)`, from 1 for the best tier. Classifiers of one tier are tied: none of them is
+            significantly better than another. Each classifier of tier t > 1 is significantly worse
+            than some classifier of tier t - 1. All these statements are true at the same time with
+            probability `level`.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
     classifiers, the first 20 are printed. The methods take the names of the classifiers, which are
@@ -133,8 +138,8 @@ class Leaderboard(_Leaderboard):
         """Return the ranking of all classifiers as text.
 
         Raises:
-            ValueError: if the number of names is not M, this is a batch of leaderboards, or values
-                are unknown under jit.
+            ValueError: if the number of names is not M, if this object contains a batch of
+                leaderboards, or if values are unknown under jit.
         """
         return ranking(self, names).text()
 
@@ -178,27 +183,28 @@ def leaderboard(
     `jaxmetrics.comparisons.leaderboards` for the methods.
 
     Args:
-        metric: a differentiable function of one `(K, K)` matrix that returns one number, unchanged
-            if all counts are multiplied by the same number. Greater values are better; a classifier
-            whose metric is NaN comes last.
+        metric: a differentiable function of one `(K, K)` matrix that returns one number. This
+            number must not change if all counts are multiplied by the same number. Greater values
+            are better; a classifier whose metric is NaN comes last.
         y_true: `(n,)`, class ids, or strings (their sorted values are then the classes), or, if
             `labels` is given, members of `labels`.
-        y_preds: predictions `(M, n)`, a row per classifier. An example is left out if its truth or
-            any prediction lies outside of `[0, num_classes)`.
+        y_preds: predictions `(M, n)`, one row for each classifier. An example is left out if its
+            truth or any prediction lies outside of `[0, num_classes)`.
         num_classes: number of classes K. For NumPy arrays the default is the largest class id + 1.
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
         where: bool, `(n,)`; if False, the example is left out.
         clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
-            of one patient; clusters are then the independent units. Fewer than 20 give a warning.
+            of one patient; clusters are then the independent units. Fewer than 20 clusters give a
+            warning.
         method: the interval method for `estimates` and `winner_estimate`.
         num_samples: number of random draws for probabilities and for the test of all pairs.
-        level: the confidence level of the intervals and of the statements about ranks and tiers.
+        level: the confidence level of each interval, and of all ranks and tiers together.
 
     Raises:
-        ValueError: if shapes do not match, the metric is not one number or nowhere finite,
-            num_samples is below 2, the level lies outside of (0, 1), there are fewer than two
-            examples or clusters, or clusters have more than 2^27 cells `M C K K`.
+        ValueError: if shapes do not match, the metric is not one number or is finite for no
+            classifier, num_samples is below 2, the level lies outside of (0, 1), there are fewer
+            than two examples or clusters, or clusters have more than 2^27 cells `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40

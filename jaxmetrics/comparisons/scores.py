@@ -50,12 +50,13 @@ def compare_scores(
     """Compare the mean scores of two systems on the same items (paired comparison of evals).
 
     `mean_interval` computes the intervals of the mean of A, of B, and of the paired differences
-    `a - b`. Without bounds, the method is Student's t (a paired t-test). If bounds are given, the
-    method is empirical likelihood, which is accurate for few items and for means near a bound.
+    `a - b`. If no bounds are given, the intervals are Student's t intervals (as in a paired
+    t-test). If bounds are given, the intervals come from empirical likelihood, which is accurate
+    even if there are few items or if a mean is near a bound.
 
     Args:
-        a, b: scores `(..., n)` of the same items in the same order; greater is better. If a score
-            is NaN, the item is left out for both systems.
+        a, b: scores `(..., n)` of the same items in the same order; greater scores are better. If
+            one of both scores is NaN, the item is left out for both systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
             text; clusters are then the independent units.
@@ -65,8 +66,8 @@ def compare_scores(
 
     Returns:
         `Comparison` of shape `(...)`; NaN if no item has both scores. `probability_better` and
-        `probability_equivalent` come from Student's t distribution or, if bounds are given, from a
-        two-piece normal distribution fitted to the interval of the difference.
+        `probability_equivalent` are computed from Student's t distribution or, if bounds are given,
+        from a two-piece normal distribution fitted to the interval of the difference.
 
     Raises:
         ValueError: if shapes do not match, scores lie outside of the bounds (NaN under jit), rope
@@ -122,17 +123,18 @@ def score_leaderboard(
     the methods of `leaderboard`.
 
     Args:
-        scores: `(M, n)`, a row per system; greater is better. If an item has the score NaN for one
-            system, the item is left out for all systems.
+        scores: `(M, n)`, one row for each system; greater scores are better. If the score of one
+            system is NaN for an item, the item is left out for all systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
             clusters are then the independent units.
-        groups: ids `(n,)` of groups of items, such as tasks, for NumPy scores only. Systems are
-            then ranked by the unweighted mean of their group means (see `score_report`).
+        groups: ids `(n,)` of groups of items, such as tasks, for NumPy scores only. If groups are
+            given, systems are ranked by the unweighted mean of their group means (see
+            `score_report`).
         where: bool, `(n,)`; if False, the item is left out.
         key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
         num_samples: number of random draws for probabilities and for the test of all pairs.
-        level: the confidence level of each interval, and of all statements about ranks jointly.
+        level: the confidence level of each interval, and of all ranks and tiers together.
 
     Returns:
         `Leaderboard`, whose estimates are computed by `mean_interval` or, if groups are given, are

@@ -60,18 +60,19 @@ def delong(
     """Test the difference of two ROC AUCs on the same examples by DeLong's test.
 
     The area under the ROC curve is the share of pairs of a positive and a negative example in which
-    the positive has the higher score; ties count half. For positive i of m, let V_i be the share of
-    negatives with lower scores, and for negative j of n, let W_j be the share of positives with
-    higher scores. The variance of an area is `var(V) / m + var(W) / n`. The variance of the
+    the positive has the higher score; ties count half. For each of m positives, let V_i be the
+    share of negatives with lower scores. For each of n negatives, let W_j be the share of positives
+    with higher scores. The variance of an area is `var(V) / m + var(W) / n`. The variance of the
     difference A - B is computed in the same way from the differences of V and of W. The statistic
     is the difference divided by its standard error. It is compared with Student's t distribution
     with Welch and Satterthwaite's degrees of freedom. Sources: DeLong, DeLong and Clarke-Pearson
     (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal Processing Letters 21, for V and W by
-    ranks, in O(n log n).
+    ranks, which takes O(n log n) time.
 
     The intervals of both areas are computed by `delong_interval`. The interval of the difference
     combines the distances from each area to its ends (MOVER: Zou and Donner, 2008, Statistics in
-    Medicine 27), so that its width is positive even if no pair is in the wrong order.
+    Medicine 27), so that its width is positive even if no pair of a positive and a negative example
+    is in the wrong order.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
@@ -124,13 +125,14 @@ def delong_unpaired(
     The variance of the difference A - B is the sum of the variances of both areas. The statistic,
     the difference divided by its standard error, is compared with Student's t distribution with
     Welch and Satterthwaite's degrees of freedom, computed from the variances of the positives and
-    the negatives of both test sets. The interval is computed in the same way as for `delong`.
+    the negatives of both test sets. The interval of the difference is computed in the same way as
+    by `delong`.
 
     Args:
         y_true_a: 0 or 1 (or bool), `(..., n)`, the truth of the test set of A. An example with a
             negative label is left out.
         y_score_a: the scores of A, real numbers, `(..., n)`.
-        y_true_b, y_score_b: the same for the test set of B, `(..., m)`.
+        y_true_b, y_score_b: the truth of the test set of B and the scores of B, `(..., m)`.
         level: the confidence level.
 
     Returns:
@@ -221,8 +223,8 @@ def compare_average_precision(
     The variance of the difference A - B is computed from the influence of each example on A minus
     its influence on B. The interval of the difference combines the intervals of A and of B by MOVER
     (Zou and Donner, 2008, Statistics in Medicine 27). Half an example is added for A, and half an
-    example for B, which lowers the correlation of A and B. So the width is positive even if both
-    rank all examples in the same way.
+    example for B, which makes the correlation of A and B smaller. The width of the interval is
+    therefore positive even if both classifiers rank all examples in the same way.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
@@ -234,8 +236,8 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`; NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` come from a two-piece normal distribution
-        fitted to the interval of the difference.
+        `probability_better` and `probability_equivalent` are computed from a two-piece normal
+        distribution fitted to the interval of the difference.
 
     Raises:
         TypeError, ValueError: if lengths are unequal, the level lies outside of (0, 1), or rope is

@@ -80,10 +80,10 @@ def as_floating(x: Any) -> Array:
 
 
 def placed(metric: Metric, tables: Array, shape: tuple[int, ...]) -> tuple[Metric, Array]:
-    """Move tables from the host to the device if the metric returns JAX arrays.
+    """Convert NumPy tables to JAX arrays if the metric returns JAX arrays.
 
-    To find out, the metric is called with a table of ones of the shape that it reads, unless the
-    metric is from this package. For tables on the device, a traced metric is returned; see
+    To find out whether it does, the metric is called with a table of ones, unless the metric is
+    from this package. If the tables are JAX arrays, a traced metric is returned; see
     `traced_metric`.
     """
     if not on_device(tables):
@@ -137,7 +137,7 @@ def check_counts(
 
 
 def _seen(x: Array) -> np.ndarray | None:
-    """Return the values of an array, also if it is being differentiated; None under jit."""
+    """Return the values of an array, even while JAX differentiates by it; None under jit."""
     try:
         return np.asarray(x if is_known(x) else lax.stop_gradient(x))
     except jax.errors.TracerArrayConversionError:

@@ -1,14 +1,15 @@
 """Derivatives of a function of one table of counts: by JAX for JAX arrays, otherwise by NumPy.
 
 For NumPy arrays, derivatives are computed by complex steps (Squire and Trapp, 1998, SIAM Review
-40). As f(c + ih) = f(c) + ih f'(c) + O(h^2), the imaginary part, divided by h, is the derivative to
-the last digit, because nothing is subtracted. This requires that f is analytic and is computed
-without `abs` or a cast, which is true for all metrics of this package. The derivatives are tested
-with one difference quotient. If the test fails, which can happen for functions of users, the
-derivatives are extrapolated differences (Ridders, 1982, Advances in Engineering Software 4).
+40). As f(c + ih) = f(c) + ih f'(c) + O(h^2), the imaginary part of f(c + ih), divided by h, is the
+derivative. The result is correct to the last digit, because no two numbers are subtracted. The
+method requires that f is analytic and is computed without `abs` or a cast, which is true for all
+metrics of this package. The derivatives are tested with one difference quotient. If the test fails,
+which can happen if users pass functions of their own, the derivatives are computed from
+extrapolated differences (Ridders, 1982, Advances in Engineering Software 4).
 
-For NumPy arrays, only the derivatives for cells with examples are computed. Other derivatives are
-set to 0, because standard errors and influences do not need them.
+For NumPy arrays, only the derivatives for cells with examples are computed. The derivatives for
+empty cells are set to 0, because they do not affect standard errors and influences.
 """
 
 from __future__ import annotations
@@ -148,8 +149,8 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
     """Extrapolate difference quotients for halved steps by Neville's scheme.
 
-    The errors of the quotients contain even powers of the step. The entry of the scheme that agrees
-    best with its neighbours is returned.
+    The errors of the quotients contain only even powers of the step. The returned value is the
+    entry of the scheme that agrees best with its neighbours.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]

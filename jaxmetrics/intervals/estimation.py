@@ -48,7 +48,7 @@ class Confidence(NamedTuple):
 
     Attributes:
         level: the confidence level of the interval of one value.
-        narrowest: None for an interval that is computed once; for an anytime-valid interval, the
+        narrowest: None if the interval is computed once; if the interval is anytime-valid, the
             number of units at which it is narrowest.
     """
 
@@ -58,11 +58,11 @@ class Confidence(NamedTuple):
     def quantile(self, n: Array) -> Array | float:
         """Return the half-width of the interval in standard errors, for n independent units.
 
-        For an interval that is computed once, this is the normal quantile. For an anytime-valid
-        interval, this is the boundary that a normal mixture martingale crosses with probability α,
-        `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))` with m = n ρ^2. Source: Waudby-Smith, Arbour,
-        Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem 2.2, and appendix B.2 for
-        the choice of ρ.
+        If the interval is computed once, the half-width is the normal quantile. If the interval is
+        anytime-valid, the half-width is the boundary that a normal mixture martingale crosses with
+        probability α, `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))` with m = n ρ^2. Source:
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem
+        2.2, and appendix B.2 for the choice of ρ.
         """
         if self.narrowest is None:
             return normal_quantile(self.level)
@@ -73,7 +73,7 @@ class Confidence(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A metric and the tables for which it is estimated; any interval method can be used.
+    """A metric and the tables for which the metric is estimated, by any interval method.
 
     Attributes:
         metric: a function of one table `(K, W)`, whose results have the dtype of the computation.
@@ -99,7 +99,7 @@ class Question(NamedTuple):
         shape: tuple[int, ...],
         labels: Array | None = None,
     ) -> Question:
-        """Move the tables to the device if the metric returns JAX arrays for a table of ones."""
+        """Convert the tables to JAX arrays if the metric returns JAX arrays for a table of ones."""
         floats, tables = placed(as_floats(metric), tables, shape)
         return cls(floats, tables, design, shape, labels)
 
@@ -241,7 +241,7 @@ def answer(
 
 
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
-    """Return the function that lists nonempty cells, or None if listing them is no use."""
+    """Return the function that lists nonempty cells, or None if listing them saves no time."""
     tables, design = question.tables, question.design
     if question.labels is not None or design.is_clustered or not is_known(tables):
         return None
@@ -273,7 +273,7 @@ def of_samples(
 ) -> Any:
     """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, for each of the samples.
 
-    `numbers` is the memory that the function needs, in units of one table.
+    `numbers` is the memory that the function needs, divided by the memory of one table.
     """
     metric, tables, design, _, labels = question
     return _of_samples(

@@ -1,10 +1,10 @@
 """Bootstrap of examples for any statistic, and bootstrap replicates of confusion matrices.
 
-The acceleration of BCa comes from the jackknife, which leaves out one example (or cluster) at a
-time, or one of at most 1000 random groups if there are more than 1000 examples (or clusters).
-Replicates are evaluated in chunks, so that memory stays bounded. Resampling a stratum of m examples
-yields only `(m - 1) / m` of the variance of its mean. Intervals are therefore too narrow if there
-are fewer than 10 examples per stratum.
+The acceleration of BCa is computed by the jackknife, which leaves out one example (or cluster) at a
+time. If there are more than 1000 examples (or clusters), the jackknife leaves out one of at most
+1000 random groups at a time. Replicates are evaluated in chunks, so that memory stays bounded. If a
+stratum of m examples is resampled, the variance of its mean is only `(m - 1) / m` of the true
+variance. Intervals are therefore too narrow if there are fewer than 10 examples per stratum.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def bootstrap_examples(
 
     Args:
         key: a JAX key, an int seed or, for NumPy arrays, a NumPy Generator.
-        statistic: a function of the arrays that returns an array or a pytree of arrays. If the
-            arrays are NumPy, it receives NumPy arrays, and many resamples `(N, n, ...)` at once if
-            it accepts them. If the arrays are JAX arrays, it must be traceable.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. For NumPy
+            arrays, the function is called with NumPy arrays, and with many resamples `(N, n, ...)`
+            at once if it accepts them. For JAX arrays, it must work under `jax.jit`.
         arrays: `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
@@ -83,10 +83,11 @@ def bootstrap_examples(
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
             drawn, which is faster for statistics that sort. (`roc_auc` and `average_precision`, and
             `functools.partial` of either, sort only once in both cases.)
-        clusters: `(n,)` ids, of any hashable type, of groups of examples that belong together (one
-            patient, for example). Whole clusters are drawn. Fewer than 20 clusters give a warning.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples (one patient,
+            for example). Whole clusters are drawn. Fewer than 20 clusters give a warning.
         strata: `(n,)` ids, of any hashable type, of groups (classes, for example) whose number of
-            examples was fixed in advance. Each resample has as many examples, or clusters, of each.
+            examples was fixed in advance. Each resample contains the same number of examples, or
+            clusters, of each stratum as the data.
 
     Returns:
         `Estimate` or a pytree of them.
@@ -95,7 +96,7 @@ def bootstrap_examples(
         TypeError, ValueError: if arrays differ in length or have no examples; ids are missing, not
             hashable or traced by jit; a cluster lies in two strata; `"weights"` is used for a
             statistic without an argument `sample_weight`, or `"indices"` for JAX arrays with
-            clusters of unequal sizes; the statistic is nowhere finite; an option is invalid.
+            clusters of unequal sizes; the statistic has no finite value; an option is invalid.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
@@ -392,8 +393,8 @@ def bootstrap_counts(
     """Draw bootstrap replicates of confusion matrices.
 
     - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
-    - `"poisson"`: each example occurs Poisson(1) times, so that totals vary. Batches of a stream
-      can be resampled separately.
+    - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
+      total varies. This makes it possible to resample each batch of a stream on its own.
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1). Rubin (1981),
       Annals of Statistics 9. Counts may be sums of weights, which are read as frequencies.
 
@@ -401,7 +402,7 @@ def bootstrap_counts(
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         counts: `(..., K, K)` numbers of examples. The total of a matrix must be below 2^31.
         num_samples: number of replicates S.
-        kind: how to resample, see above.
+        kind: the kind of bootstrap, one of the three above.
         stratified: True if each replicate should have as many examples of each class as `counts`.
 
     Returns:
@@ -409,8 +410,8 @@ def bootstrap_counts(
         fractional counts are NaN.
 
     Raises:
-        ValueError: if the matrices are not square; if a count is negative or fractional; if `kind`
-            is none of the three strings; or if `kind` is `"poisson"` and `stratified` is True.
+        ValueError: if the matrices are not square, if counts are negative or fractional, if the
+            kind is unknown, or if the kind is `"poisson"` and `stratified` is True.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())

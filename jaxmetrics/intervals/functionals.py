@@ -26,16 +26,17 @@ AT_ONCE = 2**20  # numbers in the tables of a batch; larger tables are faster on
 class Row:
     """A metric whose values, an array or a pytree of arrays, are returned as one row `(..., V)`.
 
-    The argument of the metric is a table `(..., K, W)` or another item. On the host, the metric is
-    called for a batch of items if it accepts batches, and otherwise for one item at a time. Which
-    is the case is tested once.
+    The argument of the metric is a table `(..., K, W)` or another item. For NumPy arrays, the
+    metric is called once for a batch of items if it accepts batches, and otherwise for one item at
+    a time. Whether the metric accepts batches is tested once.
 
     Args:
         metric: a function that returns an array or a pytree of arrays.
         item: an example of the function's argument.
-        tried: `(N, *item)`, different items for the test of batches; by default tables with
-            different empty rows and columns.
-        numbers: how many numbers the function reads per item, if it reads more than the item has.
+        tried: `(N, *item)`, different items for which the test compares the metric of the batch
+            with the metric of each item; by default tables with different empty rows and columns.
+        numbers: how many numbers the function reads for each item, if this is more than the item
+            contains.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Row:
         """Return the values of the rows in the structure that the metric returns.
 
         `rows` is a pytree of arrays `(..., V)`; each array of the metric's result is replaced by a
-        pytree of its parts of the rows.
+        pytree of the parts of `rows` that belong to this array.
         """
         ends = np.cumsum(self._sizes)
 

@@ -1,20 +1,21 @@
-"""Prediction-powered inference: intervals from few true labels and many labels by a judge.
+"""Prediction-powered inference: intervals from a few true labels and many labels by a judge.
 
 The judge labels all examples, and its errors are estimated from the n examples whose truth is
-known. T are the shares of (truth, prediction) among these n examples, J are the shares of (judge's
-label, prediction) among the same examples, and J' are the shares of (judge's label, prediction)
-among the other N examples. The estimate is the metric of the rectified shares
+known. T are the shares of each combination (truth, prediction) among these n examples, J are the
+shares of each combination (judge's label, prediction) among the same n examples, and J' are the
+same shares among the other N examples. The estimate is the metric of the rectified shares
 `R = T + λ (J' - J)`.
 
 Let t and j be the derivatives of the metric with respect to an example's contribution to T and to
-J. λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N`, so that
+J. The factor λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N`, so that
 `λ = cov(t, j) / (var(j) (1 + n / N))`, clipped to [0, 1]. If λ is 0, the judge is uninformative and
-is ignored. Each value of the metric has its own λ. Source: Angelopoulos, Duchi and Zrnic (2023),
-PPI++, arXiv:2311.01453, section 6.
+is ignored. If the metric returns several values, each value has its own λ. Source: Angelopoulos,
+Duchi and Zrnic (2023), PPI++, arXiv:2311.01453, section 6.
 
 The interval contains all values of the metric of R that a likelihood-ratio test of both samples
-does not reject, for fixed λ. Like `Likelihood`, it adds a third of an example, which allows for
-errors of the judge that did not occur. The cost does not depend on n and N.
+does not reject, for fixed λ. As in `Likelihood`, a third of an example is added, so that the
+interval allows for errors of the judge that did not occur. The time of the computation does not
+depend on n and N.
 """
 
 from __future__ import annotations
@@ -54,39 +55,40 @@ def prediction_powered(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate a metric from few true labels and many labels by a judge (PPI++).
+    """Estimate a metric from a few true labels and many labels by a judge (PPI++).
 
     Prediction-powered inference uses a judge, such as a language model, that labels all examples.
     The metric is computed from the judge's labels, corrected by the judge's errors on the examples
     whose truth is known. The formula is at the top of `jaxmetrics.intervals.judged`.
 
     **The examples with truth must be a random sample of the same population as the others.** If
-    they were chosen because they are hard, recent, or doubtful to the judge, then the judge's
-    errors differ between both samples, and the interval misses the true value without any sign of
-    it. The judge may be arbitrarily bad, but must not have been fitted to these examples.
+    they were chosen because they are hard or recent, or because the judge was unsure, the judge's
+    errors differ between both samples, and the interval misses the true value without any warning.
+    The judge may make many errors, but must not have been fitted to the examples with truth.
 
     Args:
         metric: a function of counts `(..., K, K)`, or `difference(metric)` to compare two
-            classifiers A and B. For a difference, `labelled` has shape `(..., K, K, K, K)` by
-            truth, judge's label, A and B, and `judged` `(..., K, K, K)` by judge's label, A and B.
+            classifiers A and B. For a difference, `labelled` is `(..., K, K, K, K)` with the axes
+            truth, judge's label, A and B, and `judged` lacks the first axis.
         labelled: counts `(..., K, K, K)` by truth, judge's label and prediction, made by
-            `paired_confusion_matrix`. Each class should be the truth of five examples or more.
+            `paired_confusion_matrix`. Each class should have at least five examples.
         judged: counts `(..., K, K)` by judge's label and prediction, of examples not in `labelled`.
         level: the confidence level.
         cluster_axis: the axis of the clusters in `labelled`, -4 if it is `(..., C, K, K, K)`. In
-            `judged`, clusters lie on axis -3. No cluster may be in both.
+            `judged`, clusters lie on axis -3. No cluster may be in both tables.
 
     Returns:
         `Estimate` or a pytree of them, within the range of the metric; NaN if there are no examples
-        with truth. If there are no judged examples, the interval is computed from truth alone.
-        Negative entries of R, which occur if there are few examples with truth, are set to 0, and
-        others are reduced so that the share of correct predictions does not change.
+        with truth. If `judged` contains no examples, the interval is computed from truth alone.
+        Negative entries of R, which occur if few examples have truth, are set to 0, and others are
+        reduced so that the share of correct predictions does not change.
 
     Raises:
         ValueError: if tables have other shapes, counts are negative or fractional (under jit the
             result is NaN instead), or the level lies outside of (0, 1).
 
-    A judge errs on 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
+    A judge errs on 10 % of 200 examples with truth. These examples alone give a wider interval,
+    0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction

@@ -134,9 +134,9 @@ class _LikelihoodSearch(NamedTuple):
     def reached(self, flat: Array) -> Array:
         """Return for each cell the value after the cell has grown as far as the likelihood allows.
 
-        This is needed for flat cells, which have the slope 0; for a minimum over classes, for
-        example, all cells of other classes than the worst are flat. If there are no flat cells, or
-        too many cells, all values are 0.
+        These values are needed for flat cells, whose slope is 0. If the metric is a minimum over
+        classes, for example, all cells of other classes than the worst are flat. If there are no
+        flat cells, or too many cells, all returned values are 0.
         """
         counts = self.metric.sample.counts
         values: Any = xp.zeros_like(counts).reshape(-1)
@@ -160,9 +160,9 @@ class _LikelihoodSearch(NamedTuple):
 
         This is the conditional gradient method of Frank and Wolfe (1956). The value is linearized,
         the table is computed at which the linear function is largest, and the segment from the
-        current table to this table is searched for a greater value. This is repeated until nothing
-        is gained. The first slopes are the slopes at the counts or, if `is_elsewhere` is True, the
-        slopes where the cell has grown as far as the likelihood allows.
+        current table to this table is searched for a greater value. These steps are repeated until
+        the value does not increase any more. The first slopes are the slopes at the counts or, if
+        `is_elsewhere` is True, the slopes where the cell has grown as far as the likelihood allows.
         """
         base, grown = self.surroundings(slopes, cell, is_elsewhere)
         start = sign * self.metric.values[self.i]
@@ -225,8 +225,8 @@ def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Ar
 def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
     """Return the cell with the most extreme value, and whether it is a flat cell.
 
-    This is the flat cell with the most extreme `reached` value if that exceeds the value of the
-    steepest cell, and otherwise the steepest cell.
+    The returned cell is the flat cell with the most extreme `reached` value if this value exceeds
+    the value of the steepest cell, and otherwise the steepest cell.
     """
     of_flat = xp.where(flat, reached, -xp.inf)
     of_steepest = xp.where(xp.arange(len(flat)) == steepest, reached, 0).sum()

@@ -12,12 +12,12 @@ Sampling.
 
 **The likelihood interval** is computed if bounds are given. Its ends are the smallest and the
 largest mean over all distributions that a likelihood-ratio test does not reject. For each end, a
-third of an example is added at the bound, which allows for values that did not occur. Source: Owen
-(1988), Biometrika 75.
+third of an example with the value of the bound is added, so that the interval allows for values
+that did not occur. Source: Owen (1988), Biometrika 75.
 
-Log losses have no upper bound. Their interval misses the true mean too often if a few examples
-dominate the mean (then the effective number of examples, `(sum x)^2 / sum x^2`, is small), or if
-mistakes are rarer than one in n examples.
+Log losses have no upper bound. The interval of a mean log loss misses the true mean too often if a
+few examples dominate the mean, so that the effective number of examples, `(sum x)^2 / sum x^2`, is
+small, or if fewer than one in n examples is a mistake.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def mean_interval(
     clusters: ArrayLike | Sequence[Any] | None = None,
     missing: Literal["bounds"] | None = None,
 ) -> Estimate:
-    """Compute a confidence interval of a mean, by Student's t or, within bounds, by likelihood.
+    """Compute a confidence interval of a mean, by Student's t or, given bounds, by likelihood.
 
-    Student's interval is `m ± t s`, where the standard error s comes from the variance or, if
-    clusters are given, from a jackknife. Formulas: see `jaxmetrics.intervals.means`.
+    Student's interval is `m ± t s`, where the standard error s comes from the variance or, for
+    clusters, from a jackknife. The formulas are at the top of `jaxmetrics.intervals.means`.
 
     Args:
         values: real numbers, `(..., n)`, one per example, such as log losses `nll(y_prob, y_true)`
@@ -85,23 +85,24 @@ def mean_interval(
         level: the confidence level.
         bounds: the least and the greatest possible value, such as (0, 1) for Brier scores of two
             classes. The interval then comes from empirical likelihood and stays within the bounds.
-        transform: the scale of Student's interval if there are no bounds: `"log"` for values >= 0
-            (`log m ± t s / m`, transformed back), `"logit"` for [0, 1], `"atanh"` for [-1, 1].
+        transform: transformation of Student's interval if there are no bounds: `"log"` for values
+            >= 0 (`log m ± t s / m`, transformed back), `"logit"` for [0, 1], `"atanh"` for [-1, 1].
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
         where: bool, `(..., n)`; if False, the example is left out, even if its value is NaN.
         clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples (one
-            patient, for example). Fewer than 20 clusters, or very unequal ones, give a warning.
-        missing: `"bounds"` if a NaN stands for any number within the bounds (worst-case bounds,
-            Horowitz and Manski, 2000); the estimated value is then the mean of the other values.
+            patient, for example). Fewer than 20 clusters, or clusters of very unequal sizes, give a
+            warning.
+        missing: `"bounds"` if the interval should allow for any number within the bounds in place
+            of each NaN (worst-case bounds, Horowitz and Manski, 2000); the estimate ignores NaN.
 
     Returns:
         `Estimate` of shape `(...)`; NaN if there are no examples. The ends are NaN for a single
-        cluster, and for a single example without bounds. If all values are equal and there are no
-        bounds, the width is 0 (NaN for `"log"` of 0).
+        cluster, and for a single example without bounds. The width is 0 if all values are equal and
+        there are no bounds (NaN for `"log"` of 0).
 
     Raises:
         TypeError, ValueError: if shapes do not match, values exceed the bounds or are NaN, weights
-            are NaN (under jit the result is NaN instead), or options or cluster ids are invalid.
+            are NaN (under jit the result is NaN instead), or an option or a cluster id is invalid.
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]
@@ -151,20 +152,21 @@ def cross_validation_interval(
 
     For J scores with mean m and sample variance s^2, the interval is `m ± t sqrt((1 / J + num_test
     / num_train) s^2)`, where t has J - 1 degrees of freedom, and the term num_test / num_train
-    allows for training sets that overlap. The interval is for the expected score of models trained
-    on num_train examples, not for the score of one model. Source: Nadeau and Bengio (2003), Machine
-    Learning 52.
+    allows for training sets that overlap. The interval estimates the expected score of models
+    trained on num_train examples, not the score of one model. Source: Nadeau and Bengio (2003),
+    Machine Learning 52.
 
     In simulations (1- and 2-means classifiers, 60 and 200 examples, 5 and 10 folds, 1 or 4
-    repetitions), the coverage at a level of 95 % was 92 to 100 %; the coverage of `mean_interval`
-    for the same scores was 51 to 95 %.
+    repetitions), the coverage of this interval at a level of 95 % was 92 to 100 %; `mean_interval`,
+    computed from the same scores, had a coverage of 51 to 95 %.
 
     Args:
         scores: `(..., J)`, one score per fold or random split, in all repetitions. To compare two
             learners on the same splits, pass the differences of their scores.
-        num_train: the number of examples that each model is trained on, n (k - 1) / k for k folds
-            of n examples.
-        num_test: the number of examples that each score is computed from, n / k for k folds.
+        num_train: the number of examples that each model is trained on. If n examples are divided
+            into k folds, this is n (k - 1) / k.
+        num_test: the number of examples that each score is computed from, which is n / k for k
+            folds.
         level: the confidence level.
 
     Returns:
@@ -272,13 +274,13 @@ def _mean_interval(
 
 
 class _MeanAndError(NamedTuple):
-    """The quantities from which the interval of a mean is computed.
+    """The numbers from which the interval of a mean is computed.
 
     Attributes:
         total: the sum of the weights; for groups, the effective number of items.
         mean: the weighted mean; for groups, the mean of group means.
-        independent: the standard error of the mean if examples were independent.
-        error: the standard error of the mean, which allows for clusters.
+        independent: the standard error that the mean would have if examples were independent.
+        error: the standard error of the mean, which takes clusters into account.
         number: the number of independent units; for clusters, Kish's effective number.
         moves: by how much each cluster changes the mean, `(..., C)`; None if there are no clusters.
     """
@@ -328,7 +330,8 @@ def _by_likelihood(
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
 
-    In clusters, whose numbers are `units`, a value counts as a fraction of an independent value.
+    If there are clusters, whose numbers are `units`, each value counts as a fraction of an
+    independent value.
     """
     share = xp.ones_like(found.mean)
     if found.moves is not None:
@@ -428,8 +431,8 @@ class Strata(NamedTuple):
     def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
         """Return the distinct values in each stratum, their weights, and the shares of the strata.
 
-        If there are several strata, n values of a stratum count as n - 1, because they are closer
-        to their own mean than to the population mean.
+        If there are several strata, n values of a stratum count as n - 1 values, because the values
+        are closer to their own mean than to the population mean.
         """
         shares, sizes = self.sums(self.weights), self.sums(np.ones(len(x)))
         number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes

@@ -74,13 +74,14 @@ class IntervalMethod:
     most_kinds: ClassVar[float] = 2**12  # of larger tables, only the cells that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
-        """Return the estimate of V values, and the replicates `(S, V)` behind it (or None).
+        """Return the estimate of V values, and the replicates `(S, V)` or None.
 
         Args:
             metric: the metric as a function of how often each kind of unit occurs. The attributes
                 `values`, `slopes` (derivatives) and `errors` are evaluated at `metric.sample`.
-            confidence: the `level`, and a function `quantile(n)` that returns the half-width of the
-                interval in standard errors, for n independent units.
+            confidence: an object with the attribute `level` and the function `quantile(n)`, which
+                returns the half-width of the interval in standard errors, if there are n
+                independent units.
         """
         raise NotImplementedError(f"{type(self).__name__} must define estimate.")
 
@@ -94,13 +95,13 @@ class IntervalMethod:
     ) -> Array:
         """Raise an error for counts that the method cannot use.
 
-        If the method draws clusters, their tables may also contain fractional weights.
+        If the method draws whole clusters, the tables of clusters may contain fractional weights.
         """
         most = None if self.draws and is_clustered else self.most
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method and the tables, after moving them to the same device."""
+        """Return the method and the tables, after both were moved to the same device."""
         return self, tables
 
     def checked(self, estimates: Any) -> Any:
@@ -122,29 +123,31 @@ class Likelihood(IntervalMethod):
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
-    where C are the counts and z is the normal quantile of the level. For each end, a third of an
-    example is first added to the cell of C that moves the metric most towards this end, so that the
-    interval allows for kinds of error that did not occur in this test set. After n examples without
-    an error, the upper limit of the error rate is 3.0 / n, the mid-p limit. Some cells have no
-    effect at first: a minimum over classes, for example, depends on the worst class only. In tables
-    of up to 1024 cells, such a cell is ranked by its effect after it has grown as far as the
-    likelihood allows. The cells of an absent class stay empty if an example of it would make the
-    metric jump, which is the case for averages over the classes that occur.
+    where C are the counts and z is the normal quantile of the confidence level. For each end, a
+    third of an example is first added to the cell of C that moves the metric most towards this end,
+    so that the interval allows for kinds of error that did not occur in this test set. If there is
+    no error among n examples, the upper limit of the error rate is 3.0 / n, which is also the limit
+    of the mid-p interval. A small change of some cells does not change the metric: a minimum over
+    classes, for example, depends on the worst class only. In tables of up to 1024 cells, the effect
+    of such a cell is computed after the cell has grown as far as the likelihood allows. The cells
+    of a class without examples stay empty if its first example would make the metric jump, as for
+    averages over the classes that occur.
 
-    The method needs no random numbers, no scale and no prior, and the ends are values that the
-    metric can take. Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991),
-    Annals of Statistics 19. `bench/coverage.py` measures the coverage. Clustered examples count as
-    the number of independent examples that would give the metric the same variance (Rao and Scott,
-    1981, Journal of the American Statistical Association 76). In addition, three quarters of the
-    cluster that moves the metric most are added to the counts.
+    This method draws no random numbers, and needs neither a prior nor a transformation of the
+    metric, such as logit. Both ends lie within the range of the metric. Sources: Owen (2001),
+    Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
+    `bench/coverage.py` measures the coverage. Clustered examples count as the number of independent
+    examples that would give the metric the same variance (Rao and Scott, 1981, JASA 76), and three
+    quarters of the counts of the cluster that moves the metric most are added.
 
-    The metric must be a smooth function of the shares of cells. The minimum over several equally
-    good classes, for example, is biased downwards, and its interval lies too low.
+    The metric must be a smooth function of the cells. The minimum over several equally good
+    classes, for example, is not smooth: this minimum is biased downwards, and its interval lies too
+    low.
 
-    The standard error is the same as for `Delta`. An end is infinite if the metric is unbounded,
-    for example the positive likelihood ratio if there are no false positives. The ends are NaN if
-    no plausible table changes the value, for example the precision of a class that is never
-    predicted, which is 0 by convention only.
+    The standard error is the same as for `Delta`. An end is infinite if the metric has no bound,
+    for example for the positive likelihood ratio if there are no false positives. The ends are NaN
+    if no plausible table changes the value, for example for the precision of a class that is never
+    predicted, because this precision is 0 by convention.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -170,25 +173,28 @@ class Delta(IntervalMethod):
     θ is the value of the metric, s its standard error, and z the normal quantile of the level. If g
     is the gradient of the metric with respect to the counts C of n examples, the first-order
     variance under multinomial sampling is `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
-    stratified, the same expression is summed over the rows, because their totals are fixed.
+    stratified, the totals of the rows are fixed. The expression is then computed for each row, and
+    the results are added.
 
     If examples are clustered, s is the first-order jackknife error over clusters. For k clusters of
-    equal size, `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is the quantile of Student's t with
-    k - 1 degrees of freedom. For clusters of unequal sizes m, k is Kish's effective number
-    `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023), Journal of Applied
-    Econometrics 38.
+    equal size with the counts C_c, `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is the quantile
+    of Student's t with k - 1 degrees of freedom. For clusters of unequal sizes m, k is Kish's
+    effective number `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023), Journal of
+    Applied Econometrics 38.
 
-    If a scale is given, the ends are NaN for a value at an end of its range (the accuracy of a
-    classifier without a mistake, for example), because the scale maps this value to infinity. The
-    ends are also NaN for a value outside of the range, with a warning if the counts are NumPy
-    arrays. Without a scale, the width is 0 if all derivatives are equal. No random numbers are
-    drawn. Weights are read as frequencies.
+    If a scale is given and the value lies at an end of the scale's range (the accuracy of a
+    classifier without a mistake, for example), the ends of the interval are NaN, because the scale
+    maps this value to infinity. The ends are also NaN if the value lies outside of the range; if
+    the counts are NumPy arrays, a warning is issued. If no scale is given, the width of the
+    interval is 0 if all derivatives are equal. No random numbers are drawn. Weights are read as
+    frequencies.
 
     Attributes:
-        scale: the interval is computed on this scale and transformed back, so that it stays in the
-            range of the metric: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]
-            (kappa, Matthews), `"log"` for ratios in [0, inf). None, the default, transforms
-            nothing; use it for differences.
+        scale: the transformation for which the interval is computed. The ends are transformed back,
+            so that they stay in the range of the metric. Use `"logit"` for metrics in [0, 1],
+            `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"` for ratios in [0, inf).
+            If the scale is None, which is the default, nothing is transformed; use None for
+            differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
@@ -289,22 +295,22 @@ class Bootstrap(_Drawing):
     Resampling n examples is equivalent to drawing the cells of the table from a multinomial
     distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the metric is
     the same in all replicates, the width is 0. This happens for a classifier without errors,
-    because the bootstrap never draws errors that did not occur; `Likelihood` and `Posterior` allow
-    for them. The standard error is the standard deviation of the replicates.
+    because the bootstrap never draws errors that did not occur. `Likelihood` and `Posterior` allow
+    for such errors. The standard error is the standard deviation of the replicates.
 
     Attributes:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. All matrices of a batch
             use the same random numbers; use `jax.vmap` over keys for independent draws.
-        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
-        num_samples: number of replicates S. BCa needs extreme quantiles, and therefore S >= 2000;
-            V simultaneous intervals need V times as many.
+        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
+        num_samples: number of replicates S. BCa needs S >= 2000, because it reads extreme
+            quantiles. For V simultaneous intervals, draw V times as many replicates.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
     >>> estimate
     0.925 [0.880, 0.955]
 
-    A function that returns several metrics computes all of them on the same replicates:
+    If a function returns several metrics, all of them are computed on the same replicates:
 
     >>> def both(counts):
     ...     return {"accuracy": jm.accuracy(counts), "errors": counts[0, 1] + counts[1, 0]}
@@ -347,16 +353,18 @@ class Posterior(_Drawing):
 
     The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`: for all
     cells together, or for each class separately if `stratified` is True. The metric is computed for
-    each draw. The default prior is 1 for the correct cell and 1 / (K - 1) for each wrong cell, so
-    that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the number of
-    examples of class i. A flat prior of 1 on all cells, `prior=(1, K - 1)`, has poor coverage.
+    each draw. The default prior adds 1 to the correct cell and 1 / (K - 1) to each wrong cell of a
+    class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the
+    number of examples of class i. With a flat prior of 1 for all cells, `prior=(1, K - 1)`,
+    intervals have poor coverage.
 
-    A class without examples contributes its prior. In averages over many classes the priors add up,
-    and the interval becomes narrow around the prior's value. For paired counts, the prior is the
-    product of the priors of A and B, so that each classifier alone has the posterior above. The
-    prior is worth 2 examples per class, for any number of pairs.
+    The recall of a class without examples is drawn from its prior. In an average over many classes
+    with few examples, the priors dominate: the interval is narrow around the value that the priors
+    give, which may be far from the true value. For paired counts, the prior is the product of the
+    priors of A and B, so that each classifier alone has the posterior above. The K^2 pairs of
+    predictions of a class share a prior that counts as much as 2 examples.
 
-    To estimate a metric for a deployment with other shares of the classes, use
+    To estimate a metric for a population in which the classes have other shares, use
     `at_prevalence(metric, shares)`. Clusters are not supported. Weights are read as frequencies.
     The standard error is the posterior standard deviation.
 
@@ -429,27 +437,29 @@ def interval(
         metric: a function of one matrix `(K, K)`, or of a batch, that returns an array or a pytree
             of arrays. Its values must not change if all counts are multiplied by the same number.
         counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
-            need other tables: `difference(metric)` reads pairs `(..., K, K, K)`,
-            `label_macro(rate)` reads labels `(..., L, 2, 2)`, metrics of scores read histograms
-            `(..., 2, B)`, and a function with `table_ndim = 3` reads groups `(..., G, K, K)`.
-        method: `Likelihood()`, which also works for rare classes and without any error;
+            need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
+            `label_macro(rate)` tables of labels `(..., L, 2, 2)`, metrics of scores histograms
+            `(..., 2, B)`, and functions with the attribute `table_ndim = 3` tables of groups
+            `(..., G, K, K)`.
+        method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
-        cluster_axis: the axis of the clusters, -3 if counts are `(..., C, K, K)` with one matrix
-            per cluster: examples of a cluster may be correlated. A warning is issued if there are
-            fewer than 20 clusters, or if unequal sizes halve their effective number.
+        cluster_axis: the axis of clusters of correlated examples, -3 if counts are `(..., C, K, K)`
+            with one matrix per cluster. A warning is issued if there are fewer than 20 clusters, or
+            if unequal sizes halve the effective number of clusters.
         stratified: True if the number of examples per class was fixed in advance.
         simultaneous: True if all values of the metric should lie in their intervals at the same
             time with probability `level` (Šidák, 1967, JASA 62).
-        anytime: True if the interval (`Likelihood` or `Delta`) may be looked at after every
-            example, or the number of examples (clusters) at which it is narrowest (500 if True).
+        anytime: True if the interval (`Likelihood` or `Delta`) must be valid even if you look at it
+            after every example. An integer is the number of examples (clusters) at which the
+            interval is narrowest; True stands for 500.
 
     Returns:
-        `Estimate` or a pytree of them, `(..., *shape of the array)`. An estimate is NaN if the
-        metric is undefined, if there are no examples, and under jit if counts are invalid.
+        `Estimate` of shape `(..., *shape of the array)`, or a pytree of estimates; NaN if the
+        metric is undefined, if there are no examples and, under jit, if counts are invalid.
 
     Raises:
-        TypeError, ValueError: if the metric is not a function or is nowhere finite, or if the
+        TypeError, ValueError: if the metric is not a function or has no finite value, or if the
             method does not accept the counts, level or options.
 
     >>> import jaxmetrics as jm

@@ -30,8 +30,8 @@ def estimate_of(
 def acceleration_of(influence: Array, counts: Array) -> Array:
     """Return the acceleration of BCa, `sum u^3 / (6 (sum u^2)^1.5)`.
 
-    u is the influence of an example, centred within its stratum; `influence`, `(..., R, U)`, has
-    one entry per kind of example, and the sums run over all examples.
+    In this formula, u is the influence of an example, centred within its stratum. `influence`,
+    `(..., R, U)`, has one entry for each kind of example, and the sums run over all examples.
     """
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))

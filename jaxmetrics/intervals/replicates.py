@@ -1,8 +1,8 @@
 """Draw replicates of a table, and evaluate functions of them in bounded memory.
 
-Each replicate has its own key, and all tables use the same random words, so that results do not
-depend on the batch or the chunk size. For NumPy arrays, a NumPy Generator is restarted for each
-table of a batch.
+Each replicate has its own key, and all tables use the same random bits, so that results depend
+neither on the other tables of the batch nor on the chunk size. For NumPy arrays, the NumPy
+Generator is reset to the same state for each table of a batch.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _poisson_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> 
 def _dirichlet_on_host(
     rng: np.random.Generator, size: int, concentration: np.ndarray
 ) -> np.ndarray:
-    """Draw probabilities that sum to 1 over the table; NaN if it is not finite.
+    """Draw probabilities that sum to 1 over the table; NaN if the table is not finite.
 
     For a < 1, a gamma variable is drawn as the logarithm of Gamma(a + 1) U^(1/a), because gamma
     variables with small a underflow.
@@ -226,7 +226,7 @@ def evaluate(
 def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndim: int = 2) -> Any:
     """Evaluate a function of each table of a batch, `(..., *table)`.
 
-    For JAX arrays, as many tables are evaluated at once as fit into memory.
+    If the tables are JAX arrays, as many tables are evaluated at once as fit into memory.
     """
     batch, shape = tables.shape[:-table_ndim], tables.shape[tables.ndim - table_ndim :]
     if not batch:

@@ -1,10 +1,11 @@
 """Sampling designs: independent units in strata, and the tables of counts that they add up to.
 
 A `Sample` contains how often each kind of unit (an example with a truth and a prediction, for
-instance) occurred in each stratum. It also contains the linear map from these numbers to the tables
-of counts that a metric reads, and the adjoint of this map. Each function that makes a `Sample` is a
-sampling design: one test set, pairs of predictions, two test sets. A `Design` selects such a
-function for all tables of a batch. In each design, units may belong to clusters.
+instance) occurred in each stratum. A `Sample` also contains the linear map from these numbers to
+the tables of counts that a metric reads, and the adjoint of this map. Each function that makes a
+`Sample` stands for a sampling design, such as one test set, pairs of predictions, or two test sets.
+A `Design` selects such a function for all tables of a batch. In each design, units may belong to
+clusters.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ __all__: list[str] = []
 class Sample(NamedTuple):
     """Numbers of U kinds of units in each of R strata, and the tables that they add up to.
 
-    The total of each stratum is fixed; there is a single stratum if only the sum is fixed.
+    The total of each stratum is fixed; if only the number of all examples is fixed, there is a
+    single stratum.
 
     Attributes:
         counts: how often each kind of unit occurred, `(R, U)`.
@@ -122,7 +124,7 @@ class Sample(NamedTuple):
         return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
 
     def shares(self, values: Array, slopes: Array, z: Array | float) -> Array:
-        """Return for each value how many independent units a unit counts; see `effective_share`."""
+        """Return for each value how many independent units a unit is worth (`effective_share`)."""
         if self.clusters is None:
             return xp.ones_like(values)
         independent, clustered = (
@@ -185,7 +187,8 @@ class Sample(NamedTuple):
         """The counts of clusters, `(R, C, U)`.
 
         A single stratum is padded with empty clusters, so that all clusters fill a rectangle with
-        about as many rows as columns: JAX draws a multinomial in rows plus columns steps.
+        about as many rows as columns. The reason is that JAX draws a multinomial in as many steps
+        as there are rows and columns.
         """
         clusters = self.clusters
         assert clusters is not None
@@ -350,7 +353,7 @@ def distinct(
     """Return counts of the combinations of labels that occur, `(R, W)`, and their labels.
 
     The labels, `(C, R, W)`, come from C arguments. If values are unknown under jit, each example
-    is a combination of its own.
+    counts as a separate combination.
     """
     mask = as_mask(where)
     ids = [as_class_ids(labels, name, k, mask) for name, labels in named_labels.items()]
@@ -402,7 +405,7 @@ def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | N
     """Return the nonempty cells of a table `(K, K)` or of pairs `(K, K K)`, like `distinct`.
 
     If `by_row` is True, each class keeps its own row, `(K, W)`, where W is a power of two; None is
-    returned if this is not smaller than the table.
+    returned if this array is not smaller than the table.
     """
     k, num_columns = table.shape
     true, column = np.nonzero(np.asarray(table))

@@ -276,8 +276,8 @@ def ranking_metrics(
     check_option(scale, "scale", ("probability", "logit", "float"))
     if num_classes is not None and scale != "probability":
         raise ValueError(
-            'num_classes needs scale="probability", because scores are then probabilities of'
-            f" classes, got scale={scale!r}."
+            'num_classes needs scale="probability": if num_classes is given, each score must be the'
+            f" probability of a class, got scale={scale!r}."
         )
     k = _size_or_none(num_classes, "num_classes")
     groups = _size_or_none(num_groups, "num_groups")
