@@ -22,13 +22,14 @@ __all__ = ["EvaluatorState"]
 @jax.tree_util.register_dataclass
 @dataclass
 class EvaluatorState:
-    """State of an evaluator: sums over all examples so far. Made by `Evaluator.init`.
+    """State of an evaluator: sums over all examples so far. `Evaluator.init` returns the first
+    state.
 
     Attributes:
         examples: number of examples that were counted and number that were ignored, in the format
             of `jaxmetrics.streaming.totals`.
         totals: the sum of each statistic.
-        statistics: the statistics, which are static in the pytree.
+        statistics: the statistics, which are metadata of the pytree and not arrays.
     """
 
     examples: jax.Array
