@@ -30,8 +30,9 @@ class Convolution(NamedTuple):
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
     """Return the density and cdf of a sum of beta variables, `A_1 + ... + A_k`, on a grid.
 
-    The A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers the part of [0, k] outside of
-    which the probability mass is at most 2e-16 (1e-7 in float32) on either side.
+    The variables A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers a part of [0, k]. The
+    probability that the sum is below the grid is at most 2e-16 (1e-7 in float32), and so is the
+    probability that the sum is above the grid.
 
     Args:
         parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
@@ -41,7 +42,8 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
         `Convolution`, whose three arrays have shape `(..., num_points)`.
 
     Raises:
-        ValueError: if `BetaAverage` would raise for the parameters, or if there are no points.
+        ValueError: if `BetaAverage(parameters)` would raise ValueError, or if `num_points` is below
+            1.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
