@@ -77,8 +77,8 @@ def _direction(classes: Beta) -> Array:
 
 
 def _number_of_corners(classes: Beta) -> int:
-    """Return the number of corners to refine. If arrays are NumPy arrays, only corners that exist are
-    counted.
+    """Return the number of corners to refine. If arrays are NumPy arrays, only corners that
+    exist are counted.
     """
     most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
     if is_jax(classes.mean):
