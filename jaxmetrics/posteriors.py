@@ -70,11 +70,11 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Compute the posterior mean of balanced accuracy (faster than the whole posterior).
+    """Compute the posterior mean of balanced accuracy, without computing the whole posterior.
 
     The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
-    examples. Returns one number per confusion matrix `(..., K, K)` in `counts`. The `prior` is a
-    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at least 0.05.
+    examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` is a
+    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`; its numbers must be at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -91,8 +91,8 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
-    least 0.05.
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
+    its numbers must be at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -104,8 +104,8 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
-    least 0.05.
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
+    its numbers must be at least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -117,7 +117,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
     Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
-    The `prior` is a number or a pair `(alpha, beta)`, at least 0.05.
+    The `prior` is a number or a pair `(alpha, beta)`; its numbers must be at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))

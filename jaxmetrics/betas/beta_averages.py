@@ -86,12 +86,12 @@ class BetaAverage(Printed, _BetaAverage):
 
     Here A_i ~ Beta(alpha_i, beta_i). The constructor computes the distribution once and stores it
     as a spline, which the methods evaluate. If k = 1, the distribution is a beta distribution. The
-    leading axes of the parameters are batch axes, and the arguments of methods broadcast against
-    their shape, `shape`. A `BetaAverage` is a frozen pytree and works with jit, vmap and grad.
-    Derivatives with respect to x, q and the parameters can be computed.
+    leading axes of the parameters are batch axes. `shape` is the shape of the batch axes, and the
+    arguments of methods broadcast against it. A `BetaAverage` is a frozen pytree and works with
+    jit, vmap and grad. Derivatives with respect to x, q and the parameters can be computed.
 
     Args:
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
 
     Attributes:
         parameters: the parameters as floats.
@@ -99,15 +99,16 @@ class BetaAverage(Printed, _BetaAverage):
 
     Raises:
         ValueError: if parameters have another shape, or if a parameter is too small for accurate
-            results: below 0.05 if k = 1, below 0.2 if k = 2, below 1/2 if k > 2. Under jit, or if a
-            parameter is NaN or infinite, all results are NaN instead of an error.
+            results: below 0.05 if k = 1, below 0.2 if k = 2, below 1/2 if k > 2. Under jit,
+            parameters that are too small make all results NaN instead. Parameters that are NaN or
+            infinite always make all results NaN.
 
     If the parameters are between 1/2 (0.2 if k = 2) and 1e9, the error of the cdf is at most 1e-6
     (usually 1e-9). In float32 the error is at most 1e-4 (usually 1e-6) plus the product of the
     rounding error of x and the density. This product is 0.003 if there are 1e9 examples. Tail
     probabilities below 1e-15 (float32: 1e-7) are not accurate.
 
-    Printing shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
+    `print` shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
     the standard deviation.
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
@@ -397,7 +398,7 @@ def _quantile_jvp(
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """Return the two quantiles with probability `tail` below and above.
+    """Return two quantiles: the probabilities below the first and above the second are `tail`.
 
     If k = 1, the upper end is computed from the probability above it, because 1 - tail is less
     precise. If k > 1, the spline is not more precise than 1 - tail.
@@ -467,7 +468,9 @@ def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
 
 def _ends(below: Array, average: BetaAverage, level: Array) -> Array:
-    """Return the quantiles with this mass below the first and mass `level` between them."""
+    """Return two quantiles: the given mass is below the first, and the mass `level` is between the
+    two.
+    """
     return _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
 
 
@@ -518,7 +521,7 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
     Args:
         x: real numbers, which broadcast against the batch axes of the parameters.
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
 
     Returns:
         The density of `(A_1 + ... + A_k) / k` at x, where A_i ~ Beta(alpha_i, beta_i) are
@@ -534,7 +537,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of an average of beta variables, `BetaAverage(parameters).cdf(x)`.
 
     The cdf is `P((A_1 + ... + A_k) / k <= x)` for independent A_i ~ Beta(alpha_i, beta_i).
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
     broadcast against the batch axes of the parameters.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
@@ -546,7 +549,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the quantile of an average of beta variables, `BetaAverage(parameters).ppf(q)`.
 
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The probabilities
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The probabilities
     q broadcast against the batch axes of the parameters. If you call this function often with the
     same parameters, make one `BetaAverage` and call its method `ppf` instead.
 

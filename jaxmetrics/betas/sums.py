@@ -35,7 +35,7 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
     probability that the sum is above the grid.
 
     Args:
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
         num_points: number of points; default: 1025.
 
     Returns:
@@ -65,7 +65,7 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of a sum of beta variables, `BetaAverage(parameters).pdf(x / k) / k`.
 
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
     broadcast against the batch axes of the parameters.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
@@ -80,7 +80,7 @@ def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of a sum of beta variables, `BetaAverage(parameters).cdf(x / k)`.
 
     The cdf is `P(A_1 + ... + A_k <= x)` for independent A_i ~ Beta(alpha_i, beta_i). `parameters`
-    have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
+    have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
     against the batch axes of the parameters.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()

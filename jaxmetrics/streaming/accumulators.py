@@ -178,9 +178,9 @@ def mean_of(
     """Accumulate the mean `sum w x / sum w` of a field that has one number x per example.
 
     If a value is NaN and its example is not ignored, the mean is NaN, so that a diverging loss is
-    noticed. For the mean loss per token, let x be the mean loss of a sequence, and let the weights
-    be a field with the number of its tokens. For bits per byte, let x be `nats / (bytes * log(2))`
-    of a sequence, and let the weights be a field with the number of its bytes (see the example).
+    noticed. To compute the loss per token, let x be the mean loss of a sequence, and w the number
+    of tokens of the sequence. To compute bits per byte, let x be `nats / (bytes * log(2))` of a
+    sequence, and w the number of bytes of the sequence, as in the example.
 
     Args:
         name: name of the field, which is also the name of the result.

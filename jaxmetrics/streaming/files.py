@@ -106,15 +106,16 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
-    An evaluator accepts the loaded state only if its accumulators need the same sums, with the same
-    settings such as `num_classes`, as the accumulators of the evaluator that made the state, and if
-    `jax_enable_x64` is the same as when the state was saved. Otherwise `update`, `merge` and
-    `compute` raise ValueError. The functions in `metrics` may be different.
+    You can pass the loaded state to an evaluator if the accumulators of this evaluator need the
+    same sums, with the same settings such as `num_classes`, as the accumulators of the evaluator
+    that made the state. The functions in `metrics` may be different. `jax_enable_x64` must be the
+    same as when the state was saved. If one of these conditions is not satisfied, the methods of
+    the evaluator, such as `update` and `compute`, raise ValueError.
 
     Args:
         path: path of the file.
-        evaluator: an evaluator with the same statistics as the state. It is only needed if one of
-            them is a `Statistic` that you wrote.
+        evaluator: an evaluator with the same statistics as the state. The argument is only needed
+            if one of these statistics is of a class that you wrote.
 
     Returns:
         `EvaluatorState` with arrays on the default device.
