@@ -1,7 +1,7 @@
 """Characteristic functions of sums of beta variables, and intervals (windows) that contain their
 mass.
 
-All positions of a sum are relative to its mean.
+All positions of a sum are relative to the mean of the sum.
 """
 
 from __future__ import annotations

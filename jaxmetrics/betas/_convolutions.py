@@ -15,8 +15,8 @@ The errors in float64 are given first, those in float32 in parentheses:
 
 - the error of the first method is 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of |phi| at the
   highest frequencies;
-- the error of the second method is usually 1e-9 (1e-6); in the worst of eighteen designs, which is
-  four classes with Jeffreys' prior and no data, it is 5e-8 (3e-6).
+- the error of the second method is usually 1e-9 (1e-6); in the worst of eighteen designs, four
+  classes with Jeffreys' prior and no data, the error is 5e-8 (3e-6).
 
 Sources: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
 distribution, ICPR. Carrillo, Brodersen and Castellanos (2014), Probabilistic performance evaluation
@@ -139,7 +139,7 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
 def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed: Array) -> Spline:
     """Refine the rough sums of a group, without any work if there are none.
 
-    Rows of the result for all other sums are arbitrary.
+    The rows of the result that belong to all other sums are arbitrary.
     """
 
     def refined() -> Spline:

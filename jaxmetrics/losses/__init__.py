@@ -2,7 +2,8 @@
 return one loss per example; `weighted_mean` averages these losses.
 
 - `per_example`: cross-entropy and related losses, hinge losses
-- `large_vocabulary`: cross-entropy of a linear layer with too many classes to store its logits
+- `large_vocabulary`: cross-entropy of a linear layer with so many classes that the logits do not
+  fit in memory
 - `whole_batch`: losses that are defined for a whole batch and are based on a smooth metric of
   counts, ROC AUC or calibration
 """

@@ -84,12 +84,12 @@ def cross_entropy(
     Args:
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
 
     Returns:
-        One loss per example, of shape `(...)`. Use `weighted_mean` to average them.
+        One loss per example, of shape `(...)`. Use `weighted_mean` to average the losses.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])
@@ -185,7 +185,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         probs: probabilities p of shape `(..., K)`. The function neither normalises nor clips them.
         labels: either class ids of shape `(...)`, or labels y of shape `(..., K)` that are soft or
             one-hot and have the same number of axes as `probs`.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
 
     Returns:
         One loss per example, of shape `(...)`. If p = 0 for a class with y > 0, the loss is inf and
@@ -237,7 +237,7 @@ def binary_cross_entropy(
         labels: labels y of shape `(...)`: either integers 0 and 1, or floats in [0, 1], which are
             probabilities of class 1. A number that is not in [0, 1] raises ValueError, or under jit
             makes the loss NaN.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weights of the classes y = 0 and y = 1, of shape `(2,)`.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
@@ -301,7 +301,7 @@ def focal_loss(
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
         gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
@@ -467,7 +467,7 @@ def _weighted_mean(
 
 
 class _Labelled(NamedTuple):
-    """Checked logits `(..., K)`, class ids `(...)` and mask `(...)` before they are broadcast."""
+    """Logits `(..., K)`, class ids `(...)` and mask `(...)`, checked but not broadcast yet."""
 
     logits: Array
     ids: Array

@@ -1,4 +1,4 @@
-"""Losses that are defined for a whole batch and are not means over examples."""
+"""Losses that are defined for a whole batch and are not means of losses of examples."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ def pairwise_auc_loss(
     """Compute the pairwise AUC loss, a convex surrogate of 1 - ROC AUC.
 
     The loss is the mean of a function of d = z_i - z_j over all pairs of a positive example i and a
-    negative example j. If `surrogate` is "logistic", this function is `ln(1 + e^-d)`; if it is
-    "hinge", `max(0, 1 - d)` is used; if it is "squared_hinge", `max(0, 1 - d)^2` is used. Infinite
-    logits are replaced by 2e15 (in float64 by 1e123). Time and memory grow with the square of n,
-    the number of examples. Source: Gao and Zhou (2015), IJCAI.
+    negative example j. This function is `ln(1 + e^-d)` if `surrogate` is "logistic",
+    `max(0, 1 - d)` if `surrogate` is "hinge", and `max(0, 1 - d)^2` if `surrogate` is
+    "squared_hinge". Infinite logits are replaced by 2e15 (in float64 by 1e123). Time and memory
+    grow with the square of n, the number of examples. Source: Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.

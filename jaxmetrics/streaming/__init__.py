@@ -6,7 +6,7 @@ hosts.
 - `statistics`: the sums that accumulators need, and a base class for your own sums
 - `states`: the state of an evaluator, which contains its running sums
 - `files`: functions that save and load states
-- `confidence_sequences`: intervals that are valid even if you look at them after every batch
+- `confidence_sequences`: intervals of a mean that are valid even if you look after every batch
 """
 
 from jaxmetrics._public_names import public_names as _public_names

@@ -105,11 +105,11 @@ def count_metrics(
     """Accumulate a confusion matrix over batches, and compute metrics of it.
 
     Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`.
-    If it is `logits` or `y_prob`, of shape `(..., K)`, the class with the greatest value is the
-    prediction. Examples with a label out of range or a NaN logit are ignored. To get the confusion
-    matrix, use the metric `{"counts": lambda counts: counts}`. Metrics that are slow to compile
-    should be computed from this matrix outside of the evaluator. For example, the posterior of
-    balanced accuracy takes tens of seconds to compile within the evaluator.
+    The fields `logits` and `y_prob` have shape `(..., K)`, and the prediction is the class with the
+    greatest value. Examples with a label out of range or a NaN logit are ignored. To get the
+    confusion matrix, use the metric `{"counts": lambda counts: counts}`. Metrics that are slow to
+    compile should be computed from this matrix outside of the evaluator. For example, the posterior
+    of balanced accuracy takes tens of seconds to compile within the evaluator.
 
     Args:
         metrics: dict from names to functions of counts `(K, K)`.
@@ -177,9 +177,9 @@ def mean_of(
 ) -> Accumulator:
     """Accumulate the mean `sum w x / sum w` of a field that has one number x per example.
 
-    If a value is NaN and its example is not ignored, the mean is NaN, so that a diverging loss is
-    noticed. To compute the loss per token, let x be the mean loss of a sequence, and w the number
-    of tokens of the sequence. To compute bits per byte, let x be `nats / (bytes * log(2))` of a
+    If x is NaN for an example that is not ignored, the mean is NaN, so that you notice a diverging
+    loss. To compute the loss per token, let x be the mean loss of a sequence, and w the number of
+    tokens of the sequence. To compute bits per byte, let x be `nats / (bytes * log(2))` of a
     sequence, and w the number of bytes of the sequence, as in the example.
 
     Args:
@@ -329,11 +329,11 @@ def poisson_bootstrap(
     """Add intervals that are computed by the Poisson bootstrap to another accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
-    distribution. The weight is a hash of the field `unit`, the seed and the replicate, so that the
-    order of batches, devices and hosts does not matter. Examples with the same `unit` have the same
-    weight. Therefore give the same `unit` to correlated examples, such as the sentences of a
-    document or the visits of a patient. Memory and time grow with S. Source: Chamandy et al.
-    (2012), Estimating uncertainty for massive data streams.
+    distribution. The weight is computed from a hash of the field `unit`, the seed and the
+    replicate, so that the order of batches, devices and hosts does not matter. Examples with the
+    same `unit` have the same weight. Therefore give the same `unit` to correlated examples, such as
+    the sentences of a document or the visits of a patient. Memory and time grow with S. Source:
+    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
@@ -342,8 +342,8 @@ def poisson_bootstrap(
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
         seed: seed of the weights, a Python int. Accumulators with the same seed use the same
-            weights. Therefore you can compare two of them on the same examples by the differences
-            of their replicates.
+            weights. Therefore you can subtract the replicates of two accumulators to compare them
+            on the same examples.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.
@@ -425,8 +425,8 @@ def _mean(moments: Array, level: float) -> Estimate:
     """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
 
     The standard error is `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` for the ratio of two sums over
-    n examples (Cochran 1977, Sampling Techniques, equation 6.13). For w = 1 it is the standard
-    error of a mean.
+    n examples (Cochran 1977, Sampling Techniques, equation 6.13). If w = 1, the result is the
+    standard error of a mean.
     """
     n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
     w, wy, ww = of_weights or (n, y, n)

@@ -69,8 +69,8 @@ def confidence_sequence(
     `low=-1`. If you look at an ordinary 95 % interval after every batch, the probability that it
     misses the mean at least once is far greater than 5 %. Values must be in random order, so that
     all have the same expected value. If the expected value changes, even the mean of the values so
-    far may be outside of the bounds. The size of batches does not matter, but results of several
-    hosts cannot be merged. See the guide's page on intervals for widths and simulations.
+    far may be outside of the bounds. Batches may have any size, but results of several hosts cannot
+    be merged. See the guide's page on intervals for widths and simulations.
 
     - `"bernstein"`: the predictable plug-in empirical Bernstein sequence,
       `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where α = 1 - level, m
@@ -215,7 +215,7 @@ def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, j
     values.
 
     The bounds are valid for any values in [0, 1], because the likelihood ratio is convex in the
-    values, so that its expected value is greatest for values 0 and 1.
+    values, so that the expected value of the ratio is greatest if all values are 0 or 1.
     """
     ones, zeros = total, jnp.maximum(n - total, 0)
     # If we use Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.

@@ -17,10 +17,10 @@ with every accumulator:
 - `sample_weight`: weight of each example; an example of weight 2 counts like two equal examples.
 
 If one accumulator cannot use an example, because a label is out of range or a score is NaN, all
-accumulators ignore it, so that all results are computed from the same examples. The result
-`num_ignored` is the number of ignored examples, and `num_examples` is the number of all other
-examples. TypeError or ValueError is raised, also under jit, if a field is missing, unknown, or has
-the wrong shape or dtype, or if the state was made by an evaluator that needs other sums.
+accumulators ignore this example, so that all results are computed from the same examples. The
+result `num_ignored` is the number of ignored examples, and `num_examples` is the number of all
+other examples. TypeError or ValueError is raised, also under jit, if a field is missing, unknown,
+or has the wrong shape or dtype, or if the state was made by an evaluator that needs other sums.
 """
 
 from __future__ import annotations
@@ -322,7 +322,8 @@ def to_python(results: Any) -> dict[str, Any]:
     """Convert results to Python floats and lists of floats, for example to write them to a log.
 
     All arrays are copied from the device in one step. A result with several fields, such as an
-    `Estimate`, becomes several entries: `"f1"` is its value, and `"f1/low"` its field `low`.
+    `Estimate`, becomes several entries: `"f1"` is the value of the `Estimate`, and `"f1/low"` is
+    its field `low`.
 
     Args:
         results: result of `compute` of an `Evaluator`, or any other dict of pytrees of arrays.

@@ -109,8 +109,8 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     You can pass the loaded state to an evaluator if the accumulators of this evaluator need the
     same sums, with the same settings such as `num_classes`, as the accumulators of the evaluator
     that made the state. The functions in `metrics` may be different. `jax_enable_x64` must be the
-    same as when the state was saved. If one of these conditions is not satisfied, the methods of
-    the evaluator, such as `update` and `compute`, raise ValueError.
+    same as when the state was saved. If the sums, the settings or `jax_enable_x64` differ, methods
+    of the evaluator such as `update` and `compute` raise ValueError.
 
     Args:
         path: path of the file.

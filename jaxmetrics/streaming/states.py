@@ -63,7 +63,9 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states with the same structure. Outside of jit, counts of 2^64 or more raise."""
+    """Add two states with the same structure. Outside of jit, a count of 2^64 or more raises an
+    error.
+    """
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
 

@@ -40,7 +40,8 @@ __all__ = ["Batch", "Kind", "Statistic"]
 class Kind(IntEnum):
     """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    If several statistics declare different kinds for a field, the first kind in this list is used.
+    If several statistics declare different kinds for the same field, the kind that is listed first
+    below is used.
 
     Attributes:
         UNITS: one integer per example. Correlated examples have the same integer.
@@ -92,7 +93,8 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
     """Convert a field before it is passed to a jitted function, because JAX would cut int64 to
     int32.
 
-    Labels that do not fit become -1, units become 32-bit integers, other numbers become floats.
+    Labels that do not fit into int32 become -1, units become 32-bit integers, and other numbers
+    become floats.
     """
     array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
     if kind is Kind.LABELS:
@@ -310,8 +312,8 @@ class SavedStatistic:
 
 
 def _words(ids: Any) -> Any:
-    """Convert NumPy or JAX integers to uint32. Integers below 2^32 are unchanged; for others the
-    lower half is combined with a hash of the upper half.
+    """Convert NumPy or JAX integers to uint32. Integers below 2^32 are unchanged. If an integer is
+    greater, its lower half is combined with a hash of its upper half.
     """
     wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
     if wide.dtype.itemsize == 8:
