@@ -53,8 +53,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Returns:
         `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
-        `.interval(level)`. If a count of a matrix is negative or NaN, all values of this matrix are
-        NaN.
+        `.interval(level)`. If a count of a matrix is NaN, or negative in a JAX array, all values of
+        this matrix are NaN.
 
     Raises:
         ValueError: if `counts` are not square, or if `prior` is below 1/2 (below 0.2 if there are
@@ -164,7 +164,7 @@ def posterior_counts(
 
     Returns:
         Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A matrix is NaN if one of its
-        counts is NaN, or under jit if one of its counts is negative.
+        counts is NaN, or negative in a JAX array.
 
     Raises:
         ValueError: if `counts` are not square, if `prior` has another shape or is below 0.05, or if

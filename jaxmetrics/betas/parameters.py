@@ -59,13 +59,13 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
             (alpha, beta), or an array of shape `(K, 2)` with a row (alpha, beta) per class.
 
     Returns:
-        Parameters of shape `(..., K, 2)`. If a count of a class is NaN, the parameters of this
-        class are NaN; under jit they are also NaN if one of its counts is negative or its prior is
-        below 0.05.
+        Parameters of shape `(..., K, 2)`. If a count of a class is NaN, or negative in a JAX array,
+        the parameters of this class are NaN. Under jit they are also NaN if the prior of the class
+        is below 0.05.
 
     Raises:
-        ValueError: if a matrix is not square, if a count is negative, or if `prior` has another
-            shape or is below 0.05.
+        ValueError: if a matrix is not square, if a count in a NumPy array is negative, or if
+            `prior` has another shape or is below 0.05.
 
     >>> get_beta_parameters([[90, 10], [5, 95]])
     array([[91., 11.],

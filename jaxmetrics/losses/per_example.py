@@ -235,8 +235,8 @@ def binary_cross_entropy(
         logits: real numbers z of shape `(...)`: one per example or, in multilabel problems, one per
             example and label.
         labels: labels y of shape `(...)`: either integers 0 and 1, or floats in [0, 1], which are
-            probabilities of class 1. A number that is not in [0, 1] raises ValueError, or under jit
-            makes the loss NaN.
+            probabilities of class 1. A number that is not in [0, 1] raises ValueError in a NumPy
+            array, and makes the loss NaN in a JAX array.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weights of the classes y = 0 and y = 1, of shape `(2,)`.
 

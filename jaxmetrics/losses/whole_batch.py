@@ -47,8 +47,7 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     Returns:
         A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
         and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
-        with a negative label are ignored. Under jit, examples with a label of K or more are
-        ignored, too.
+        with a negative label are ignored. In a JAX array, labels of K or more are ignored, too.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as

@@ -196,7 +196,7 @@ def mean_of(
         num_groups: number of groups G, required with `groups`.
         weights: name of a field of weights w >= 0, which are used only for this mean, while
             `sample_weight` is used for all results. By default w = 1. An invalid weight raises
-            ValueError, or makes the mean NaN under jit.
+            ValueError in a NumPy array, and makes the mean NaN in a JAX array.
 
     Returns:
         An `Accumulator`. If there are no examples, the mean is NaN.

@@ -46,8 +46,8 @@ class Kind(IntEnum):
     Attributes:
         UNITS: one integer per example. Correlated examples have the same integer.
         LABELS: one class id per example; examples with a negative id are ignored.
-        WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError, or under jit
-            make results NaN.
+        WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError in a NumPy
+            array, and make results NaN in a JAX array.
         NUMBERS: one real number per example.
         ROWS: one real number per example and class.
     """
