@@ -1,6 +1,7 @@
 """Classification metrics with confidence intervals, for NumPy and JAX.
 
-Works on NumPy arrays immediately and on JAX arrays under jit, vmap and grad.
+Functions accept NumPy arrays and JAX arrays. With JAX arrays they also work under jit, vmap and
+grad.
 
 The steps are: labels and predictions -> confusion matrix -> metric -> confidence interval.
 
@@ -185,7 +186,9 @@ _MOVED = {
 
 
 def __dir__() -> list[str]:
-    """List the public functions, types and namespaces, but not the modules that define them."""
+    """List the public functions, types and namespaces, but not the modules in which they are
+    defined.
+    """
     return sorted(["__version__", *__all__])
 
 

@@ -1,9 +1,9 @@
 """Bayesian posterior distributions of recall, precision, accuracy and balanced accuracy.
 
 If a rate has s successes in n trials and the prior Beta(alpha, beta), its posterior is Beta(alpha +
-s, beta + n - s). The argument `prior` is a number for alpha = beta (1 for a flat prior, 0.5 for
-Jeffreys' prior), a pair (alpha, beta), or, for rates per class, an array with a row (alpha, beta)
-for each class.
+s, beta + n - s). The argument `prior` is one number if alpha = beta (1 is the flat prior, 0.5 is
+Jeffreys' prior), or a pair (alpha, beta). If there is a rate per class, `prior` may also be an
+array with a row (alpha, beta) for each class.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     """Compute the posterior distribution of balanced accuracy.
 
     Balanced accuracy is the mean of K independent recalls
-    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples. Classes without
-    examples are included with their prior, while the function `balanced_accuracy` skips them.
-    Sources: Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples. For a class
+    without examples, the distribution of the recall is the prior. The function `balanced_accuracy`
+    skips such classes instead. Sources: Brodersen et al. (2010), ICPR; Carrillo, Brodersen and
+    Castellanos (2014), ROBOT 2013.
 
     A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
-    Therefore the posterior of a constant classifier is not exactly at chance: the posterior recall
-    of a rare class is above 0, and `sf(1 / K)` may be 0.9. The credible interval is not a
-    confidence interval: for many classes with recalls near 1 it misses the true value. With
-    Jeffreys' prior, 0.5, its coverage is better.
+    Therefore, if a classifier always predicts the same class, the posterior is not centred at 1 /
+    K: the posterior mean of the recall of a rare class is above 0, and the probability that
+    balanced accuracy is above 1 / K, `sf(1 / K)`, may be 0.9. The coverage of the credible interval
+    may be far below `level`: if there are many classes and their recalls are near 1, the interval
+    misses the true value. With Jeffreys' prior, `prior=0.5`, the coverage is better.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
@@ -51,11 +53,12 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Returns:
         `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
-        `.interval(level)`. All values are NaN for a matrix with a negative or NaN count.
+        `.interval(level)`. If a count of a matrix is NaN, or negative in a JAX array, all values of
+        this matrix are NaN.
 
     Raises:
-        ValueError: if `counts` are not square, or if `prior` is below 1/2 (for two classes below
-            0.2), for which the computation is not accurate.
+        ValueError: if `counts` are not square, or if `prior` is below 1/2 (below 0.2 if there are
+            two classes), because the result would not be accurate.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -67,11 +70,11 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Compute the posterior mean of balanced accuracy (faster than the whole posterior).
+    """Compute the posterior mean of balanced accuracy, without computing the whole posterior.
 
     The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
-    examples. Returns one number per confusion matrix `(..., K, K)` in `counts`. The `prior` is a
-    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at least 0.05.
+    examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` is a
+    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`; its numbers must be at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -88,8 +91,8 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
-    least 0.05.
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
+    its numbers must be at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -101,8 +104,8 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`, at
-    least 0.05.
+    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
+    its numbers must be at least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -114,7 +117,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
     Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
-    The `prior` is a number or a pair `(alpha, beta)`, at least 0.05.
+    The `prior` is a number or a pair `(alpha, beta)`; its numbers must be at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -141,25 +144,27 @@ def posterior_counts(
     """Draw confusion matrices from the posterior of their cell probabilities, Dirichlet(a_ij +
     C_ij).
 
-    Use it to get the posterior of any metric: call the metric with the returned matrices (or
-    `jax.vmap(metric)`, if it does not accept batch axes). All matrices of a batch use the same
-    random numbers, so that the draws for a matrix do not depend on the batch.
+    Use it to get the posterior of any metric: call the metric with the returned matrices. If the
+    metric does not accept batch axes, call `jax.vmap(metric)` instead. The same random numbers are
+    used for all matrices of a batch, so that the draws for a matrix do not depend on the other
+    matrices.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         counts: confusion matrix of shape `(..., K, K)`.
         num_samples: number of draws S.
-        prior: a number or pair (alpha, beta). The prior is `a_ii = alpha` for the diagonal cell of
-            a row, and `a_ij = beta / (K - 1)` for all others, so that the posterior of recall is
-            the same for any K. A prior of `(1, K - 1)` is flat on all cells, and makes mistakes
-            that were never observed too probable.
-        prevalence: `"inferred"` for one Dirichlet distribution of all cells. `"fixed"` for one
-            Dirichlet distribution per row, multiplied by the share of the class in `counts`. An
-            array `(K,)` for the same with known shares.
+        prior: a number (if alpha = beta) or a pair (alpha, beta). The diagonal cell of each row has
+            `a_ii = alpha`, and the other cells have `a_ij = beta / (K - 1)`, so that the posterior
+            of recall does not depend on K. With the pair `(1, K - 1)` all a_ij are 1, which makes
+            mistakes that were never observed too probable.
+        prevalence: if `"inferred"`, all cells have one Dirichlet distribution. If `"fixed"`, each
+            row has a Dirichlet distribution, and is multiplied by the share of its class in
+            `counts`. If an array `(K,)`, each row is multiplied by the share of its class in this
+            array.
 
     Returns:
-        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. Matrices are NaN if a count is
-        NaN, or under jit if a count is negative.
+        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A matrix is NaN if one of its
+        counts is NaN, or negative in a JAX array.
 
     Raises:
         ValueError: if `counts` are not square, if `prior` has another shape or is below 0.05, or if

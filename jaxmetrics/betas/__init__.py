@@ -2,8 +2,8 @@
 
 - `distributions`: density, cdf and quantiles of the beta distribution
 - `parameters`: priors, and parameters of the posteriors of recalls
-- `beta_averages`: `BetaAverage`, the distribution of an average, and its methods as functions
-- `sums`: the distribution of a sum, on a grid and at points
+- `beta_averages`: the distribution of an average (`BetaAverage`), and functions such as its cdf
+- `sums`: density and cdf of a sum, on a grid or at given points
 - `_convolutions`: how the distribution of a sum is computed, and how accurately
 - `_characteristic`: characteristic functions
 - `_multilevel`: sums whose density is not smooth

@@ -1,7 +1,7 @@
 """Characteristic functions of sums of beta variables, and intervals (windows) that contain their
 mass.
 
-All positions of a sum are relative to its mean.
+All positions of a sum are relative to the mean of the sum.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Settings(NamedTuple):
 
     @property
     def on_accelerators(self) -> Settings:
-        """Return settings with fewer, larger groups, which need fewer kernels and half the compile
-        time.
+        """Return settings with fewer and larger groups, for which a GPU needs fewer kernels and
+        half the compile time.
         """
         return self._replace(least_start=16)
 
@@ -78,9 +78,9 @@ def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
 def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -> Array:
     """Compute the characteristic function `E exp(i n step (S - mean - low))` of a sum S for n < N.
 
-    The result has shape `(..., N)`. Classes are sorted by width, widest first. The width of class j
-    is at most 1 / sqrt(j) times the width of the sum, so its phase varies less and needs fewer
-    nodes.
+    The result has shape `(..., N)`. Classes must be sorted by width, widest first. The width of
+    class j is at most 1 / sqrt(j) times the width of the sum. Therefore the phases of narrow
+    classes vary less, and fewer nodes are needed for these classes.
     """
     k, base, more = classes.mean.shape[-1], *settings.nodes
 
@@ -146,7 +146,9 @@ def _by_powers(phase: Array, number: int) -> Array:
 
 
 def _by_angles(phase: Array, number: int) -> Array:
-    """Return the same values as `_by_powers` in one pass over memory, not one per power."""
+    """Return the same values as `_by_powers`, but pass over the memory only once and not once per
+    power.
+    """
     angles = np.arange(number, dtype=phase.dtype)[:, None] * phase[..., None, :]
     return xp.concatenate([xp.cos(angles), xp.sin(angles)], -2)
 

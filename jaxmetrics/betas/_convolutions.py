@@ -1,21 +1,22 @@
 """Distributions of sums of independent beta variables, computed as a spline (`_splines`).
 
 1. Fourier inversion is tried first. The characteristic function phi of the sum is the product of
-the characteristic functions phi_i of the classes, and is inverted on an interval (window) that
-contains the mass. Only N frequencies are used, which is sufficient if phi is nearly 0 at the
-highest frequency. We check that it is. If the density of a class is 0 at both ends, phi_i decays
-like a Gaussian. If the density jumps (a class without errors), phi_i decays as 1/w, and if it has a
-pole (Jeffreys' prior), as w^-1/2. So the first method is not sufficient only if there are few
-classes, or if one class is far wider than all others. 2. For such sums, which we call rough,
-inversion is repeated on smaller and smaller windows (`_multilevel`).
+   the characteristic functions phi_i of the classes, and is inverted on an interval (window) that
+   contains the mass. Only N frequencies are used, which is sufficient if phi is nearly 0 at the
+   highest frequency. We check whether phi is nearly 0 there. If the density of a class is 0 at both
+   ends, phi_i decays like a Gaussian. If the density jumps (a class without errors), phi_i decays
+   as 1/w, and if it has a pole (Jeffreys' prior), as w^-1/2. Therefore the first method is only
+   insufficient if there are few classes, or if one class is far wider than all others.
+2. We call such sums rough. To compute a rough sum, inversion is repeated on smaller and smaller
+   windows (`_multilevel`).
 
-The error of the cdf in float64 (in float32) was measured by quadrature, by convolution on fine
-grids and with finer steps:
+The error of the cdf was measured by quadrature, by convolution on fine grids and with finer steps.
+The errors in float64 are given first, those in float32 in parentheses:
 
 - the error of the first method is 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of |phi| at the
   highest frequencies;
-- the error of the second method is usually 1e-9 (1e-6); in the worst of eighteen designs, which is
-  four classes with Jeffreys' prior and no data, it is 5e-8 (3e-6).
+- the error of the second method is usually 1e-9 (1e-6); in the worst of eighteen designs, four
+  classes with Jeffreys' prior and no data, the error is 5e-8 (3e-6).
 
 Sources: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
 distribution, ICPR. Carrillo, Brodersen and Castellanos (2014), Probabilistic performance evaluation
@@ -76,7 +77,7 @@ def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Array]:
-    """Compute sums by Fourier inversion, and return a mask of the rough ones."""
+    """Compute sums by Fourier inversion, and return them with a mask of the rough sums."""
     classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
@@ -128,7 +129,7 @@ def first_distribution(parameters: Array) -> tuple[Spline, Array]:
 def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
     """Compute the rough sums again on smaller windows.
 
-    Outside of jit, this is only compiled and run if a sum is rough.
+    Outside of jit, this computation is only compiled and run if a sum is rough.
     """
     if is_known(is_rough) and not is_rough.any():
         return spline
@@ -138,7 +139,7 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
 def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed: Array) -> Spline:
     """Refine the rough sums of a group, without any work if there are none.
 
-    Rows of the result for all other sums are arbitrary.
+    The rows of the result that belong to all other sums are arbitrary.
     """
 
     def refined() -> Spline:

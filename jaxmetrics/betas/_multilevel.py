@@ -1,18 +1,19 @@
 """Fourier inversion on smaller and smaller windows, for sums whose density is not smooth.
 
 The density of a class may jump or have a pole at an end of its support, 0 or 1. We call such an end
-hard. The sum has a corner at the point where all classes are at their hard ends (or at their means,
-if they have none). Elsewhere the density of the sum is as smooth as the density of its smoothest
-class. Let chi be a smooth function that decreases from 1 at a hard end to 0 at the distance R. Each
-density f is split into a part `chi f` near its hard end, and a rest that is smooth on the scale R.
-In the product of their characteristic functions, only the product of all parts is not smooth on
-this scale:
+hard. The sum has a corner at the point where all classes are at their hard ends (classes without a
+hard end are at their means). Elsewhere the density of the sum is as smooth as the density of its
+smoothest class. Let chi be a smooth function that decreases from 1 at a hard end to 0 at the
+distance R. Each density f is split into a part `chi f` near its hard end, and a rest that is smooth
+on the scale R. In the product of their characteristic functions, only the product of all parts is
+not smooth on this scale:
 
     phi_1 phi_2 ... = (phi_1 phi_2 ... - part_1 part_2 ...) + part_1 part_2 ...
 
-The bracket is inverted with few frequencies. The product of all parts is a small mass at the
-corner, which is inverted in the same way on a window that is a quarter as wide, and so on. The part
-of a class that is far narrower than R is the whole class, until windows are as narrow.
+The bracket is inverted with few frequencies. The product of all parts belongs to a small mass at
+the corner. This product is split and inverted in the same way on a window that is a quarter as
+wide, and so on. If a class is far narrower than R, its part is the whole class, until windows are
+as narrow as the class.
 
 If m classes have two hard ends, the sum has m + 1 corners, at distances of 1.
 """
@@ -48,8 +49,8 @@ _GROUPS = {0: 1, 4: 2, 16: 4}  # first classes that use all, 1/2 and 1/4 of the 
 class _Parts(NamedTuple):
     """Parts of classes, mirrored so that the hard end is the lower end, of shape `(..., k, ends)`.
 
-    The first part of a class is at its hard end, or at its mean if it has none. The second part is
-    at its second hard end, if it has two.
+    The first part of a class is at its hard end, or at its mean if it has no hard end. If a class
+    has two hard ends, the second part is at the second end.
     """
 
     one: Beta
@@ -64,9 +65,11 @@ class _Parts(NamedTuple):
 
 
 def _direction(classes: Beta) -> Array:
-    """Return 1 if all other corners are above the first corner, and -1 if they are below.
+    """Return 1 if all other corners are above the first corner, and -1 if all other corners are
+    below.
 
-    The first corner is at the end with more mass, because the last of many corners are not refined.
+    The first corner is at the end with more mass, because the last corners are not refined if there
+    are too many.
     """
     excess = lax.stop_gradient(classes.b - classes.a)
     upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
@@ -74,7 +77,9 @@ def _direction(classes: Beta) -> Array:
 
 
 def _number_of_corners(classes: Beta) -> int:
-    """Return the number of corners to refine; for NumPy arrays, only corners that exist."""
+    """Return the number of corners to refine. If arrays are NumPy arrays, only corners that
+    exist are counted.
+    """
     most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
     if is_jax(classes.mean):
         return most

@@ -31,7 +31,7 @@ class Grid(NamedTuple):
 class Ends(NamedTuple):
     """How far a grid extends towards an end of the interval: up to sinh v = `reach`.
 
-    If the end is soft, the grid extends exactly to this end. If it is hard, only the fraction
+    If the end is soft, the grid extends exactly to this end. If the end is hard, only the fraction
     `exp(-reach)` of the interval is beyond the grid.
     """
 
@@ -58,7 +58,7 @@ POLE = Ends(368.0, hard=True)  # 1e-16 of the mass of x^-0.9 is left out
 def grid(low: Ends, high: Ends, n: int, *, at_middles: bool) -> Grid:
     """Return the nodes of an integral: the midpoints or the ends of n equal steps of v.
 
-    There are n midpoints, or n + 1 ends that include both ends of the interval.
+    There are n midpoints, or n + 1 ends of steps, which include both ends of the interval.
     """
     numbers = np.arange(1, 2 * n, 2) if at_middles else np.arange(0, 2 * n + 1, 2)
     v = (low.v + high.v) * numbers / (2 * n) - low.v

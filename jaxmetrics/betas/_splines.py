@@ -1,11 +1,11 @@
 """Quintic splines of the cdf of a distribution on an interval.
 
 The interval is divided into five panels. In each panel the knots are equally spaced in v, where y =
-1 / (1 + exp(-sinh v)) is the position as a fraction of the panel, as in `_quadrature`. So knots are
-nearly equally spaced near a soft end, and very close together near a hard end, where jumps and
-poles are smooth functions of v. The spline stores the cdf and its first two derivatives (by the
-index of the knot) at all knots. Between two knots it is the polynomial of degree 5 that has these
-values and derivatives.
+1 / (1 + exp(-sinh v)) is the position as a fraction of the panel, as in `_quadrature`. Therefore
+knots are nearly equally spaced near a soft end, and very close together near a hard end, where
+jumps and poles are smooth functions of v. The spline stores the cdf and its first two derivatives
+(by the index of the knot) at all knots. Between two knots the spline is the polynomial of degree 5
+that has these values and derivatives.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def monotone(spline: Spline) -> Spline:
 
 
 def _pick(values: Array, panel: Array) -> Array:
-    """Return for each query `(..., Q)` the value of its panel, from values `(..., 5)`."""
+    """Return for each query `(..., Q)` the value of the panel that contains it, from values
+    `(..., 5)`.
+    """
     return xp.take_along_axis(values, panel, -1)
 
 
@@ -175,8 +177,8 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
-    """Return whether z is inside of the interval, and its piece (the middle piece if it is
-    outside).
+    """Return whether z is inside of the interval, and the piece that contains z (the middle piece
+    if z is outside).
     """
     low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
@@ -230,8 +232,8 @@ def quantile(spline: Spline, q: Array) -> Array:
 
 
 def _last_knot_below(spline: Spline, q: Array) -> Array:
-    """Return the index of the last knot with a cdf of at most q, or of the first knot if there is
-    none.
+    """Return the index of the last knot with a cdf of at most q. If there is no such knot, return
+    the first.
     """
     size = spline.cdf.shape[-1]
 

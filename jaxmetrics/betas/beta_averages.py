@@ -50,7 +50,8 @@ def _prepare(
 def _average_of_means(parameters: Array) -> tuple[Array, Array]:
     """Return the average of the means in two parts, `high + low`.
 
-    Near 1, a single float is not precise enough if the posterior is narrower than its last digit.
+    If the average is near 1, a single float is not precise enough: the posterior may be narrower
+    than the last digit of the float.
     """
     mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
@@ -66,7 +67,7 @@ class _Moments(NamedTuple):
 
 
 class _Summary(Printed, _Moments):
-    """The values that are printed for a `BetaAverage`."""
+    """The values that are printed if a `BetaAverage` is printed."""
 
     __slots__ = ()
 
@@ -84,29 +85,30 @@ class BetaAverage(Printed, _BetaAverage):
     """Distribution of the average of independent beta variables, `(A_1 + ... + A_k) / k`.
 
     Here A_i ~ Beta(alpha_i, beta_i). The constructor computes the distribution once and stores it
-    as a spline, which the methods evaluate. For k = 1 it is the beta distribution itself. Leading
-    axes of the parameters are batch axes: arguments of methods broadcast against `shape`. The
-    object is a frozen pytree and works with jit, vmap and grad, with respect to x, q and the
-    parameters.
+    as a spline, which the methods evaluate. If k = 1, the distribution is a beta distribution. The
+    leading axes of the parameters are batch axes. `shape` is the shape of the batch axes, and the
+    arguments of methods broadcast against it. A `BetaAverage` is a frozen pytree and works with
+    jit, vmap and grad. Derivatives with respect to x, q and the parameters can be computed.
 
     Args:
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
 
     Attributes:
         parameters: the parameters as floats.
-        origin, spline: for internal use, the sum of the means and the spline around it.
+        origin, spline: the sum of the means, and the spline around this sum, for internal use.
 
     Raises:
-        ValueError: if parameters have another shape or are too small for accurate results: below
-            0.05 for k = 1, 0.2 for k = 2, 1/2 for k > 2. Under jit, and for NaN or infinite
-            parameters, all results are NaN instead.
+        ValueError: if parameters have another shape, or if a parameter is too small for accurate
+            results: below 0.05 if k = 1, below 0.2 if k = 2, below 1/2 if k > 2. Under jit,
+            parameters that are too small make all results NaN instead. Parameters that are NaN or
+            infinite always make all results NaN.
 
-    The error of the cdf is at most 1e-6 (usually 1e-9) for parameters from 1/2 (for k = 2 from 0.2)
-    to 1e9. In float32 it is at most 1e-4 (usually 1e-6) plus the rounding error of x times the
-    density, which is 0.003 for 1e9 examples. Tail probabilities below 1e-15 (float32: 1e-7) are not
-    accurate.
+    If the parameters are between 1/2 (0.2 if k = 2) and 1e9, the error of the cdf is at most 1e-6
+    (usually 1e-9). In float32 the error is at most 1e-4 (usually 1e-6) plus the product of the
+    rounding error of x and the density. This product is 0.003 if there are 1e9 examples. Tail
+    probabilities below 1e-15 (float32: 1e-7) are not accurate.
 
-    Printing shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
+    `print` shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
     the standard deviation.
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
@@ -190,8 +192,8 @@ class BetaAverage(Printed, _BetaAverage):
     def sf(self, x: ArrayLike) -> Array:
         """Return the survival function `P(A > x) = 1 - cdf(x)`.
 
-        If A is the balanced accuracy, this is the probability that it is greater than x. The
-        absolute error is the same as the error of the cdf.
+        If A is the balanced accuracy, `sf(x)` is the probability that balanced accuracy is above x.
+        The absolute error is the same as the error of `cdf(x)`.
         """
         return 1 - self.cdf(x)
 
@@ -218,8 +220,8 @@ class BetaAverage(Printed, _BetaAverage):
     def mode(self) -> Array:
         """Mode, the point with the highest density.
 
-        If there are several modes, it is the highest one that was found. If the density is
-        constant, it is the centre.
+        If there are several modes, the result is the highest mode that was found. If the density is
+        constant, the result is the centre of [0, 1].
         """
         return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
@@ -228,9 +230,9 @@ class BetaAverage(Printed, _BetaAverage):
     ) -> tuple[Array, Array]:
         """Return the two ends of a credible interval, which contains A with probability `level`.
 
-        With `kind="equal_tailed"`, A is below and above the interval with probability
-        `(1 - level) / 2` each. With `"hdi"`, the highest-density interval, the interval is the
-        shortest one.
+        If `kind` is "equal_tailed", A is below the interval with probability `(1 - level) / 2`, and
+        above it with the same probability. If `kind` is "hdi", the result is the highest-density
+        interval, which is the shortest interval with probability `level`.
 
         Raises:
             ValueError: if `level` is not in (0, 1) or `kind` is unknown.
@@ -250,8 +252,8 @@ class BetaAverage(Printed, _BetaAverage):
         Args:
             key: a JAX key, an int seed or, for NumPy parameters, a NumPy Generator.
             shape: shape of the samples for each batch entry.
-            method: `"ppf"` to evaluate quantiles of the spline, `"betas"` to draw and average k
-                beta variables.
+            method: if `"ppf"`, quantiles of the spline are evaluated at random probabilities; if
+                `"betas"`, k beta variables are drawn and averaged.
         """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
             raise ValueError(f"shape must be a tuple of ints, such as (1000,), got {shape!r}.")
@@ -275,7 +277,8 @@ def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
     """Return `function(spline, x)`, where x broadcasts against the batch axes.
 
-    Functions of splines need queries on the last axis, so they are moved there and back.
+    Functions of splines need the queries x on the last axis. Therefore the axes of x are moved
+    there, and the axes of the result are moved back.
     """
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
@@ -395,10 +398,10 @@ def _quantile_jvp(
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """Return the two quantiles with probability `tail` below and above.
+    """Return two quantiles: the probabilities below the first and above the second are `tail`.
 
-    For k = 1 the upper end is computed from its own tail, because 1 - tail is less precise. For k >
-    1 the spline is not more precise than 1 - tail.
+    If k = 1, the upper end is computed from the probability above it, because 1 - tail is less
+    precise. If k > 1, the spline is not more precise than 1 - tail.
     """
     tail = xp.asarray(tail, average.parameters.dtype)
     if average.spline is None:
@@ -465,7 +468,9 @@ def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
 
 def _ends(below: Array, average: BetaAverage, level: Array) -> Array:
-    """Return the quantiles with this mass below the first and mass `level` between them."""
+    """Return two quantiles: the given mass is below the first, and the mass `level` is between the
+    two.
+    """
     return _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
 
 
@@ -516,7 +521,7 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
     Args:
         x: real numbers, which broadcast against the batch axes of the parameters.
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
 
     Returns:
         The density of `(A_1 + ... + A_k) / k` at x, where A_i ~ Beta(alpha_i, beta_i) are
@@ -532,7 +537,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of an average of beta variables, `BetaAverage(parameters).cdf(x)`.
 
     The cdf is `P((A_1 + ... + A_k) / k <= x)` for independent A_i ~ Beta(alpha_i, beta_i).
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
     broadcast against the batch axes of the parameters.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
@@ -544,9 +549,9 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the quantile of an average of beta variables, `BetaAverage(parameters).ppf(q)`.
 
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The probabilities
-    q broadcast against the batch axes of the parameters. If you call this often, make one
-    `BetaAverage` and use its methods.
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The probabilities
+    q broadcast against the batch axes of the parameters. If you call this function often with the
+    same parameters, make one `BetaAverage` and call its method `ppf` instead.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

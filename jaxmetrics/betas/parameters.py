@@ -13,9 +13,9 @@ __all__ = ["get_beta_parameters"]
 def smallest_parameter(k: int) -> float:
     """Return the smallest parameter for which averages of k beta variables were verified.
 
-    For smaller parameters too much mass is in the poles of the densities, and results are not
-    accurate. For example, the error of the cdf was 0.001 for parameters of 0.4 and 0.9 for 0.25 (k
-    = 6), and 0.0003 for 0.1 (k = 2).
+    If parameters are smaller, too much mass is in the poles of the densities, and results are not
+    accurate. For example, if k = 6, the error of the cdf was 0.001 if parameters were 0.4, and the
+    error was 0.9 if parameters were 0.25; if k = 2, the error was 0.0003 if parameters were 0.1.
     """
     return {1: 0.05, 2: 0.2}.get(k, 0.5)
 
@@ -28,7 +28,7 @@ def are_beta_parameters(parameters: Array, k: int) -> Array:
 def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
     """Return `prior` as one row (alpha, beta) per class, `(k, 2)`.
 
-    Invalid values raise, or become NaN under jit.
+    Invalid values raise ValueError, or become NaN under jit.
     """
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
@@ -55,16 +55,17 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
-        prior: a number for alpha = beta (1 for a flat prior, 0.5 for Jeffreys' prior), a pair
+        prior: one number if alpha = beta (1 is the flat prior, 0.5 is Jeffreys' prior), a pair
             (alpha, beta), or an array of shape `(K, 2)` with a row (alpha, beta) per class.
 
     Returns:
-        Parameters of shape `(..., K, 2)`. Parameters are NaN for a class with a NaN count, and
-        under jit also for a class with a negative count or a prior below 0.05.
+        Parameters of shape `(..., K, 2)`. If a count of a class is NaN, or negative in a JAX array,
+        the parameters of this class are NaN. Under jit they are also NaN if the prior of the class
+        is below 0.05.
 
     Raises:
-        ValueError: if `counts` are not square or are negative, or if `prior` has another shape or
-            is below 0.05.
+        ValueError: if a matrix is not square, if a count in a NumPy array is negative, or if
+            `prior` has another shape or is below 0.05.
 
     >>> get_beta_parameters([[90, 10], [5, 95]])
     array([[91., 11.],

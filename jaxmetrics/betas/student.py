@@ -12,7 +12,7 @@ __all__: list[str] = []
 def student_quantile(z: Array | float, freedom: Array) -> Array:
     """Return Student's quantile for the same probability as the normal quantile z >= 0.
 
-    Degrees of freedom need not be integers. If they are 0, the quantile is NaN.
+    Degrees of freedom need not be integers. If there are 0 degrees of freedom, the quantile is NaN.
 
     >>> student_quantile(1.959964, 19).round(3)
     np.float64(2.093)
@@ -28,8 +28,8 @@ def student_quantile(z: Array | float, freedom: Array) -> Array:
 def student_tails(t: Array, freedom: Array) -> Array:
     """Return the probability that a Student variable is below -t or above t.
 
-    For small t and large ν we compute `1 - p`, because `ν / (ν + t^2)` is not precise. In JAX
-    arrays of float32, probabilities below 1e-7 are 0.
+    If t is small and ν is large, we compute 1 minus the complementary probability, because
+    `ν / (ν + t^2)` is not precise. In JAX arrays of float32, probabilities below 1e-7 are 0.
 
     >>> student_tails(12.7062, 1).round(6)
     np.float64(0.05)

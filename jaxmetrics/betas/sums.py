@@ -30,18 +30,20 @@ class Convolution(NamedTuple):
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
     """Return the density and cdf of a sum of beta variables, `A_1 + ... + A_k`, on a grid.
 
-    The A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers the part of [0, k] outside of
-    which the probability mass is at most 2e-16 (1e-7 in float32) on either side.
+    The variables A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers a part of [0, k]. The
+    probability that the sum is below the grid is at most 2e-16 (1e-7 in float32), and so is the
+    probability that the sum is above the grid.
 
     Args:
-        parameters: array of shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
         num_points: number of points; default: 1025.
 
     Returns:
         `Convolution`, whose three arrays have shape `(..., num_points)`.
 
     Raises:
-        ValueError: if `BetaAverage` would raise for the parameters, or if there are no points.
+        ValueError: if `BetaAverage(parameters)` would raise ValueError, or if `num_points` is below
+            1.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -63,7 +65,7 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of a sum of beta variables, `BetaAverage(parameters).pdf(x / k) / k`.
 
-    `parameters` have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x
+    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
     broadcast against the batch axes of the parameters.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
@@ -78,7 +80,7 @@ def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of a sum of beta variables, `BetaAverage(parameters).cdf(x / k)`.
 
     The cdf is `P(A_1 + ... + A_k <= x)` for independent A_i ~ Beta(alpha_i, beta_i). `parameters`
-    have shape `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
+    have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
     against the batch axes of the parameters.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()

@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 @custom_jvp
 def neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
-    """Compute `-ln softmax(z)_y`; 0 if `counts` is False."""
+    """Compute `-ln softmax(z)_y`, or 0 if `counts` is False."""
     return _neg_log_softmax_of(_row(z), z, ids, counts)
 
 
@@ -42,7 +42,7 @@ def _neg_log_softmax_jvp(
 
 @custom_jvp
 def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
-    """Compute `-sum_c t_c ln softmax(z)_c`; 0 if `counts` is False. A class with t = 0 adds 0."""
+    """Compute `-sum_c t_c ln softmax(z)_c`, or 0 if `counts` is False. Classes with t = 0 add 0."""
     losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
     return xp.where(counts, xp.where(t == 0, 0, t * losses).sum(-1), 0)
 
@@ -66,8 +66,8 @@ def _soft_target_loss_jvp(
 class _Row(NamedTuple):
     """Terms of a softmax that are computed once per row of logits.
 
-    Rows with an infinite greatest logit are handled by a selection per row, because a branch would
-    make a GPU wait, and a selection per logit would prevent XLA's fast softmax on a CPU.
+    Rows whose greatest logit is infinite are handled by one `where` per row. A branch would make a
+    GPU wait, and a `where` per logit would prevent XLA's fast softmax on a CPU.
     """
 
     greatest: Array
@@ -86,8 +86,8 @@ def _row(z: Array) -> _Row:
 def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
     """Compute `-ln softmax` of several logits of each row, `(..., C)`, or of one logit, `(...)`.
 
-    If the greatest logit is +inf, all logits of +inf have loss 0. If it is -inf, all classes are
-    equally probable.
+    If the greatest logit is +inf, the losses of all classes with logit +inf are 0. If the greatest
+    logit is -inf, all classes are equally probable.
     """
     greatest, top, total = (
         x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
@@ -98,9 +98,9 @@ def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
 
 
 def _softmax(z: Array, row: _Row, counts: Array) -> Array:
-    """Compute softmax; 0 if `counts` is False.
+    """Compute the softmax of logits, or 0 if `counts` is False.
 
-    The exponentials are also used for the loss, because on a CPU they take most of the time.
+    The same exponentials are used for the loss, because on a CPU they take most of the time.
     """
     greatest, total = row.greatest[..., None], row.total[..., None]
     limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]

@@ -1,16 +1,17 @@
 """Cross-entropy of a linear layer with a large vocabulary, without storing all logits in memory.
 
-For n examples and V words there are n V logits, and their gradient has the same size. For 8192
-tokens and 131,072 words each needs 4 GiB, which is more than all other arrays of many models. Here
-the logits are computed in blocks of `chunk_size` words, which are discarded and computed again for
-the gradient. Therefore there are four matrix products instead of three.
+If there are n examples and V words, there are n V logits, and the gradient with respect to the
+logits has the same size. If there are 8192 tokens and 131,072 words, the logits need 4 GiB, and so
+does their gradient; this is more than all other arrays of many models. Here the logits are computed
+in blocks of `chunk_size` words. Each block is discarded after use and computed again for the
+gradient. Therefore four matrix products are computed instead of three.
 
-Two numbers per example are kept: M, the greatest logit except the label's logit `z_y`, and
+Only two numbers per example are stored: M, the greatest logit except the label's logit `z_y`, and
 `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)`, and its
-derivative with respect to `z_y` is `-sigmoid(t)`. Neither is a difference of two large numbers, so
-that a loss of 1e-9 is accurate even for logits of 1e4. To combine blocks or devices, their S are
-added relative to a common M. Source: Milakov and Gimelshein (2018), Online normalizer calculation
-for softmax, arXiv:1805.02867, section 3.
+derivative with respect to `z_y` is `-sigmoid(t)`. Neither formula is a difference of two large
+results, so that a loss of 1e-9 is accurate even if logits are 1e4. To combine the sums S of several
+blocks or devices, each S is first converted to a common M. Source: Milakov and Gimelshein (2018),
+Online normalizer calculation for softmax, arXiv:1805.02867, section 3.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class _Options(NamedTuple):
 
 
 class _Operands(NamedTuple):
-    """The arrays from which logits are computed, and the labels as columns of the kernel. Also used
-    for the gradients of these arrays.
+    """The arrays from which logits are computed, and the labels as indices of columns of the
+    kernel. The class is also used for the gradients with respect to these arrays.
     """
 
     hidden: jax.Array  # (n, d)
@@ -102,29 +103,29 @@ def linear_cross_entropy(
     The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use it for language models, whose
     logits may not fit in memory.
 
-    `jax.grad` works with respect to `hidden`, `kernel` and `bias`, but not forward mode. If both
-    matrices are bfloat16, products are bfloat16 and sums are float32, also in the gradient;
-    otherwise all computations are in float32 (float64 if `jax_enable_x64` is on). Batch axes need
-    less memory than `jax.vmap`, which stores a gradient of the kernel for each batch entry. NumPy
+    `jax.grad` works with respect to `hidden`, `kernel` and `bias`; forward mode (`jax.jvp`) does
+    not. If `hidden` and `kernel` are bfloat16, products are bfloat16 and sums are float32, also in
+    the gradient; otherwise all computations are in float32 (float64 if `jax_enable_x64` is on). Use
+    batch axes instead of `jax.vmap`, which stores a gradient of the kernel per batch entry. NumPy
     arrays are converted to JAX arrays.
 
     Args:
         hidden: activations, of shape `(..., n, d)`.
         kernel: weights of the linear layer, of shape `(d, V)`.
         labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
-            An id of V or more also gives 0 in a JAX array, but raises in a NumPy array.
-        bias: bias of shape `(V,)`; -inf makes a word impossible, even with a soft cap (but with
-            label smoothing the loss is inf).
-        chunk_size: number of words per block. Default: about 4 million logits per block on a CPU,
-            134 million elsewhere, but at least 512 words.
-        where: boolean mask of shape `(..., n)`; if False, loss and gradient are 0, even for NaN.
-        label_smoothing: eps in [0, 1], for the loss
+            An id of V or more raises an error in a NumPy array, and acts as -1 in a JAX array.
+        bias: bias of shape `(V,)`. A word with bias -inf is impossible, even if `soft_cap` is
+            given; then label smoothing makes the loss inf.
+        chunk_size: number of words per block. By default a block has about 4 million logits on a
+            CPU and 134 million on other devices, but at least 512 words.
+        where: boolean mask `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
+        label_smoothing: number eps in [0, 1], with which the loss is
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
-        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`: Chowdhery et al. (2022), PaLM,
-            arXiv:2204.02311, section 5.
-        soft_cap: c > 0 to replace the logits by `c tanh(z / c)`, which are in [-c, c].
-        axis_name: axis of `jax.shard_map` over which the words are sharded. Then `kernel` and
-            `bias` contain the columns of this device, and `labels` are ids in the whole vocabulary.
+        z_loss: factor of a second loss, which is added: `z_loss (ln sum_v exp(z_v))^2`. Source:
+            Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
+        soft_cap: number c > 0; the logits z are replaced by `c tanh(z / c)`, which are in [-c, c].
+        axis_name: axis of `jax.shard_map` over which the words are sharded. `kernel` and `bias`
+            then have the columns of one device, and `labels` are ids in the whole vocabulary.
 
     Returns:
         One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the
@@ -168,8 +169,8 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
-    """Convert to an array of floats. A float array keeps its dtype, so that gradients have the
-    same.
+    """Convert to an array of floats. A float array keeps its dtype, so that its gradient has the
+    same dtype.
     """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
@@ -277,8 +278,8 @@ def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array)
 def _check_spread(
     axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
 ) -> None:
-    """Check that only words are sharded over the axis; this is not known under
-    `check_vma=False`.
+    """Check that only words are sharded over the axis. With `check_vma=False` this cannot be
+    checked.
     """
     if axis_name not in varying_axes(lax.axis_index(axis_name)):
         return
@@ -305,7 +306,7 @@ def _number_of_devices(axis_name: Hashable) -> int:
 
 
 def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
-    """Combine the sums of all devices, each of which has some of the columns."""
+    """Combine the sums of all devices, each of which has some of the columns of the kernel."""
     top_here = lax.stop_gradient(sums.top)
     top = lax.pmax(top_here, axis_name)
     others_here = sums.others * jnp.exp(top_here - top)
@@ -456,7 +457,7 @@ def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
 
 
 def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
-    """Multiply two matrices; the sum is over one axis of each."""
+    """Multiply two matrices: sum over one axis of each matrix."""
     contracted = ((axes[0],), (axes[1],))
     return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
 

@@ -1,22 +1,26 @@
 """Losses per example, such as cross-entropy, computed from logits without reduction.
 
-`logits` have shape `(..., K)` with the K classes on the last axis; `labels` are class ids of shape
-`(...)`, and the losses have shape `(...)`, too. The last axis of examples has the same length in
-all arguments, and leading axes broadcast. The loss and its gradient are exactly 0, whatever the
-logits, if the label is negative, if the mask `where` `(...)` is False, or if the label is K or more
-in a JAX array. Logits may be infinite: a class with -inf is impossible, a class with +inf is
-certain, and if all are -inf, they are equally probable. The loss may then be infinite, but its
-gradient with respect to logits is never infinite or NaN. If a logit is NaN, the loss is NaN.
-`class_weights` of shape `(K,)` multiply the loss of each example by the weight of its class;
-examples with weight 0 are ignored. Losses are computed in float32 or better. In float32, losses of
-several classes have an absolute error of 1e-7.
+`logits` have shape `(..., K)`, where the last axis has one entry for each of K classes; `labels`
+are class ids of shape `(...)`, and the losses have the same shape `(...)`. The last axis of `(...)`
+must have the same length in all arguments, and the axes before it broadcast.
 
-NumPy arrays and lists return NumPy losses in float64. JAX arrays return losses that are compiled
-and differentiable.
+An example is ignored if its label is negative, if its entry of the boolean mask `where` `(...)` is
+False, or if its label is K or more in a JAX array. The loss of an ignored example and its gradient
+are exactly 0, whatever the logits are. Logits may be infinite: a class with logit -inf is
+impossible, a class with logit +inf is certain, and if all logits of an example are -inf, its
+classes are equally probable. If logits are infinite, the loss may be infinite, but its gradient
+with respect to logits is never infinite or NaN. If a logit is NaN, the loss is NaN. If
+`class_weights` of shape `(K,)` are given, the loss of each example is multiplied by the weight of
+its class; examples with weight 0 are ignored. Losses are computed at least in float32. In float32,
+losses of several classes have an absolute error of 1e-7.
 
-Labels that are not integer or bool raise TypeError, unless the docstring allows soft labels. Shapes
-that do not match raise ValueError. NumPy arrays and lists also raise ValueError if a label is K or
-more, or if the logits look like probabilities, because all are in [0, 1] and every row sums to 1.
+If the arguments are NumPy arrays or lists, losses are NumPy arrays of float64. If an argument is a
+JAX array, losses are JAX arrays; their computation is compiled and can be differentiated.
+
+Labels that are not integer or bool raise TypeError, unless the docstring of the function allows
+soft labels. Shapes that do not match raise ValueError. NumPy arrays and lists also raise ValueError
+if a label is K or more, or if the logits are probably probabilities: all of them are in [0, 1], and
+every row sums to 1.
 """
 
 from __future__ import annotations
@@ -80,12 +84,12 @@ def cross_entropy(
     Args:
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
 
     Returns:
-        One loss per example, of shape `(...)`. Use `weighted_mean` to average them.
+        One loss per example, of shape `(...)`. Use `weighted_mean` to average the losses.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])
@@ -118,8 +122,8 @@ def as_real(x: ArrayLike, name: str) -> Array:
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
     """Check the coefficient of a term of a loss, which must be one number in [0, `most`].
 
-    The value of a Python number is known: a number out of range raises, and 0 becomes None, so that
-        its term is not computed.
+    If the coefficient is a Python number, its value is known: a number out of range raises
+    ValueError, and 0 becomes None, so that the term is not computed.
     """
     number = as_real(coefficient, name)
     if number.ndim:
@@ -146,9 +150,9 @@ def soft_cross_entropy(
 ) -> Array:
     """Compute the cross-entropy of soft labels t, `-sum_c t_c ln softmax(z)_c`, in nats.
 
-    `logits` are z and `target_probs` are t >= 0, both of shape `(..., K)`; t is not normalised.
-    Where the boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one
-    loss per example, of shape `(...)`.
+    `logits` are z and `target_probs` are t >= 0, both of shape `(..., K)`. The function does not
+    divide t by its sum. Where the boolean mask `where` of shape `(...)` is False, loss and gradient
+    are 0. Returns one loss per example, of shape `(...)`.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
@@ -178,14 +182,15 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     If you have logits, use `cross_entropy`, which is more accurate.
 
     Args:
-        probs: probabilities p of shape `(..., K)`, which are neither normalised nor clipped.
-        labels: class ids of shape `(...)`, or soft or one-hot labels y of shape `(..., K)`, with
-            the same number of axes as `probs`.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        probs: probabilities p of shape `(..., K)`. The function neither normalises nor clips them.
+        labels: either class ids of shape `(...)`, or labels y of shape `(..., K)` that are soft or
+            one-hot and have the same number of axes as `probs`.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
 
     Returns:
         One loss per example, of shape `(...)`. If p = 0 for a class with y > 0, the loss is inf and
-        its gradient -inf. A class with y = 0 adds 0 to the loss and to its gradient, even if p = 0.
+        its gradient is -inf. A class with y = 0 adds 0 to the loss and to its gradient, even if p =
+        0.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -227,13 +232,13 @@ def binary_cross_entropy(
     """Compute the binary cross-entropy `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)`, in nats.
 
     Args:
-        logits: real numbers z of shape `(...)`, one per example, or one per example and label for
-            multilabel problems.
-        labels: integers y = 0 or 1, or floats y in [0, 1] that are probabilities of class 1, of
-            shape `(...)`. A number that is not in [0, 1] raises ValueError, and gives NaN under
-            jit.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
-        class_weights: weights of y = 0 and y = 1, of shape `(2,)`.
+        logits: real numbers z of shape `(...)`: one per example or, in multilabel problems, one per
+            example and label.
+        labels: labels y of shape `(...)`: either integers 0 and 1, or floats in [0, 1], which are
+            probabilities of class 1. A number that is not in [0, 1] raises ValueError in a NumPy
+            array, and makes the loss NaN in a JAX array.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
+        class_weights: weights of the classes y = 0 and y = 1, of shape `(2,)`.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
     array([0.6931, 0.1269, 2.1269])
@@ -285,18 +290,18 @@ def focal_loss(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute the focal loss `-(1 - p_y)^gamma ln p_y`, p = softmax(z), in nats.
+    """Compute the focal loss `-(1 - p_y)^gamma ln p_y` in nats, where p = softmax(z).
 
-    Focal loss is cross-entropy with less weight on examples that are classified well, for data with
-    many easy examples: Lin et al. (2017), ICCV. To use the alpha of the paper, pass
-    `class_weights=[1 - alpha, alpha]`. For binary classification with a single logit z, pass logits
-    [0, z].
+    Focal loss is cross-entropy with less weight on examples whose class y has a high probability
+    p_y. Use it if the data contain many easy examples. Source: Lin et al. (2017), ICCV. To use the
+    parameter alpha of this paper for two classes, pass `class_weights=[1 - alpha, alpha]`. For
+    binary classification with a single logit z, pass logits [0, z].
 
     Args:
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
-        gamma: a Python number >= 0; 0 gives cross-entropy.
-        where: boolean mask of shape `(...)`. Where it is False, loss and gradient are 0.
+        gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
+        where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
@@ -370,7 +375,7 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
 def multiclass_hinge_loss(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`; 0 if K = 1.
+    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`, or 0 if K = 1.
 
     `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. Where the
     boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
@@ -407,22 +412,24 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """Compute the weighted mean of losses, `sum w l / sum w`.
 
-    The sum is divided by the total weight, while `mean(w * l)` would divide by the number of
-    examples. All axes are reduced, unless `axis` is given: the losses of a batch of sequences,
-    `(batch, length)`, have one mean. If losses are on several devices or in several batches, do not
-    average their means. Instead, use `parts=True`, sum each of the two parts, and divide the sums.
+    The sum of w l is divided by the total weight, while `mean(w * l)` would divide it by the number
+    of examples. The mean is over all axes, unless `axis` is given: by default, losses of shape
+    `(batch, length)` have one mean over all tokens of all sequences. If losses are on several
+    devices or in several batches, do not average their means. Instead, use `parts=True`, sum each
+    of the two parts, and divide the sums.
 
     Args:
         values: losses l of shape `(...)`.
         sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
             loss is NaN.
-        where: boolean mask of shape `(...)`; examples where it is False are ignored, even if their
-            loss is NaN.
-        axis: axis or axes to reduce; default: all axes.
+        where: boolean mask of shape `(...)`, which is False for examples to ignore. They are
+            ignored even if their loss is NaN.
+        axis: axis or axes over which the mean is computed; default: all axes.
         parts: if True, return the pair `(sum w l, sum w)`.
 
     Returns:
-        The mean, or the pair. If all examples are ignored, the mean and its gradient are 0.
+        The mean or, if `parts` is True, the pair. If all examples are ignored, the mean and its
+        gradient are 0.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)
@@ -460,7 +467,7 @@ def _weighted_mean(
 
 
 class _Labelled(NamedTuple):
-    """Checked logits `(..., K)`, class ids `(...)` and mask `(...)` before they are broadcast."""
+    """Logits `(..., K)`, class ids `(...)` and mask `(...)`, checked but not broadcast yet."""
 
     logits: Array
     ids: Array

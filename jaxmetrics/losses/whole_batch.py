@@ -1,4 +1,4 @@
-"""Losses that are defined for a whole batch and are not means over examples."""
+"""Losses that are defined for a whole batch and are not means of losses of examples."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ Metric = Callable[[Array], Array]
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
-    """Turn any smooth metric of a confusion matrix into a loss: `1 - metric(soft counts)`.
+    """Turn any smooth metric of a confusion matrix into a loss, `1 - metric(soft counts)`.
 
-    In the soft confusion matrix every example is counted for every predicted class, weighted by its
-    probability (see `soft_confusion_matrix`). Use large batches, because the loss of all data is
-    not the mean of the losses of batches, for example if a class is missing in a batch.
+    The soft counts are a confusion matrix in which each example is counted in all columns
+    (predicted classes), with the predicted probabilities of the classes as weights (see
+    `soft_confusion_matrix`). Use large batches: the mean of the losses of small batches differs
+    from the loss of all data, for example because some batches lack a class.
 
     Args:
         metric: a smooth function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
@@ -46,7 +47,7 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     Returns:
         A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
         and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
-        with a negative label are ignored; so are labels of K or more under jit.
+        with a negative label are ignored. In a JAX array, labels of K or more are ignored, too.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as
@@ -105,10 +106,11 @@ def pairwise_auc_loss(
 ) -> Array:
     """Compute the pairwise AUC loss, a convex surrogate of 1 - ROC AUC.
 
-    The loss is the mean of a function of d = z_i - z_j over all pairs of a positive i and a
-    negative j. The function is `ln(1 + e^-d)` for "logistic", `max(0, 1 - d)` for "hinge", and its
-    square for "squared_hinge". Infinite logits are replaced by 2e15 (in float64 by 1e123). Time and
-    memory grow with n^2. Source: Gao and Zhou (2015), IJCAI.
+    The loss is the mean of a function of d = z_i - z_j over all pairs of a positive example i and a
+    negative example j. This function is `ln(1 + e^-d)` if `surrogate` is "logistic",
+    `max(0, 1 - d)` if `surrogate` is "hinge", and `max(0, 1 - d)^2` if `surrogate` is
+    "squared_hinge". Infinite logits are replaced by 2e15 (in float64 by 1e123). Time and memory
+    grow with the square of n, the number of examples. Source: Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.
@@ -119,7 +121,7 @@ def pairwise_auc_loss(
             examples.
 
     Returns:
-        Losses >= 0, of shape `(...)`; 0 if a class has no examples.
+        Losses >= 0, of shape `(...)`. If one of the two classes has no examples, the loss is 0.
 
     Raises:
         TypeError: if labels are not integers.
@@ -178,16 +180,17 @@ def soft_calibration_error(
     """Compute a differentiable root mean square calibration error, with soft bins.
 
     The error is `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, where w_b is the fraction of examples in
-    bin b. Every example is in all bins, with weights `softmax(-(p - c)^2 / temperature)` for bin
-    centres c: Karandikar et al. (2021), NeurIPS, section 4. For a small temperature the error is
-    near `calibration_error(..., norm="l2")`. Add it to a loss such as cross-entropy to train for
-    calibration. Do not use it alone, because it is 0 if every example has the same probability,
-    equal to the frequency of class 1.
+    bin b. Every example belongs to all bins; its weights are `softmax(-(p - c)^2 / temperature)`,
+    where c are the centres of the bins: Karandikar et al. (2021), NeurIPS, section 4. If the
+    temperature is small, the error is close to `calibration_error(..., norm="l2")`. To train for
+    calibration, add the error to a loss such as cross-entropy. Do not use the error as the only
+    loss, because it is already 0 if the probability of every example is the frequency of class 1.
 
     Args:
         probs: probabilities of class 1, or of the predicted class, of shape `(..., n)`.
-        labels: 0 or 1 (or bool), of shape `(..., n)`: whether the class is 1, or whether the
-            prediction is correct. Examples with a negative label are ignored.
+        labels: 0 or 1 (or bool), of shape `(..., n)`: the class, if `probs` are probabilities of
+            class 1, or whether the prediction is correct, if `probs` are probabilities of the
+            predicted class. Examples with a negative label are ignored.
         num_bins: number of bins of equal width in [0, 1].
         temperature: a Python number > 0; small values make the bins sharp.
         sample_weight, where: weight of each example, and mask that is False for examples to ignore,

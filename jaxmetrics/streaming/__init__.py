@@ -1,10 +1,12 @@
-"""Streaming evaluation: metrics of data in batches, also on several devices and hosts.
+"""Streaming evaluation, which computes metrics of data in batches, also on several devices and
+hosts.
 
-- `evaluators`: functions that start, update, merge and evaluate running sums (the state)
-- `accumulators`: what is computed: metrics of counts, means, areas, calibration, bootstraps
-- `statistics`: what accumulators sum, the batches that they read, a base class for your own
-- `states`: the running sums; `files`: saving and loading them
-- `confidence_sequences`: intervals that are valid if you look at them after every batch
+- `evaluators`: functions that start, update and merge running sums, and compute results from them
+- `accumulators`: the metrics that an evaluator computes, such as metrics of counts and means
+- `statistics`: the sums that accumulators need, and a base class for your own sums
+- `states`: the state of an evaluator, which contains its running sums
+- `files`: functions that save and load states
+- `confidence_sequences`: intervals of a mean that are valid even if you look after every batch
 """
 
 from jaxmetrics._public_names import public_names as _public_names

@@ -1,12 +1,13 @@
-"""Accumulators, from which an evaluator is made: sums over batches, and named functions of the
-sums.
+"""Accumulators, from which an evaluator is made. An accumulator says which sums over batches are
+stored, and which named functions of these sums are the results.
 
-A batch is given as named arrays, its fields (see `jaxmetrics.streaming.evaluators`). The docstring
-of each accumulator lists the fields that it reads. If two accumulators need the same sums, such as
-the confusion matrix of ten classes, the sums are computed and stored only once. The argument
-`metrics` is a dict of functions by name, and results have the same names:
-`{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. Another type of `metrics` raises
-TypeError, and sizes below 1 raise ValueError.
+A batch consists of named arrays, which are called its fields (see
+`jaxmetrics.streaming.evaluators`). The docstring of each accumulator lists the fields that it
+reads. If two accumulators need the same sums, such as the confusion matrix of ten classes, the sums
+are computed and stored only once. The argument `metrics` is a dict from names to functions, such as
+`{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`, and the results have these names. If
+`metrics` is not a dict of functions, TypeError is raised. If a number such as `num_classes` is
+below 1, ValueError is raised.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Accumulator:
     Attributes:
         statistics: the statistics, each of which maps a batch to an array (its table) that is
             summed.
-        results: pairs of a name and a function. Each function has one argument per statistic, the
-            sum of its tables.
+        results: pairs of a name and a function. Each function has one argument per statistic: the
+            sum of the tables of this statistic.
     """
 
     statistics: tuple[Statistic, ...]
@@ -103,22 +104,24 @@ def count_metrics(
 ) -> Accumulator:
     """Accumulate a confusion matrix over batches, and compute metrics of it.
 
-    Each batch must have the field `y_true`, and `y_pred` or `logits` or `y_prob` (both `(..., K)`,
-    of which the greatest value is the prediction). Examples with a label out of range or a NaN
-    logit are ignored. To get the confusion matrix, use the metric
-    `{"counts": lambda counts: counts}`. Use the matrix to compute slow metrics outside of the
-    evaluator, such as the posterior of balanced accuracy, which takes tens of seconds to compile
-    within the evaluator.
+    Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`.
+    The fields `logits` and `y_prob` have shape `(..., K)`, and the prediction is the class with the
+    greatest value. Examples with a label out of range or a NaN logit are ignored. To get the
+    confusion matrix, use the metric `{"counts": lambda counts: counts}`. Metrics that are slow to
+    compile should be computed from this matrix outside of the evaluator. For example, the posterior
+    of balanced accuracy takes tens of seconds to compile within the evaluator.
 
     Args:
-        metrics: dict of functions of counts `(K, K)` by name.
+        metrics: dict from names to functions of counts `(K, K)`.
         num_classes: number of classes K.
-        num_groups: number of groups G, for counts `(G, K, K)` by group. Each batch must then have
-            the field `groups` with a group id per example.
-        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. With a method, results
+        num_groups: number of groups G. If it is given, metrics are called with counts `(G, K, K)`,
+            a matrix per group, and each batch must have the field `groups` with a group id per
+            example.
+        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If it is given, results
             are `Estimate`s with an interval. Use `Delta("logit")` if the interval must be within
-            [0, 1]. With `sample_weight`, `Likelihood` and `Bootstrap` return NaN; other methods
-            treat weights as numbers of examples, so that weights should have mean 1.
+            [0, 1]. If batches have the field `sample_weight`, `Likelihood` and `Bootstrap` return
+            NaN; other methods treat weights as numbers of examples, so that weights should have
+            mean 1.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -141,13 +144,14 @@ def paired_metrics(
 ) -> Accumulator:
     """Accumulate metrics of two classifiers on the same examples, and their differences.
 
-    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b` (or `logits_a`, ...).
+    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b`. Instead of the predictions
+    of classifier A, `y_pred_a`, you can pass `logits_a` or `y_prob_a`; the same applies to B.
 
     Args:
-        metrics: dict of functions of counts `(K, K)` by name.
+        metrics: dict from names to functions of counts `(K, K)`.
         num_classes: number of classes K; K^3 counts are stored.
-        method: interval method. With a method, results are the same as from `compare`; without a
-            method they are `PairedValues`.
+        method: interval method. If it is given, results are the same as from `compare`; otherwise
+            results are `PairedValues`, which have no intervals.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -171,28 +175,28 @@ def mean_of(
     num_groups: int | None = None,
     weights: str | None = None,
 ) -> Accumulator:
-    """Accumulate the mean `sum w x / sum w` of a field with one number x per example.
+    """Accumulate the mean `sum w x / sum w` of a field that has one number x per example.
 
-    If a value is NaN and its example is not ignored, the mean is NaN, so that a diverging loss is
-    noticed. For the loss per token, pass the mean loss of each sequence and `weights="tokens"`, the
-    field with the number of tokens. For bits per byte, pass `nats / (bytes * log(2))` of each
-    sequence and `weights="bytes"`.
+    If x is NaN for an example that is not ignored, the mean is NaN, so that you notice a diverging
+    loss. To compute the loss per token, let x be the mean loss of a sequence, and w the number of
+    tokens of the sequence. To compute bits per byte, let x be `nats / (bytes * log(2))` of a
+    sequence, and w the number of bytes of the sequence, as in the example.
 
     Args:
         name: name of the field, which is also the name of the result.
-        level: confidence level. With a level, the result is an `Estimate` with a normal interval,
-            for which `sample_weight` must be the number of times that an example occurs. In float32
-            the width has an error of 1 % if the mean is 300 standard deviations from 0, and is
-            useless if it is more than 3000.
-        groups: name of a field of group ids from 0, such as "dataset". For the field "loss" there
-            are then three results: `"loss"`, the mean over all examples (micro average),
-            `"macro_loss"`, the mean of the group means (macro average; its interval is NaN if a
-            group has a single example), and `"loss_by_dataset"`, the mean of each group, `(G,)`.
-            Group ids out of range are ignored.
+        level: confidence level. If it is given, the result is an `Estimate` with a normal interval,
+            and `sample_weight` must be the number of times that each example occurs. In float32 the
+            width of the interval has an error of 1 % if the mean is 300 standard deviations from 0,
+            and the width is useless if the mean is more than 3000 standard deviations from 0.
+        groups: name of a field of group ids from 0, such as "dataset". If `name` is "loss" and
+            `groups` is "dataset", there are three results: `"loss"`, the mean over all examples
+            (micro average), `"macro_loss"`, the mean of the group means (macro average; its
+            interval is NaN if a group has a single example), and `"loss_by_dataset"`, the mean of
+            each group, `(G,)`. Examples whose group id is out of range are ignored.
         num_groups: number of groups G, required with `groups`.
-        weights: name of a field of weights w >= 0 for this mean only, while `sample_weight` is used
-            for all results; default: w = 1. An invalid weight raises, or makes the mean NaN under
-            jit.
+        weights: name of a field of weights w >= 0, which are used only for this mean, while
+            `sample_weight` is used for all results. By default w = 1. An invalid weight raises
+            ValueError in a NumPy array, and makes the mean NaN in a JAX array.
 
     Returns:
         An `Accumulator`. If there are no examples, the mean is NaN.
@@ -254,16 +258,18 @@ def ranking_metrics(
     ignored.
 
     Args:
-        metrics: dict of functions of a histogram `(2, B)` by name. Default:
+        metrics: dict from names to functions of a histogram `(2, B)`. Default:
             `{"roc_auc": jm.roc_auc, "average_precision": jm.average_precision}`.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `jm.score_histogram`.
         num_bins: number of bins B.
-        num_classes: number of classes K, to compare each class with all others. Each batch must
-            then have the fields `y_true` (class ids) and `y_prob` or `logits` `(..., K)`, `scale`
-            must be "probability", and metrics are called with histograms `(K, 2, B)`.
-        num_groups: number of groups G, for areas within each group. Each batch must then have the
-            field `groups`, and metrics are called with histograms `(G, 2, B)`, or `(K, G, 2, B)`.
+        num_classes: number of classes K. If it is given, each class is compared with all others:
+            each batch must have the fields `y_true` (class ids) and `y_prob` or `logits`
+            `(..., K)`, `scale` must be "probability", and metrics are called with histograms
+            `(K, 2, B)`.
+        num_groups: number of groups G. If it is given, each batch must have the field `groups`, and
+            metrics are called with a histogram per group, `(G, 2, B)`, or `(K, G, 2, B)` if
+            `num_classes` is given, too.
         method: interval method, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -296,12 +302,13 @@ def calibration_metrics(
     Each batch must have the fields `y_true` (0 or 1) and `y_prob`.
 
     Args:
-        metrics: dict of functions of bins `(B, 3)` by name. Default:
-            `{"calibration_error": jm.calibration_error}`. For a confidence interval use
-            `jm.calibration_interval`.
+        metrics: dict from names to functions of bins `(B, 3)`. Default:
+            `{"calibration_error": jm.calibration_error}`. To get a confidence interval, use the
+            function `jm.calibration_interval` instead.
         num_bins: number of bins B of equal width.
-        num_classes: number of classes K, for the calibration of the predicted class. Each batch
-            must then have the fields `y_true` (class ids) and `y_prob` or `logits` `(..., K)`.
+        num_classes: number of classes K. If it is given, the calibration of the probability of the
+            predicted class is computed, and each batch must have the fields `y_true` (class ids)
+            and `y_prob` or `logits` `(..., K)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -319,22 +326,24 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add Poisson bootstrap intervals to another accumulator, for data in batches.
+    """Add intervals that are computed by the Poisson bootstrap to another accumulator.
 
-    In each of S replicates every example has a weight from a Poisson(1) distribution. The weight is
-    a hash of the field `unit`, the seed and the replicate, so that the order of batches, devices
-    and hosts does not matter. Examples with the same `unit` have the same weight; use it for
-    correlated examples, such as sentences of a document or visits of a patient. Memory and time
-    grow with S. Source: Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
+    distribution. The weight is computed from a hash of the field `unit`, the seed and the
+    replicate, so that the order of batches, devices and hosts does not matter. Examples with the
+    same `unit` have the same weight. Therefore give the same `unit` to correlated examples, such as
+    the sentences of a document or the visits of a patient. Memory and time grow with S. Source:
+    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
-            `calibration_metrics` without `method` and `level`, or an `Accumulator` of one
-            `Statistic` of your own.
+            `calibration_metrics` (called without `method` and `level`), or an `Accumulator` with
+            one `Statistic` that you wrote.
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
         seed: seed of the weights, a Python int. Accumulators with the same seed use the same
-            weights, so that you can subtract their replicates for a paired comparison.
+            weights. Therefore you can subtract the replicates of two accumulators to compare them
+            on the same examples.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.
@@ -416,8 +425,8 @@ def _mean(moments: Array, level: float) -> Estimate:
     """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
 
     The standard error is `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` for the ratio of two sums over
-    n examples (Cochran 1977, Sampling Techniques, equation 6.13). For w = 1 it is the standard
-    error of a mean.
+    n examples (Cochran 1977, Sampling Techniques, equation 6.13). If w = 1, the result is the
+    standard error of a mean.
     """
     n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
     w, wy, ww = of_weights or (n, y, n)

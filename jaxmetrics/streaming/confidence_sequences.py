@@ -1,4 +1,4 @@
-"""Confidence sequences: intervals of a mean that may be looked at after every batch."""
+"""Confidence sequences: intervals of a mean that are valid even if you look after every batch."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def confidence_sequence(
 ) -> ConfidenceSequence:
     """Make a confidence sequence: an interval of a mean after each batch, all valid simultaneously.
 
-    Use it to stop an evaluation early, for example when the accuracy is known to 0.01, or when the
-    second checkpoint is better (pass differences per example and low=-1). If you look at an
-    ordinary 95 % interval after every batch, the probability that it misses the mean at least once
-    is far greater than 5 %. Values must be in random order, so that all have the same mean. If the
-    mean drifts, even the mean so far may be outside of the bounds. The size of batches does not
-    matter, but results of several hosts cannot be merged. See the guide's page on intervals for
-    widths and simulations.
+    Use it to stop an evaluation early, for example as soon as the interval is narrower than 0.02.
+    To stop as soon as one checkpoint is better than another, pass differences per example and
+    `low=-1`. If you look at an ordinary 95 % interval after every batch, the probability that it
+    misses the mean at least once is far greater than 5 %. Values must be in random order, so that
+    all have the same expected value. If the expected value changes, even the mean of the values so
+    far may be outside of the bounds. Batches may have any size, but results of several hosts cannot
+    be merged. See the guide's page on intervals for widths and simulations.
 
     - `"bernstein"`: the predictable plug-in empirical Bernstein sequence,
       `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where α = 1 - level, m
@@ -84,10 +84,10 @@ def confidence_sequence(
       is between 0.01 and 0.99.
 
     Args:
-        level: the probability that the mean is within the bounds after every batch.
-        low, high: Python numbers, the least and the greatest possible value. If a value is outside,
-            the bounds are NaN.
-        method: `"bernstein"` or `"mixture"`, see above.
+        level: the probability that the mean is within the bounds of all batches simultaneously.
+        low, high: Python numbers, the least and the greatest possible value. If a value is not
+            between these two numbers, the bounds are NaN.
+        method: `"bernstein"` or `"mixture"`, as described above.
 
     Returns:
         `ConfidenceSequence` with the methods `init`, `update` and `compute`.
@@ -127,8 +127,8 @@ class ConfidenceSequence:
     def update(
         self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
     ) -> ConfidenceState:
-        """Return the state with values `(n,)` added in order. Values are ignored where `where` is
-        False.
+        """Return the state after adding values `(n,)` in their order. A value is ignored if the
+        mask `where` is False for it.
         """
         x = as_float(values, "values")
         mask = as_mask(where)
@@ -215,7 +215,7 @@ def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, j
     values.
 
     The bounds are valid for any values in [0, 1], because the likelihood ratio is convex in the
-    values, so that its expected value is greatest for values 0 and 1.
+    values, so that the expected value of the ratio is greatest if all values are 0 or 1.
     """
     ones, zeros = total, jnp.maximum(n - total, 0)
     # If we use Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.

@@ -1,4 +1,4 @@
-"""Save and load the running sums of an evaluator (its state), for example to merge several hosts.
+"""Save and load the state of an evaluator (its running sums), for example to merge several hosts.
 
 A file contains its version, the number of examples that were counted and ignored, a JSON
 description of each statistic (its type and options), and the arrays of sums.
@@ -63,19 +63,21 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     """Save the running sums of an evaluator (its state) to an .npz file.
 
     Read the file with `load_state`, or with `jaxmetrics merge` on the command line. Writing is
-    atomic: the file is never incomplete, even if several threads or hosts write it. Links are
-    followed, and a pipe or a device is written to directly. Hosts that evaluate different batches
-    each save their own state. If batches were sharded over hosts by `jax.jit`, or if `psum` was
-    called, every host has the sums of all hosts, and one file is enough. A state with NaN or
-    infinite sums can be saved, for example if a loss has diverged, but `load_state` raises an error
-    for it.
+    atomic: the file is never incomplete, even if several threads or hosts write it. If `path` is a
+    link, the file to which the link points is written. If `path` is a pipe or a device such as
+    /dev/stdout, the state is written to it directly. Hosts that evaluate different batches each
+    save their own state. If batches were sharded over hosts by `jax.jit`, or if `psum` was called,
+    every host has the sums of all hosts, so that only one host needs to save its state. If sums are
+    NaN or infinite, for example because a loss has diverged, the state can be saved, but
+    `load_state` raises an error when it reads the file.
 
     Args:
         path: path of the file, which is replaced if it exists.
         state: result of `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: if a statistic is not a dataclass of numbers, strings and statistics.
+        TypeError: if a statistic that you wrote is not a dataclass, or if one of its fields is not
+            a number, a string or another statistic.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -104,20 +106,24 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
-    If you pass the state to an evaluator, it checks that the state is its own, and that
-    `jax_enable_x64` is the same as when the state was saved.
+    You can pass the loaded state to an evaluator if the accumulators of this evaluator need the
+    same sums, with the same settings such as `num_classes`, as the accumulators of the evaluator
+    that made the state. The functions in `metrics` may be different. `jax_enable_x64` must be the
+    same as when the state was saved. If the sums, the settings or `jax_enable_x64` differ, methods
+    of the evaluator such as `update` and `compute` raise ValueError.
 
     Args:
         path: path of the file.
-        evaluator: the evaluator of the state; only needed if it has a `Statistic` that you wrote.
+        evaluator: an evaluator with the same statistics as the state. The argument is only needed
+            if one of these statistics is of a class that you wrote.
 
     Returns:
         `EvaluatorState` with arrays on the default device.
 
     Raises:
         ValueError: if the file is damaged, contains no state or was written by a later version; if
-            sums are NaN, infinite, or negative where this is impossible; or if sums are float64
-            while `jax_enable_x64` is off, so that they would be truncated.
+            sums are NaN or infinite, or if sums of numbers >= 0 are negative; or if sums are
+            float64 but `jax_enable_x64` is off, because JAX would then round the sums to float32.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))

@@ -41,7 +41,8 @@ def _group_columns(batch: Batch, num_groups: int | None) -> list[jax.Array]:
 
 
 class _OfColumns:
-    """Base class of statistics that count columns: arrays whose last axis has the examples.
+    """Base class of statistics that count columns, which are arrays whose last axis has one entry
+    per example.
 
     An example can be used if its labels are >= 0 and its floats are not NaN.
     """
@@ -114,8 +115,9 @@ class PairedConfusionMatrix(_OfColumns):
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of 1, x and x^2 over values x, `(3,)`. With weights w the sums are of 1, wx, (wx)^2, w,
-    w^2 x and w^2, `(6,)`. With groups there is one row per group, `(G, 3)` or `(G, 6)`.
+    """Sums of 1, x and x^2 over values x, `(3,)`. If there are weights w, the sums are of 1, wx,
+    (wx)^2, w, w^2 x and w^2, `(6,)`. If there are groups, there is one row per group, `(G, 3)` or
+    `(G, 6)`.
     """
 
     name: str
@@ -175,7 +177,7 @@ class Moments:
 @dataclass(frozen=True)
 class ScoreHistogram(_OfColumns):
     """Histogram of scores `(2, B)`, or of the probability of each of K classes against all others,
-    `(K, 2, B)`. With groups the shape is `(G, 2, B)` or `(K, G, 2, B)`.
+    `(K, 2, B)`. If there are groups, the shape is `(G, 2, B)` or `(K, G, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
@@ -216,8 +218,8 @@ class ScoreHistogram(_OfColumns):
 
 @dataclass(frozen=True)
 class CalibrationBins(_OfColumns):
-    """Sums per bin `(B, 3)` for the probability of class 1, or of the predicted one of K
-    classes.
+    """Sums per bin `(B, 3)` for the probability of class 1 or, if K is given, of the predicted
+    class.
     """
 
     num_bins: int

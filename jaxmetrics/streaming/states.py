@@ -22,13 +22,14 @@ __all__ = ["EvaluatorState"]
 @jax.tree_util.register_dataclass
 @dataclass
 class EvaluatorState:
-    """State of an evaluator: sums over all examples so far. Made by `Evaluator.init`.
+    """State of an evaluator: sums over all examples so far. `Evaluator.init` returns the first
+    state.
 
     Attributes:
         examples: number of examples that were counted and number that were ignored, in the format
             of `jaxmetrics.streaming.totals`.
         totals: the sum of each statistic.
-        statistics: the statistics, which are static in the pytree.
+        statistics: the statistics, which are metadata of the pytree and not arrays.
     """
 
     examples: jax.Array
@@ -62,7 +63,9 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states with the same structure. Outside of jit, counts of 2^64 or more raise."""
+    """Add two states with the same structure. Outside of jit, a count of 2^64 or more raises an
+    error.
+    """
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
 

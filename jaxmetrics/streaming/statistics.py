@@ -1,6 +1,7 @@
-"""Base class of statistics, from which you can derive your own, and the batches that they read.
+"""Base class of statistics, from which you can derive your own, and the batches that statistics
+read.
 
-The fields of a batch are checked and flattened to one axis of n examples.
+The fields of a batch are checked, and their axes of examples are flattened to one axis of length n.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ __all__ = ["Batch", "Kind", "Statistic"]
 class Kind(IntEnum):
     """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    If several statistics declare different kinds for a field, the first kind in this list is used.
+    If several statistics declare different kinds for the same field, the kind that is listed first
+    below is used.
 
     Attributes:
-        UNITS: one integer per example, which is the same for correlated examples.
+        UNITS: one integer per example. Correlated examples have the same integer.
         LABELS: one class id per example; examples with a negative id are ignored.
-        WEIGHTS: one finite number >= 0 per example; other numbers raise, or give NaN under jit.
+        WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError in a NumPy
+            array, and make results NaN in a JAX array.
         NUMBERS: one real number per example.
         ROWS: one real number per example and class.
     """
@@ -64,7 +67,7 @@ _PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
 
 
 def prediction_fields(suffix: str = "") -> dict[str, Kind]:
-    """List the names of fields for predictions; `Batch.predictions` uses the first that is
+    """List the names of fields for predictions; `Batch.predictions` uses the first field that is
     given.
     """
     return {
@@ -90,7 +93,8 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
     """Convert a field before it is passed to a jitted function, because JAX would cut int64 to
     int32.
 
-    Labels that do not fit become -1, units become 32-bit integers, other numbers become floats.
+    Labels that do not fit into int32 become -1, units become 32-bit integers, and other numbers
+    become floats.
     """
     array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
     if kind is Kind.LABELS:
@@ -111,7 +115,7 @@ class Batch:
 
     Args:
         fields: arrays by name.
-        kinds: kinds of fields by name; fields of kind NUMBERS may be missing.
+        kinds: kinds of fields by name. A field without a kind has the kind NUMBERS.
 
     Attributes:
         size: number of examples n.
@@ -233,9 +237,9 @@ class Statistic(Protocol):
     batches.
 
     To write your own statistic, define a frozen dataclass with these members. Then pass an
-    `Accumulator` with your statistic and named functions of its table to `evaluator`. Equal
-    statistics are computed only once. Options of a statistic must be numbers, strings or
-    statistics, so that the state can be saved.
+    `Accumulator` with your statistic and named functions of its table to `evaluator`. If several
+    accumulators have equal statistics, these are computed only once. Options of a statistic must be
+    numbers, strings or statistics, so that the state can be saved.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> @dataclass(frozen=True)
@@ -276,14 +280,16 @@ class Statistic(Protocol):
 
     @property
     def is_integer(self) -> bool:
-        """Return True if tables without weights contain integers >= 0, which are then summed
-        exactly.
+        """Return True if tables consist of integers >= 0 when no weights are given. Such tables are
+        summed exactly.
         """
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
-        """Return a mask `(n,)` of the examples that the statistic can use, or None for all.
+        """Return a mask `(n,)` of the examples that the statistic can use, or None if it can use
+        all.
 
-        If one statistic of an evaluator cannot use an example, all others ignore it, too.
+        If one statistic of an evaluator cannot use an example, all other statistics ignore this
+        example, too.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
@@ -296,7 +302,8 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True)
 class SavedStatistic:
-    """A statistic in a saved state whose class is unknown, because `load_state` got no evaluator.
+    """A statistic of a saved state whose class is unknown, because `load_state` was called without
+    evaluator.
 
     States with equal descriptions can still be merged and saved again.
     """
@@ -305,8 +312,8 @@ class SavedStatistic:
 
 
 def _words(ids: Any) -> Any:
-    """Convert NumPy or JAX integers to uint32. Integers below 2^32 are unchanged; for others the
-    lower half is combined with a hash of the upper half.
+    """Convert NumPy or JAX integers to uint32. Integers below 2^32 are unchanged. If an integer is
+    greater, its lower half is combined with a hash of its upper half.
     """
     wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
     if wide.dtype.itemsize == 8:

@@ -5,8 +5,8 @@ A float32 counter stops increasing at 2^24, and an int32 counter overflows at 2^
 2^64 even if `jax_enable_x64` is off. A *sum* is an array of two floats with the value
 `sum[0] + sum[1]`, the nearest float and the remainder (Knuth, The Art of Computer Programming, vol.
 2, section 4.2.2, theorem B). In float32 the error of an addition is 2^-48 times its terms, unless
-they are below 1e-30. A *total* is a count or a sum. Both parts are in one array, because a call of
-a jitted function takes longer with each additional array.
+the terms are below 1e-30. A *total* is a count or a sum. Both numbers of a pair are in one array,
+because a call of a jitted function takes longer with each additional array.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Sum over up to 4096 devices without rounding, so that their order does not matter."""
+    """Sum over up to 4096 devices without rounding, so the order of devices does not matter."""
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
         return add(as_total(low), jnp.stack([middle << 16, (middle >> 16) + high]))
@@ -107,6 +107,6 @@ def as_numpy(total: jax.Array) -> np.ndarray:
 
 
 def in_float64(totals: Totals) -> np.ndarray:
-    """Return a table as NumPy float64: its count plus its sum."""
+    """Return a table as NumPy float64: the count plus the sum of the table."""
     table = as_numpy(totals.sums).astype(np.float64)
     return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)

@@ -1,5 +1,5 @@
-"""What the examples share: scikit-learn's digits (1797 images of 8 x 8 pixels), and batches of one
-size made of them.
+"""Data that all training loops use: scikit-learn's digits (1797 images of 8 x 8 pixels), divided
+into batches of equal size.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Digits(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Images `(..., 64)`, labels `(...)`, and `where` `(...)`, False for padding."""
+    """Images `(..., 64)`, labels `(...)`, and a mask `where` `(...)` that is False for padding."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 def load(seed: int) -> tuple[Digits, Digits]:
-    """One half to train on, the other to test on."""
+    """Return two halves of the digits: one for training, the other for testing."""
     images, labels = load_digits(return_X_y=True)
     train_x, test_x, train_y, test_y = train_test_split(
         images, labels, test_size=0.5, random_state=seed
@@ -40,14 +40,14 @@ def load(seed: int) -> tuple[Digits, Digits]:
 
 
 def shuffled(digits: Digits, rng: np.random.Generator) -> Digits:
-    """The same examples in another order."""
+    """Return the same examples in a random order."""
     order = rng.permutation(len(digits.labels))
     return Digits(digits.images[order], digits.labels[order])
 
 
 def in_batches(digits: Digits, size: int) -> Batch:
-    """All batches, stacked: `(num_batches, size, ...)`, the last filled up with padding;
-    `map(Batch, *stack)` takes each.
+    """Return all batches as arrays `(num_batches, size, ...)`. The last batch is filled up with
+    padding. `map(Batch, *in_batches(...))` iterates over the batches.
     """
     n = len(digits.labels)
     padding = -n % size

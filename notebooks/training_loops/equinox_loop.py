@@ -1,5 +1,5 @@
-"""A loop of Equinox: the model is a tree of arrays and functions, the evaluator's state a tree of
-arrays beside it.
+"""Train and evaluate with Equinox. The model is a tree of arrays and functions, and the evaluator's
+state is a separate tree of arrays.
 """
 
 import equinox as eqx
@@ -23,7 +23,7 @@ optimizer = optax.adam(3e-3)
 
 @eqx.filter_jit
 def train_step(model, opt_state, batch):
-    """The model and the state of the optimizer, a step later."""
+    """Return the model and the state of the optimizer after one step of training."""
 
     def loss(model):
         logits = jax.vmap(model)(batch.images)
@@ -37,7 +37,7 @@ def train_step(model, opt_state, batch):
     donate="all-except-first"
 )  # what is still needed afterwards goes first, in one argument
 def eval_step(model_and_batch, state):
-    """The evaluator's state with a batch more."""
+    """Return the evaluator's state after adding a batch."""
     model, batch = model_and_batch
     logits = jax.vmap(model)(batch.images)
     loss = jm.cross_entropy(logits, batch.labels)
@@ -45,7 +45,7 @@ def eval_step(model_and_batch, state):
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
-    """Results on the test set after the last epoch."""
+    """Train a model, and return its results on the test set after the last epoch."""
     train_set, test_set = load(seed)
     test_batches, rng = in_batches(test_set, 128), np.random.default_rng(seed)
     model = eqx.nn.MLP(in_size=64, out_size=10, width_size=64, depth=1, key=jax.random.key(seed))

@@ -1,4 +1,6 @@
-"""A loop of Flax NNX: the evaluator's state goes through a jitted step beside the model."""
+"""Train and evaluate with Flax NNX. The evaluator's state is an argument of a jitted function and
+is returned by it.
+"""
 
 import numpy as np
 import optax
@@ -26,7 +28,7 @@ class Classifier(nnx.Module):
         self.output = nnx.Linear(64, 10, rngs=rngs)
 
     def __call__(self, images):
-        """Logits `(n, 10)`."""
+        """Return logits `(n, 10)`."""
         return self.output(self.dropout(nnx.relu(self.hidden(images))))
 
 
@@ -44,14 +46,14 @@ def train_step(model, optimizer, batch):
 
 @nnx.jit(donate_argnames="state")
 def eval_step(model, state, batch):
-    """The evaluator's state with a batch more."""
+    """Return the evaluator's state after adding a batch."""
     logits = model(batch.images)
     loss = jm.cross_entropy(logits, batch.labels)
     return evaluator.update(state, y_true=batch.labels, logits=logits, loss=loss, where=batch.where)
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
-    """Results on the test set after the last epoch."""
+    """Train a model, and return its results on the test set after the last epoch."""
     train_set, test_set = load(seed)
     test_batches, rng = in_batches(test_set, 128), np.random.default_rng(seed)
     model = Classifier(nnx.Rngs(seed))

@@ -1,4 +1,6 @@
-"""A loop of Keras on JAX: `model.fit` trains, and a callback evaluates at the end of each epoch."""
+"""Train and evaluate with Keras on JAX. `model.fit` trains the model, and a callback evaluates it
+after each epoch.
+"""
 
 import os
 
@@ -24,13 +26,13 @@ evaluator = jm.evaluator(
 
 
 def loss(labels, logits):
-    """Mean cross-entropy of a batch, whose labels Keras has made floats."""
+    """Return the mean cross-entropy of a batch. Keras has converted the labels to floats."""
     return jm.weighted_mean(jm.cross_entropy(logits, labels.astype(jnp.int32)))
 
 
 @partial(jax.jit, static_argnames="model", donate_argnames="state")
 def eval_step(model, variables, state, batch):
-    """The evaluator's state with a batch more."""
+    """Return the evaluator's state after adding a batch."""
     logits, _ = model.stateless_call(*variables, batch.images, training=False)
     losses = jm.cross_entropy(logits, batch.labels)
     return evaluator.update(
@@ -39,8 +41,8 @@ def eval_step(model, variables, state, batch):
 
 
 class Evaluation(keras.callbacks.Callback):
-    """Results on a test set after each epoch: in `results`, and in the logs of Keras as
-    `val_accuracy` and so on.
+    """Evaluate the model on a test set after each epoch. The results are stored in `results`, and
+    in the logs of Keras under names such as `val_accuracy`.
     """
 
     def __init__(self, batches):
@@ -48,7 +50,7 @@ class Evaluation(keras.callbacks.Callback):
         self.batches = batches
 
     def on_epoch_end(self, epoch, logs=None):
-        """Evaluate the model as it is now."""
+        """Evaluate the current model."""
         both = self.model.trainable_variables, self.model.non_trainable_variables
         variables = [[v.value for v in vs] for vs in both]
         state = evaluator.init()
@@ -61,7 +63,7 @@ class Evaluation(keras.callbacks.Callback):
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
-    """Results on the test set after the last epoch."""
+    """Train a model, and return its results on the test set after the last epoch."""
     train_set, test_set = load(seed)
     keras.utils.set_random_seed(seed)
     layers = [

@@ -1,5 +1,5 @@
-"""A loop of plain JAX and Optax: the test set is one `lax.scan`, and the epochs are computed
-together at the end.
+"""Train and evaluate with plain JAX and Optax. One `lax.scan` evaluates all batches of the test
+set, and the results of all epochs are computed together at the end.
 """
 
 from functools import partial
@@ -24,14 +24,14 @@ optimizer = optax.adam(3e-3)
 
 
 def predict(params, images):
-    """Logits `(n, 10)` of a linear classifier."""
+    """Return the logits `(n, 10)` of a linear classifier."""
     kernel, bias = params
     return images @ kernel + bias
 
 
 @partial(jax.jit, donate_argnames=("params", "opt_state"))
 def train_step(params, opt_state, batch):
-    """Parameters and state of the optimizer, a step later."""
+    """Return the parameters and the state of the optimizer after one step of training."""
 
     def loss(params):
         return jm.weighted_mean(
@@ -44,7 +44,7 @@ def train_step(params, opt_state, batch):
 
 @jax.jit
 def evaluate(params, batches):
-    """The evaluator's state after all batches, and which examples were classified correctly."""
+    """Return the evaluator's state after all batches, and a mask of correct predictions."""
 
     def step(state, batch):
         logits = predict(params, batch.images)
@@ -58,8 +58,8 @@ def evaluate(params, batches):
 
 
 def lead(correct, other, where):
-    """By how much more often `correct` holds than `other`, from as many batches as make that
-    certain.
+    """Estimate the mean of `correct` minus the mean of `other`. Stop reading batches as soon as the
+    interval of the difference does not contain 0.
     """
     sequence = jm.confidence_sequence(low=-1)  # of differences, each -1, 0 or 1
     state = sequence.init()
@@ -75,8 +75,8 @@ def lead(correct, other, where):
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
-    """Results on the test set after the last epoch, its lead over the first, and whether that is
-    certain.
+    """Train a model, and return its results on the test set after the last epoch, the difference of
+    accuracy between the last epoch and the first, and whether the last is certainly better.
     """
     train_set, test_set = load(seed)
     test_batches, rng = in_batches(test_set, 128), np.random.default_rng(seed)
