@@ -170,8 +170,8 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
         if not isinstance(value, str | int):
             hint = " score_histogram_of counts scores." if isinstance(value, float) else ""
             raise TypeError(
-                f"{role} names the column {column!r} of {series.dtype}, but labels and ids are"
-                f" strings, integers or bool.{hint}"
+                f"{role} names the column {column!r} of type {series.dtype}, but labels and ids"
+                f" must be strings, integers or bool.{hint}"
             )
         return value
 

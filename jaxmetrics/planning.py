@@ -164,9 +164,10 @@ def power(
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
     Power is the probability that the interval of the difference excludes 0 and has the same sign as
-    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where Φ is the normal
-    distribution function, z is the normal quantile of the level, and s is the standard error of the
-    difference for the N examples of a pilot study. `power` is the inverse of
+    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where n is the size
+    of the test set, Φ is the normal distribution function, z is the two-sided normal quantile of
+    the level (1.96 for 95 %), and s is the standard error of the difference for the N examples of a
+    pilot study. `power` is the inverse of
     `detectable_difference`.
 
     Args:

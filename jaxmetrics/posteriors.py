@@ -159,8 +159,8 @@ def posterior_counts(
             mistakes that were never observed too probable.
         prevalence: if `"inferred"`, all cells have one Dirichlet distribution. If `"fixed"`, each
             row has a Dirichlet distribution, and is multiplied by the share of its class in
-            `counts`. If an array `(K,)`, each row is multiplied by the share of its class in this
-            array.
+            `counts`. If an array `(K,)` of known shares, which sum to 1, each row is multiplied
+            by the known share of its class.
 
     Returns:
         Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A matrix is NaN if one of its

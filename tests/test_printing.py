@@ -147,7 +147,7 @@ def test_what_cannot_be_looked_at_prints_plainly() -> None:
     assert repr(unequal).startswith("Estimate(value=array")
     board = jax.eval_shape(lambda: board_of(jnp.asarray))
     assert repr(board).startswith("Leaderboard(estimates=Estimate(value=ShapeDtypeStruct")
-    with pytest.raises(ValueError, match="a single leaderboard with known values"):
+    with pytest.raises(ValueError, match="a single leaderboard whose values are known"):
         board.to_text()
     with pytest.raises(ValueError, match="known numbers: call this method outside of jit"):
         jm.Estimate(jax.ShapeDtypeStruct((), float), 0, 0, 0, 0).to_frame()

@@ -322,7 +322,8 @@ def test_groups_that_differ() -> None:
     differ = benjamini_hochberg(2 * np.minimum(better, 1 - better), 0.05)
     assert 1 <= len(differ) < 12
     names = ", ".join(sorted(map(str, differ)))
-    assert f"(Benjamini and Hochberg), A and B differ in {names}." in found.to_text().replace("\n", " ")
+    text = found.to_text().replace("\n", " ")
+    assert f"(Benjamini and Hochberg), A and B differ in {names}." in text
 
 
 def test_few_scores_are_no_false_discoveries() -> None:

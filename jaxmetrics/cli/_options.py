@@ -81,10 +81,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups. The report then has the metrics of"
-        " each group; unless --value is given, it also has the differences between groups. In"
-        " compare and leaderboard, --group needs --value. If --group is given, leaderboard ranks"
-        " by the mean of the group means."
+        "Column of groups, such as tasks or patient subgroups. The report contains the metrics of"
+        " each group and, for predictions without --value, the differences between groups. The"
+        " commands compare and leaderboard accept --group only together with --value; leaderboard"
+        " then ranks by the mean of the group means."
     ),
     "id": _option(
         "Column of ids: rows of different files with the same id belong together (default: rows"

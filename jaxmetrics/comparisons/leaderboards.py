@@ -415,8 +415,8 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "a ranking can be written for a single leaderboard with known values only: call this"
-            " method outside of jit, and select one leaderboard of a batch."
+            "only the ranking of a single leaderboard whose values are known can be written: call"
+            " this method outside of jit, and for one leaderboard of a batch."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))

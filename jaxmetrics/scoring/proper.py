@@ -161,11 +161,10 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the Brier score: the mean of `sum_k (p_k - [k = y])^2` for the true class y, in [0,
-    2].
+    """Compute the Brier score, the mean of `sum_k (p_k - [k = y])^2` over examples, in [0, 2].
 
-    Here `[k = y]` is 1 for the true class and 0 for others. Smaller is better. Source: Brier
-    (1950), Monthly Weather Review 78.
+    Here y is the true class, and `[k = y]` is 1 for k = y and 0 otherwise. Smaller is better.
+    Source: Brier (1950), Monthly Weather Review 78.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
