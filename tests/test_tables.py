@@ -396,7 +396,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"sample_weight names the column 'n', which",
     ),
     "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
-    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names the column 'y_true' of type Float64"),
+    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names .* of type Float64"),
     "lists": (
         frame(y_true=[[0], [1]]),
         {},
