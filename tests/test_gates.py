@@ -72,6 +72,17 @@ def test_what_gates_refuse(gate: str, message: str, run: Run, tmp_path: Path) ->
     assert message in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["report", "none.csv"], ["report", "none.csv", "--value", "x"], ["compare", "none", "none"]],
+)
+def test_a_malformed_gate_is_refused_before_files_are_read(command: list[str], run: Run) -> None:
+    code, _, err = run(*command, "--gate", "accuracy > 1")
+    assert code == 2
+    assert "--gate must be like" in err
+    assert "none" not in err
+
+
 def normal_interval(x: float, error: float, level: float) -> ReportedValue:
     reach = NormalDist().inv_cdf((1 + level) / 2) * error
     return ReportedValue(x, x - reach, x + reach, error)

@@ -13,7 +13,7 @@ import polars as pl
 
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shown
-from jaxmetrics.cli._gates import verdicts
+from jaxmetrics.cli._gates import check_gates, verdicts
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import deliver, progress
@@ -37,6 +37,7 @@ __all__ = ["report", "report_of"]
 
 def report(given: Namespace) -> int:
     """Run `jaxmetrics report FILE`, and return the exit code of its gates."""
+    check_gates(given)
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
     if given.labels_prefix is not None:
         result = _report_of_labels

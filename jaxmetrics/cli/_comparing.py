@@ -13,7 +13,7 @@ from typing import Any
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
-from jaxmetrics.cli._gates import verdicts
+from jaxmetrics.cli._gates import check_gates, verdicts
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
@@ -54,6 +54,7 @@ _OF_POSITIVE: dict[str, Metric] = {
 
 def compare(given: Namespace) -> int:
     """Run `jaxmetrics compare A B`, and return the exit code of its gates."""
+    check_gates(given)
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)
     result = _comparison if given.value is None else _comparison_of_scores

@@ -7,20 +7,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxmetrics.cli._errors import InputError, listed, shortened
+from jaxmetrics.cli._options import refuse
 from jaxmetrics.reports.contents import ReportedValue
 from jaxmetrics.reports.gates import Gate, JudgedGate, judged
 
 __all__: list[str] = []
 
 
-def _parsed(text: str) -> Gate:
-    try:
-        return Gate.parsed(text)
-    except ValueError:
-        raise InputError(
-            "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or 'log_loss <= 0.02', got"
-            f" {shortened(text)!r}"
-        ) from None
+def check_gates(given: Namespace) -> None:
+    """Exit with an error if a gate cannot be parsed, before files are read."""
+    for text in given.gate:
+        try:
+            Gate.parsed(text)
+        except ValueError:
+            refuse(
+                "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
+                f" 'log_loss <= 0.02', got {shortened(text)!r}"
+            )
 
 
 def verdicts(
@@ -62,5 +65,5 @@ def verdicts(
             )
         return found[gate.of_class]
 
-    gates = [_parsed(text) for text in given.gate]
+    gates = [Gate.parsed(text) for text in given.gate]
     return judged(gates, value, level=given.level, number=number, what=what)
