@@ -26,8 +26,8 @@ def _unless(defined: Array, quotient: Array, zero_division: ArrayLike) -> Array:
         return xp.where(defined, quotient, other)
     except (TypeError, ValueError):
         raise ValueError(
-            f"zero_division must be a number, got an array of shape {other.shape} for results of"
-            f" shape {quotient.shape}."
+            f"zero_division must be a number, but it is an array of shape {other.shape}, which"
+            f" does not fit the results of shape {quotient.shape}. Pass a single number."
         ) from None
 
 

@@ -21,7 +21,8 @@ def as_edges(edges: ArrayLike) -> Array:
     array = as_float(edges, "edges")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
-            f"edges must have shape (B - 1,), the edges between B bins, got {array.shape}."
+            "edges must be an array of shape (B - 1,), which contains the edges between B bins,"
+            f" but its shape is {array.shape}."
         )
     if is_known(array) and not bool((array[1:] >= array[:-1]).all() & ~xp.isnan(array).any()):
         raise ValueError("edges must be increasing.")
@@ -46,8 +47,9 @@ def refuse_options(second: str, made_by: str, **options: object) -> None:
     given = [name for name, x in options.items() if x is not None]
     if given:
         raise TypeError(
-            f"{', '.join(given)} may only be passed together with examples (y_true, {second})."
-            f" Without {second}, y_true is the result of {made_by}: pass these options there."
+            f"{', '.join(given)} may only be passed together with both labels and predictions, as"
+            f" in (y_true, {second}). Without {second}, the first argument y_true is the result of"
+            f" {made_by}: pass {', '.join(given)} to that function instead."
         )
 
 
@@ -56,6 +58,7 @@ def as_histogram(histogram: ArrayLike, name: str = "histogram") -> Array:
     array = as_float(histogram, name)
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(
-            f"{name} must have shape (..., 2, B), the result of score_histogram, got {array.shape}."
+            f"{name} must have shape (..., 2, B), which is the shape of a result of"
+            f" score_histogram, got {array.shape}."
         )
     return array

@@ -250,9 +250,10 @@ def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
     called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
     raise TypeError(
-        f"{called} takes one positional argument, counts; options are passed by name. If you have"
-        f" labels, call {called}(confusion_matrix(y_true, y_pred)). As a scorer for scikit-learn,"
-        f" use scorer({called}). Averages are functions of metrics, such as macro(f1)(counts)."
+        f"{called} takes one positional argument, counts, which is a confusion matrix. All options"
+        f" must be passed by name. If you have labels, call {called}(confusion_matrix(y_true,"
+        f" y_pred)). If you need a scorer for scikit-learn, use scorer({called}). If you need an"
+        " average over classes, apply a function such as macro to a metric: macro(f1)(counts)."
     )
 
 
@@ -281,7 +282,10 @@ def _canonical(x: Any) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         return x
     if np.ma.is_masked(x):
-        raise TypeError("an argument is a masked array: pass its .data without the masked entries.")
+        raise TypeError(
+            "An argument is a NumPy masked array, which is not supported. Remove the masked"
+            " entries and pass the remaining entries as an ordinary array."
+        )
     dtype = jax.dtypes.canonicalize_dtype(x.dtype)
     return x if x.dtype == dtype else x.astype(dtype)
 

@@ -193,14 +193,15 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
     for name, ids in named_ids.items():
         if is_jax(ids):
             raise ValueError(
-                f"{size_name} is required if {name} is a JAX array, because the shape of the result"
-                " depends on this number."
+                f"{size_name} is required if {name} is a JAX array, because the shape of the"
+                f" result depends on {size_name}."
             )
     largest = max(int(ids.max(initial=0)) for ids in named_ids.values())
     if (largest + 1) ** len(named_ids) > MOST_CELLS:
         raise ValueError(
-            f"{', '.join(named_ids)}: the largest class id is {largest}, and a table of that many"
-            " classes does not fit into memory. Pass labels=[...] with the classes that occur."
+            f"The largest class id in {', '.join(named_ids)} is {largest}, and a table with so"
+            " many classes does not fit into memory. Pass labels=[...] with a list of the classes"
+            " that occur."
         )
     return largest + 1
 

@@ -101,8 +101,9 @@ def _fetched(cells: LazyFrame[Any], columns: dict[str, str]) -> Any:
     found = _collected(cells.head(_MOST_CELLS + 1))
     if len(found) > _MOST_CELLS:
         raise ValueError(
-            f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
-            " combinations of values: are these columns of classes?"
+            f"The columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
+            " different combinations of values, which is too many for columns of classes. Check"
+            " that these columns contain classes, not numbers or ids."
         )
     return found
 
@@ -112,7 +113,8 @@ def _narwhals() -> Any:
         import narwhals.stable.v2 as narwhals
     except ImportError:
         raise ImportError(
-            "counting tables needs narwhals: pip install 'jaxmetrics[tables]'."
+            "The package narwhals is needed to count the rows of a table. Install it with: pip"
+            " install 'jaxmetrics[tables]'."
         ) from None
     return narwhals
 
@@ -138,8 +140,9 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
             raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
         if names.count(column) != 1:
             raise ValueError(
-                f"{role} names the column {column!r}, which must occur exactly once in the table;"
-                f" the columns of the table are {', '.join(map(repr, names))}."
+                f"{role} is the name of a column, {column!r}, but the table must have exactly one"
+                " column with this name. The columns of the table are"
+                f" {', '.join(map(repr, names))}."
             )
 
 
@@ -170,8 +173,8 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
         if not isinstance(value, str | int):
             hint = " score_histogram_of counts scores." if isinstance(value, float) else ""
             raise TypeError(
-                f"{role} names the column {column!r} of type {series.dtype}, but labels and ids"
-                f" must be strings, integers or bool.{hint}"
+                f"{role} is the name of the column {column!r}, which has the type {series.dtype},"
+                f" but labels and ids must be strings, integers or bool.{hint}"
             )
         return value
 
@@ -194,7 +197,8 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
     is_integer = dtype.is_integer() or dtype == nw.Boolean
     if not (is_integer or dtype.is_float() or dtype.is_decimal()):
         raise TypeError(
-            f"sample_weight names the column {column!r} of {dtype}, but weights must be numbers."
+            f"sample_weight is the name of the column {column!r}, which contains {dtype}, but"
+            " weights must be numbers."
         )
     given = nw.col(column)
     if not dtype.is_integer():
@@ -231,7 +235,10 @@ def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
     """Return scores as float64, with null for NaN, and the prediction `score >= threshold`."""
     nw, column = _narwhals(), asked.column
     if not dtype.is_numeric():
-        raise TypeError(f"y_score names the column {column!r} of {dtype}, not of numbers.")
+        raise TypeError(
+            f"y_score is the name of the column {column!r}, which contains {dtype}, but scores"
+            " must be numbers."
+        )
     number = nw.col(column).cast(nw.Float64)
     score = nw.when(~number.is_nan()).then(number)
     if asked.threshold is None:

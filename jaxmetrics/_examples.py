@@ -124,10 +124,11 @@ def binary_examples(
     if len(shape) == truth.ndim and truth.shape[-1:] == tuple(shape[-1:]) != (k,):
         column = 0 if k == 1 else 1
         raise ValueError(
-            f"{name} must have shape (..., n), one number per example (the score or probability of"
-            f" class 1), got {numbers.shape} for {truth_name} {truth.shape}. If the last axis has"
-            f" length {column + 1}, use {name}[..., {column}]. If there are several classes, use"
-            " per_class(function) or top_label(function); for multilabel problems, use"
+            f"{name} must have shape (..., n), with one number for each of n examples (the score"
+            f" or the probability of class 1). The shape of {name} is {numbers.shape}, and the"
+            f" shape of {truth_name} is {truth.shape}. If the last axis of {name} has length"
+            f" {column + 1}, use {name}[..., {column}]. If there are several classes, use"
+            " per_class(function) or top_label(function). If the problem is multilabel, use"
             " per_label(function)."
         )
     given = (truth, truth_name, 0), (numbers, name, 0)
@@ -335,8 +336,8 @@ def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float =
     found = are_distributions(z, eps)
     if counted(found, *where).any() and not counted(~found, *where).any():
         raise ValueError(
-            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Pass the logits"
-            f" before the softmax, or np.log({name})."
+            f"{name} must contain logits, but in each row the numbers lie in [0, 1] and sum to 1,"
+            f" as probabilities do. Pass the logits before the softmax, or pass np.log({name})."
         )
 
 

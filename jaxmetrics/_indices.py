@@ -61,17 +61,20 @@ def check_order() -> None:
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
                 if x.index is not index and not x.index.equals(index):
                     raise ValueError(
-                        f"{first} and {name} have different indices: use"
-                        f" {name}.loc[{first}.index], .reindex or .align to put both in the same"
-                        " order or, if they match by position, pass .to_numpy() of each."
+                        f"{first} and {name} are pandas objects with different indices. If rows"
+                        f" with the same index belong together, use {name}.loc[{first}.index],"
+                        " .reindex or .align to put both in the same order. If rows at the same"
+                        " position belong together, pass .to_numpy() of both."
                     )
             if (columns := _columns(x)) is not None:
                 first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))
                 if columns != order:
                     raise ValueError(
-                        f"{first} and {name} have their columns in different order,"
-                        f" {listed(order)} and {listed(columns)}: put the columns in the same order"
-                        " or, if they match by position, pass .to_numpy() of each."
+                        f"{first} and {name} have their columns in different order:"
+                        f" {listed(order)} in the first and {listed(columns)} in the second. If"
+                        " columns with the same name belong together, put the columns in the same"
+                        " order. If columns at the same position belong together, pass .to_numpy()"
+                        " of both."
                     )
 
 
@@ -85,8 +88,9 @@ def _check_classes(given: Mapping[str, Any]) -> None:
         x = given[name]
         if _has_index(x) and list(x.index) != list(range(len(x))):
             raise ValueError(
-                f"the index of {name} must be the class ids in order, got {listed(x.index)}: use"
-                f" {name}.sort_index() or, if values are in the order of the classes, .to_numpy()."
+                f"The index of {name} must be the class ids in increasing order, got"
+                f" {listed(x.index)}. Use {name}.sort_index() to sort the rows. If the values are"
+                " already in the order of the classes, pass .to_numpy()."
             )
     for name in _COUNTS & given.keys():
         x, columns = given[name], _columns(given[name])
@@ -94,9 +98,10 @@ def _check_classes(given: Mapping[str, Any]) -> None:
             continue
         if list(map(str, x.index)) != columns:
             raise ValueError(
-                f"the rows and the columns of {name} must be the same classes in the same order,"
-                f" got {listed(x.index)} and {listed(columns)}: use .reindex with fill_value=0 or,"
-                " if rows and columns match by position, .to_numpy()."
+                f"The rows and the columns of {name} must be the same classes in the same order,"
+                f" got {listed(x.index)} and {listed(columns)}. Use .reindex with fill_value=0 to"
+                " put both in the same order. If the rows and columns at the same position are the"
+                " same class, pass .to_numpy()."
             )
 
 
@@ -139,7 +144,7 @@ def order_of_classes(
             if sorted(wanted) == sorted(columns):
                 return list(map(columns.index, wanted))
     raise ValueError(
-        f"the columns of {name}, {listed(columns)}, are not the names of the classes,"
-        f" {listed(class_names or ids)}: rename the columns, or put them in the order of the"
+        f"The columns of {name} are {listed(columns)}, but the names of the classes are"
+        f" {listed(class_names or ids)}. Rename the columns, or put the columns in the order of the"
         f" classes and pass {name}.to_numpy()."
     )

@@ -81,7 +81,10 @@ def _key_of_seed(seed: int) -> jax.Array:
 def _word(seed: int) -> int:
     """Return an int seed as one word of 64 bits."""
     if not -(2**63) <= seed < 2**64:
-        raise ValueError(f"key must be in [-2^63, 2^64) if it is an int seed, got {shown(seed)}.")
+        raise ValueError(
+            "If key is an int seed, it must be at least -2^63 and less than 2^64, got"
+            f" {shown(seed)}."
+        )
     return seed % 2**64
 
 

@@ -65,7 +65,7 @@ def _check_strings(named: Mapping[str, np.ndarray], lists: Mapping[str, list[Any
         found = first_invalid(labels, name, lambda label: of_strings and isinstance(label, str))
         if found is not None:
             raise TypeError(
-                f"labels must be strings or integers, all of one kind: {found[0]}.{found[1]}"
+                f"labels must be all strings or all integers, but {found[0]}.{found[1]}"
             )
 
 
@@ -115,5 +115,6 @@ def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> No
         if unknown is not None:
             raise ValueError(
                 f"{name}[{unknown}] is '{listed([labels[unknown]])}', which is not one of"
-                f" class_names: {listed(index)}."
+                f" class_names: {listed(index)}. Add this class to class_names, or correct the"
+                " label."
             )

@@ -92,7 +92,10 @@ class Printed:
         """
         members = self._members()
         if members is None:
-            raise ValueError("to_frame needs known numbers: call this method outside of jit.")
+            raise ValueError(
+                "to_frame needs known numbers, which do not exist while jax.jit compiles a"
+                " function. Call to_frame outside of the compiled function."
+            )
         return frame_of(members.columns(), backend)
 
 
@@ -200,5 +203,6 @@ def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
         return narwhals.from_dict(columns, backend=backend).to_native()
     except ImportError:
         raise ImportError(
-            f"to_frame(backend={backend!r}) needs {backend}: pip install {backend}."
+            f"to_frame(backend={backend!r}) needs the package {backend}. Install it with: pip"
+            f" install {backend}."
         ) from None

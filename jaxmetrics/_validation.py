@@ -48,11 +48,15 @@ def as_array(x: ArrayLike, name: str) -> Array:
     given: Any = x
     is_list = isinstance(x, list | tuple)
     if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has class names
-        raise TypeError(f"{name} must be an array, got {type(x).__name__}: pass its field .counts.")
+        raise TypeError(
+            f"{name} must be an array, got {type(x).__name__}. Pass the array in its field .counts."
+        )
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
-        raise TypeError(f"{name} must be an array, got {shown(x)}: pass its values as a list.")
+        raise TypeError(
+            f"{name} must be an array, got {shown(x)}. Pass its values as a list, such as list(x)."
+        )
     # `np.asarray` would drop a mask. `np.ma` is slow to import, and lists have no mask.
     if isinstance(x, np.ndarray) and np.ma.is_masked(x):
         raise TypeError(
@@ -70,8 +74,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
     except Exception as error:  # raised by NumPy, or by the library of the object
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(
-            f"{name} must be an array, got rows of different lengths, or an object that NumPy"
-            f" cannot convert: {error}"
+            f"{name} must be an array, or a list that NumPy can convert to an array. Perhaps its"
+            f" rows have different lengths. The message of NumPy is: {error}"
         ) from None
     if is_list and array.dtype.kind in "US":
         return np.asarray(x, object)  # NumPy string arrays drop trailing NULs
@@ -224,8 +228,9 @@ def as_paired_counts(paired: ArrayLike) -> Array:
     counts = as_float(paired, "paired")
     if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
         raise ValueError(
-            "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
-            f" {counts.shape}. Use jaxmetrics.paired_confusion_matrix to compute paired counts."
+            "paired must have shape (..., K, K, K), whose axes are the true class, the class that"
+            f" A predicts and the class that B predicts, got {counts.shape}. Use"
+            " jaxmetrics.paired_confusion_matrix to compute paired counts."
         )
     return counts
 
@@ -239,8 +244,9 @@ def as_wide(counts: np.ndarray) -> np.ndarray:
 def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
-            f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got"
-            f" {array.shape}. If you have labels, call metric(confusion_matrix(y_true, y_pred))."
+            f"{name} must have shape (..., K, K), with one row for each true class and one column"
+            f" for each predicted class, got {array.shape}. If you have labels, call"
+            " metric(confusion_matrix(y_true, y_pred))."
         )
 
 
@@ -249,8 +255,8 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
     array = as_float(x, name)
     if array.shape != (k, k):
         raise ValueError(
-            f"{name} must have the shape (K, K) = ({k}, {k}) of one matrix of counts, got"
-            f" {array.shape}."
+            f"{name} must be a single confusion matrix of shape (K, K) = ({k}, {k}), got an array"
+            f" of shape {array.shape}."
         )
     return array
 
@@ -260,8 +266,8 @@ def check_size(value: int, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
             f"{name} must be a Python int that is known when JAX compiles, got"
-            f" {type(value).__name__}. If this is an argument of a function under jax.jit, list the"
-            " argument in static_argnames."
+            f" {type(value).__name__}. If {name} is an argument of a function under jax.jit, add"
+            " its name to static_argnames."
         )
     _require(value >= least, name, f"at least {least}", value)
     _require(value <= INT32_MAX, name, "below 2^31", value)
@@ -273,8 +279,8 @@ def check_samples(value: int, name: str, least: int = 1) -> int:
     size = check_size(value, name, least)
     if size > _MOST_SAMPLES:
         raise ValueError(
-            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}, which would take"
-            f" {8 * size / 2**30:.3g} GiB for each computed number."
+            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}. This would take"
+            f" {8 * size / 2**30:.3g} GiB of memory for each number that is computed."
         )
     return size
 
@@ -284,8 +290,9 @@ def check_cells(shape: Sequence[int], sizes: str) -> None:
     cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise ValueError(
-            f"{sizes} make a table of {' x '.join(map(str, shape))} cells, which would take"
-            f" {8 * cells / 2**30:.3g} GiB. A table may have at most 2^30 cells (8 GiB)."
+            f"{sizes} would give a table of {' x '.join(map(str, shape))} cells, which would take"
+            f" {8 * cells / 2**30:.3g} GiB of memory. A table may have at most 2^30 cells (8"
+            " GiB)."
         )
 
 
@@ -357,9 +364,9 @@ def check_no_column(ids: Array, name: str) -> None:
     """Raise an error for NumPy ids `(n, 1)`, which would be n batch entries of one example."""
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
-            f"{name} has shape {ids.shape}, a column: this would be read as {ids.shape[-2]} batch"
-            " entries of one example each. The examples must be on the last axis: use"
-            f" {name}.ravel()."
+            f"{name} has shape {ids.shape}, which is a column. The last axis is the axis of"
+            f" examples, so {name} would be read as {ids.shape[-2]} batch entries with one example"
+            f" each. Pass {name}.ravel() to put all examples on the last axis."
         )
 
 
@@ -372,9 +379,10 @@ def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
         return
     if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
         raise ValueError(
-            f"{name} has shape {ids.shape} with a single 1 in each row, like one-hot rows:"
-            f" {name}.argmax(-1) converts one-hot rows to class ids. If this is a batch in which"
-            f" each entry has a single example of class 1, add an axis: {name}[None]."
+            f"{name} has shape {ids.shape} and a single 1 in each row, so its rows look like"
+            f" one-hot rows. Convert one-hot rows to class ids with {name}.argmax(-1). If this is a"
+            " batch in which each entry has a single example of class 1, add an axis:"
+            f" {name}[None]."
         )
 
 
@@ -431,8 +439,8 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
-            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Convert a mask of"
-            " numbers by mask != 0."
+            "where must be an array of dtype bool, in which True marks the examples to count, got"
+            f" dtype {mask.dtype}. Convert a mask of numbers to bool with mask != 0."
         )
     return mask.astype(bool)
 
@@ -463,17 +471,21 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Check that last axes have the same number of examples, and that leading axes broadcast."""
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if any(len(shape) == 0 for shape in shapes.values()):
-        raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")
+        raise ValueError(
+            "Each argument must have at least one axis, because the last axis is the axis of"
+            f" examples, but the shapes are {described}."
+        )
     if len({shape[-1] for shape in shapes.values()}) > 1:
         raise ValueError(
-            "all arguments must have the same number of examples on the last axis, got the shapes"
-            f" {described}."
+            "All arguments must have the same number of examples on their last axis, got the"
+            f" shapes {described}."
         )
     try:
         np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
     except ValueError:
         raise ValueError(
-            f"the leading (batch) axes must broadcast, got the shapes {described}."
+            "All axes before the last are batch axes. The batch axes of the arguments must"
+            f" broadcast as in NumPy, but the shapes are {described}."
         ) from None
 
 

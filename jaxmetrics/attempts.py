@@ -58,7 +58,7 @@ def pass_at_k(
     x = _attempts(scores)
     if k > x.shape[-1]:
         raise ValueError(
-            f"k must be at most {x.shape[-1]}, the number of attempts in scores, got {k}."
+            f"k must be at most {x.shape[-1]}, which is the number of attempts in scores, got {k}."
         )
     refuse_where(lambda x: (x != 0) & (x != 1) & ~np.isnan(x), x, "scores", "expected 0, 1 or NaN.")
     return _pass_at_k(x, k=k, rule=rule)
@@ -166,6 +166,6 @@ def _attempts(scores: ArrayLike) -> Array:
     x = as_float(scores, "scores")
     if x.ndim < 2:
         raise ValueError(
-            f"scores must have shape (..., n, r), r attempts at each of n items, got {x.shape}."
+            f"scores must have shape (..., n, r) for n items with r attempts each, got {x.shape}."
         )
     return x

@@ -50,12 +50,15 @@ def numbered_clusters(
     ids = _as_ids(clusters, name)
     if not shape:
         raise ValueError(
-            f"{name} cannot be used, because the other arguments have no axis of examples."
+            f"{name} cannot be used here, because the other arguments have no axis of examples."
+            f" Leave out {name}."
         )
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")
-        raise ValueError(f"{name} must have shape {wanted}, one id per example, got {ids.shape}.")
+        raise ValueError(
+            f"{name} must have shape {wanted}, with one id for each example, got {ids.shape}."
+        )
     numbers = _numbered(ids.ravel(), name).reshape((-1, ids.shape[-1]))
     if not numbers.size:
         return numbers.reshape(ids.shape), 0
@@ -75,8 +78,9 @@ def _as_ids(clusters: Any, name: str) -> np.ndarray:
         return ids
     if not is_known(clusters):
         raise TypeError(
-            f"{name} must not be an argument of a jitted function, because shapes of arrays depend"
-            " on the number of clusters: use the ids as a constant in the function."
+            f"{name} must not be an argument of a function under jax.jit, because the number of"
+            " clusters determines the shapes of arrays, and JAX must know shapes when it compiles."
+            " Use an array of ids that is defined outside of the compiled function."
         )
     if isinstance(clusters, list | tuple) and any(isinstance(x, str) for x in clusters):
         # Otherwise NumPy would convert a missing id to "nan".
@@ -96,8 +100,9 @@ def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
     missing = _missing(ids)
     if missing.any():
         raise ValueError(
-            f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}): every example"
-            " needs an id. Use a unique id for an example that belongs to no cluster."
+            f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}), but every"
+            " example needs an id. If an example belongs to no cluster, give it an id that no"
+            " other example has."
         )
     if ids.dtype.kind in "biufmM":
         return np.unique(ids, return_inverse=True)[1]
@@ -156,8 +161,8 @@ def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clu
     """Raise an error if the tables of all clusters may not fit in memory."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
-            f"{number} {units} with tables of {cells} cells are {number * cells:.3g} cells: at"
-            f" most {_MOST_CELLS:.3g} are allowed. {advice}"
+            f"{number} {units}, each with a table of {cells} cells, need {number * cells:.3g}"
+            f" cells together, but at most {_MOST_CELLS:.3g} cells are allowed. {advice}"
         )
 
 
@@ -169,13 +174,14 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            f"cluster_axis must be before the axes of the table, at most {-table_ndim - 1}, got"
-            f" {cluster_axis} for counts of shape {counts.shape}."
+            "cluster_axis must be an axis before the axes of the table, so it must be at most"
+            f" {-table_ndim - 1} for counts of shape {counts.shape}, got {cluster_axis}."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
     if counts.shape[axis] == 0:
         raise ValueError(
-            f"cluster_axis must have at least one cluster, got counts of shape {counts.shape}."
+            "The axis cluster_axis of counts must contain at least one cluster, got counts of"
+            f" shape {counts.shape}."
         )
     if is_known(clusters) and clusters.size:
         warn_of_clusters(clusters.sum(tuple(range(-table_ndim, 0))))

@@ -194,7 +194,8 @@ def class_axes(
     classes = as_names(labels, "labels")
     if num_classes is not None and num_classes != len(classes):
         raise ValueError(
-            f"labels has {len(classes)} classes, but num_classes is {num_classes}: leave it out."
+            f"labels contains {len(classes)} classes, but num_classes is {num_classes}. Leave out"
+            " num_classes."
         )
     ids = ids_by_label(classes)
     return [
@@ -220,7 +221,8 @@ def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
         raise TypeError(f"labels must contain hashable values, but {error}.") from None
     if not classes or len(ids) < len(classes):
         raise ValueError(
-            f"labels must contain at least one class, and each class only once, got {classes!r}."
+            "labels must contain at least one class, and it must contain each class only once,"
+            f" got {classes!r}."
         )
     return ids
 
@@ -235,7 +237,8 @@ def ids_of_labels(
     """
     if is_jax(values):
         raise TypeError(
-            f"labels= cannot be used with JAX arrays, and {name} is one: pass class ids instead."
+            f"labels cannot be used with JAX arrays, but {name} is a JAX array. Leave out labels"
+            " and pass class ids."
         )
     array = _array_of_labels(values, name)
     try:
@@ -254,8 +257,8 @@ def ids_of_labels(
         label = array[tuple(index)]
         label = label.item() if isinstance(label, np.generic) else label
         raise ValueError(
-            f"{element(name, index)} is {label!r}, which is not among labels {list(ids)!r}. To"
-            " ignore examples, pass where=."
+            f"{element(name, index)} is {label!r}, which is not one of the classes in labels,"
+            f" {list(ids)!r}. Add the class to labels, or pass where= to leave out such examples."
         )
     return result
 
@@ -317,12 +320,14 @@ def soft_confusion_matrix(
     probs = as_float(as_rows(y_prob, "y_prob"), "y_prob")
     if probs.ndim < 2:
         raise ValueError(
-            f"y_prob must have shape (..., n, K), one probability per class, got {probs.shape}."
+            "y_prob must have shape (..., n, K), with one probability for each class, got"
+            f" {probs.shape}."
         )
     k = probs.shape[-1]
     if num_classes is not None and check_size(num_classes, "num_classes") != k:
         raise ValueError(
-            f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}."
+            f"The last axis of y_prob has one entry for each of {k} classes, but num_classes is"
+            f" {num_classes}. Pass num_classes={k} or leave it out."
         )
     return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
 
@@ -537,8 +542,8 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
         raise TypeError(
-            f"check_labels reads the values of {name}, which are unknown under jit, vmap and grad:"
-            " call it outside of them."
+            f"check_labels reads the values of {name}, which are not known while jax.jit, jax.vmap"
+            " or jax.grad runs. Call check_labels outside of functions that JAX transforms."
         )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)

@@ -86,7 +86,8 @@ class Estimate(Printed, _Estimate):
         """Return the value if the estimate is a single estimate, not a batch."""
         if np.shape(self.value) != ():
             raise TypeError(
-                f"only a single estimate converts to float, got shape {np.shape(self.value)}."
+                "Only a single estimate can be converted to float, but this Estimate has the"
+                f" shape {np.shape(self.value)}. Select one estimate first."
             )
         return float(self.value)
 

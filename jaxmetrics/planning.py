@@ -81,8 +81,8 @@ def required_examples(
     """
     if (half_width is None) == (difference is None):
         raise ValueError(
-            f"pass either half_width or difference, got half_width={half_width!r} and"
-            f" difference={difference!r}."
+            "Exactly one of half_width and difference must be given, got"
+            f" half_width={half_width!r} and difference={difference!r}."
         )
     z, more_z = normal_quantile(level), 0.0
     if difference is None:
@@ -102,8 +102,8 @@ def power_quantile(power: float, level: float) -> float:
     by_chance = (1 - check_level(level)) / 2
     if not by_chance < as_number(power, "power") < 1:
         raise ValueError(
-            f"power must be between {by_chance:g} (the power if there is no difference) and 1, got"
-            f" {power!r}."
+            f"power must be less than 1 and greater than {by_chance:g}, which is the power if"
+            f" there is no difference, got {power!r}."
         )
     return NormalDist().inv_cdf(power)
 
@@ -285,6 +285,7 @@ def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
         return z
     if num_examples < 2:
         raise ValueError(
-            "num_examples must be 2 or more clusters, because one cluster has no interval."
+            "num_examples must be at least 2 if it counts clusters, because a single cluster has"
+            " no interval."
         )
     return float(student_quantile(z, np.float64(num_examples - 1)))

@@ -251,13 +251,14 @@ def _check_units(
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
-            f"sample_weight is the column {sample_weight!r}, in which {num_invalid} weights are"
-            " negative, NaN, infinite, null or greater than 2^62."
+            f"sample_weight is the name of the column {sample_weight!r}, in which {num_invalid}"
+            " weights are negative, NaN, infinite, null or greater than 2^62. Correct or remove"
+            " these rows."
         )
     if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
-            f"clusters is the column {clusters!r}, which contains nulls: every row needs an id."
-            " Use a unique id for a row that belongs to no cluster."
+            f"clusters is the name of the column {clusters!r}, which contains nulls, but every row"
+            " needs an id. If a row belongs to no cluster, give it an id that no other row has."
         )
 
 
@@ -287,21 +288,24 @@ def _class_ids(
     present = {x for role in columns for x in values[role]} - {None}
     if len({isinstance(x, str) for x in present}) > 1:
         named = ", ".join(f"{role} ({column!r})" for role, column in columns.items())
-        raise TypeError(f"{named} contain strings and integers: convert them to the same type.")
+        raise TypeError(
+            f"{named} contain both strings and integers. Convert all of them to the same type."
+        )
     if labels is None:
         labels = sorted(x for x in present if not _is_ignored(x))
         if not labels:
             raise ValueError(
-                f"no class occurs in the column {columns['y_true']!r}: pass labels=[...] with the"
-                " classes if a table may be empty."
+                f"The column {columns['y_true']!r} contains no class. If a table may be empty,"
+                " pass labels=[...] with a list of the classes."
             )
     ids = ids_by_label(labels)
     for role, column in columns.items():
         unknown = [x for x in values[role] if x not in ids and not _is_ignored(x)]
         if unknown:
             raise ValueError(
-                f"{role} is the column {column!r}, which contains {unknown[0]!r}, but this is not"
-                f" among labels {list(ids)!r}: remove such rows, or set the value to null."
+                f"{role} is the name of the column {column!r}, which contains {unknown[0]!r}, but"
+                f" {unknown[0]!r} is not one of the classes in labels, {list(ids)!r}. Remove the"
+                " rows with this value, or set the value to null."
             )
     return ids
 
@@ -320,8 +324,9 @@ def _two_classes(
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
         shown = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true is the column {column!r}, which contains {shown}, but it must contain 0 and"
-            " 1, or bool: for other classes pass labels=[negative, positive]."
+            f"y_true is the name of the column {column!r}, which contains {shown}, but the column"
+            " must contain 0 and 1, or bool. If the classes have other names, pass"
+            " labels=[negative, positive]."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
 
@@ -331,13 +336,16 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
     named = f"y_score is the column {asked.column!r}, which contains"
     scores = cells.scores
     if np.isnan(scores[:, is_counted]).any():
-        raise ValueError(f"{named} NaN or null: remove such rows, or set their true label to null.")
+        raise ValueError(
+            f"{named} NaN or null. Remove the rows with such values, or set their true label to"
+            " null."
+        )
     if asked.scale == "probability":
         beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
         if beyond.size:
             raise ValueError(
-                f"{named} {beyond.flat[0]:g}, but probabilities must be in [0, 1]. For logits use"
-                ' scale="logit".'
+                f"{named} {beyond.flat[0]:g}, but probabilities must be at least 0 and at most 1."
+                ' If the scores are logits, pass scale="logit".'
             )
         scores = np.clip(scores, 0, 1)
     bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
@@ -358,8 +366,8 @@ def _summed(
     size = math.prod(shape)
     if size > _MOST_COUNTS:
         raise ValueError(
-            f"counts of shape {tuple(shape)} would have more than {_MOST_COUNTS} entries: use"
-            " fewer classes, groups or clusters."
+            f"counts would have the shape {tuple(shape)}, which is more than {_MOST_COUNTS}"
+            " entries. Use fewer classes, groups or clusters."
         )
     is_kept = np.all([ids >= 0 for ids in axes], axis=0)
     index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
@@ -373,7 +381,8 @@ def _summed(
         totals = [math.ldexp(total, lowest) for total in totals]
     elif max(totals, default=0) >= 2**63:
         raise ValueError(
-            f"the weights of one cell sum to {max(totals)}, which is too large for int64."
+            f"The weights of one cell of the table sum to {max(totals)}, which is too large for"
+            " int64. Use smaller weights."
         )
     flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals

@@ -127,14 +127,16 @@ class BetaAverage(Printed, _BetaAverage):
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
             raise ValueError(
-                "parameters must have shape (..., k, 2), a row (alpha, beta) per class, got"
-                f" {p.shape}. For a confusion matrix use jaxmetrics.betas.get_beta_parameters."
+                "parameters must have shape (..., k, 2), with one row (alpha, beta) for each"
+                f" class, got {p.shape}. If you have a confusion matrix, call"
+                " jaxmetrics.betas.get_beta_parameters."
             )
         k, least = p.shape[-2], smallest_parameter(p.shape[-2])
         if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
             raise ValueError(
-                f"parameters must be at least {least} for {k} classes, got {float(p.min()):g}: use"
-                " a larger prior, such as Jeffreys' prior, 0.5."
+                f"The parameters of the beta distributions must be at least {least} for {k}"
+                f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
+                " prior)."
             )
         masked, origin, flat, found = _prepare(p)
         spline = None
@@ -210,9 +212,9 @@ class BetaAverage(Printed, _BetaAverage):
             np.broadcast_shapes(array.shape, self.shape)
         except ValueError:
             raise ValueError(
-                f"{name} of shape {array.shape} does not broadcast against the batch axes"
-                f" {self.shape} of this BetaAverage: pass {name}[:, None] for several values per"
-                " batch entry."
+                f"{name} has shape {array.shape}, which does not broadcast against the batch axes"
+                f" {self.shape} of this BetaAverage. To use several values for each batch entry,"
+                f" pass {name}[:, None]."
             ) from None
         return array
 

@@ -34,15 +34,15 @@ def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
     if p.shape not in ((), (2,), (k, 2)):
         raise ValueError(
             f"prior must be a number, a pair (alpha, beta) or an array of shape (K, 2) = ({k}, 2),"
-            f" got shape {p.shape}."
+            f" got an array of shape {p.shape}."
         )
     possible = are_beta_parameters(p, averaged)
     if is_known(p) and not bool(possible.all()):
         least = smallest_parameter(averaged)
         average = f" to average {averaged} classes" if averaged > 1 else ""
         raise ValueError(
-            f"prior must be finite and at least {least}{average}, got {prior!r}. 1 is flat, 0.5 is"
-            " Jeffreys' prior."
+            f"prior must be finite and at least {least}{average}, got {prior!r}. prior=1 is the"
+            " flat (uniform) prior, and prior=0.5 is Jeffreys' prior."
         )
     return xp.broadcast_to(xp.where(possible, p, xp.nan), (k, 2))
 

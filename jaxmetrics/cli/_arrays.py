@@ -58,7 +58,8 @@ class Arrays(FileTable):
         header = _Header(*read(start), start.tell())
         if header.dtype.hasobject:
             raise InputError(
-                f"array {name!r} holds Python objects; save integers or fixed-width strings instead"
+                f"the array {name!r} contains Python objects, which cannot be read. Save the array"
+                " with integers or with strings of fixed width."
             )
         if not all(type(n) is int and 0 <= n < 2**62 for n in header.shape):
             raise InputError(f"array {name!r} has an impossible shape: {header.shape}")
@@ -74,7 +75,8 @@ class Arrays(FileTable):
             return pl.Unknown
         if header.fortran_order:
             raise InputError(
-                f"array {name!r} is in Fortran order; save numpy.ascontiguousarray({name}) instead"
+                f"the array {name!r} is stored in Fortran order, but must be in C order. Save"
+                f" numpy.ascontiguousarray({name}) instead."
             )
         return pl.Array(kind, header.shape[1])
 
@@ -95,8 +97,8 @@ class Arrays(FileTable):
         for name, header in headers.items():
             if not 0 < header.row_bytes <= _LARGEST_ROW:
                 raise InputError(
-                    f"array {name!r} has {header.row_bytes} bytes per row, expected 1 to"
-                    f" {_LARGEST_ROW}"
+                    f"the array {name!r} has {header.row_bytes} bytes per row, but a row must have"
+                    f" 1 to {_LARGEST_ROW} bytes."
                 )
         lengths = {name: header.shape[0] for name, header in headers.items()}
         self.num_rows = max(lengths.values())

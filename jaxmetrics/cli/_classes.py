@@ -26,7 +26,10 @@ def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
     """
     if positive not in labels:
         hint = "" if positive != "1" else "; --pos-label must name the positive class of the scores"
-        raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
+        raise InputError(
+            f"no row has the class {positive!r}, which --pos-label names. The classes in the file"
+            f" are {listed(sorted(labels))}{hint}"
+        )
     others = [label for label in labels if label not in (positive, rest_of(positive))]
     return [others[0] if len(others) == 1 else rest_of(positive), positive]
 
@@ -62,8 +65,8 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(
-            f"truth and prediction have classes of different kinds: {listed(true)} and"
-            f" {listed(pred)}; classes must be written in the same way"
+            f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
+            " Write the classes in both columns in the same way."
         )
 
 

@@ -52,9 +52,15 @@ def report(given: Namespace) -> int:
 def _report_of_predictions(given: Namespace) -> AnyReport:
     shares, question = _shares(given.prevalence), Selection.of(given)
     if shares is not None and (given.prob or given.cluster):
-        raise InputError("--prevalence does not go with --prob or --cluster: leave one of them out")
+        raise InputError(
+            "--prevalence cannot be used together with --prob or --cluster. Leave out"
+            " --prevalence, or leave out --prob and --cluster."
+        )
     if given.id is not None and not given.examples:
-        raise InputError("--id needs --examples, the number of rows to list with their ids")
+        raise InputError(
+            "--id is used only together with --examples. Add --examples NUMBER, the number of"
+            " rows to list with their ids, or leave out --id."
+        )
     paths = parts_of(given.file)
     with progress("rows") as on_progress:
         counted = count_predictions(paths, question, on_progress)
@@ -97,10 +103,16 @@ def _report_of_counts(given: Namespace) -> AnyReport:
     )
     paths = parts_of(given.file)
     if len(paths) > 1:
-        raise InputError(f"{shown(given.file)}: --counts needs a single file, got {len(paths)}")
+        raise InputError(
+            f"{shown(given.file)}: --counts reads a single file, but the command has {len(paths)}"
+            " files. Give one file only."
+        )
     found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
-        raise InputError("--counts does not go with --pos-label if FILE is a confusion matrix")
+        raise InputError(
+            "--counts and --pos-label cannot be used together if FILE is a confusion matrix."
+            " Leave out --pos-label."
+        )
 
     def at(level: float) -> Report:
         report = Report.from_counts(
@@ -143,14 +155,15 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
         pairs = [(name.strip(), float(share)) for name, _, share in parts]
     except ValueError:
         raise InputError(
-            f"--prevalence must be like 'cat=0.1,dog=0.9', got {prevalence!r}"
+            "--prevalence must have the form CLASS=SHARE,CLASS=SHARE, such as 'cat=0.1,dog=0.9',"
+            f" got {prevalence!r}."
         ) from None
     shares = dict(pairs)
     are_shares = all(share >= 0 for share in shares.values())
     if len(shares) < len(pairs) or not are_shares or not abs(sum(shares.values()) - 1) < 1e-3:
         raise InputError(
-            "--prevalence must give each class one share >= 0, and the shares must sum to 1, got"
-            f" {prevalence!r}"
+            "--prevalence must give each class one share that is not negative, and the shares"
+            f" must sum to 1, got {prevalence!r}. Correct the shares."
         )
     return shares
 
@@ -188,7 +201,10 @@ def _with_rows(report: Report, counted: Counted) -> Report:
         report = report.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
     if "score" in rows.columns:
         if weights is not None:
-            raise ValueError("scores with weights have no interval: leave out --weight or --score.")
+            raise ValueError(
+                "If examples have weights, the confidence intervals of metrics of scores are not"
+                " known. Leave out --weight or --score."
+            )
         area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
         report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
     return report

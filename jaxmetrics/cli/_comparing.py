@@ -93,7 +93,10 @@ def _comparison(given: Namespace) -> ComparisonReport:
 
 def _refuse_groups(command: str, given: Namespace) -> None:
     if given.group is not None:
-        raise InputError(f"with {command}, --group needs --value, the name of a column of scores")
+        raise InputError(
+            f"the command {command} accepts --group only together with --value. Add --value with"
+            " the name of a column of scores, or leave out --group."
+        )
 
 
 def _comparison_of_scores(given: Namespace) -> AnyReport:
@@ -146,7 +149,10 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
     paths = _paths(given.files)
     columns = [given.value] if len(paths) > 1 else given.value.split(",")
     if len(paths) == len(columns) == 1:
-        raise InputError("if there is one file, --value names the columns of two systems or more")
+        raise InputError(
+            "if a leaderboard reads a single file, --value must name two columns or more, one"
+            " column for each system. Write commas between the names."
+        )
     inputs, names = _contenders(paths, columns)
     scores = read_scores(given, inputs)
     with progress("ranking"), refusals(given.files[0]):
@@ -217,11 +223,17 @@ def _columns_of_predictions(
     """
     path, *others = paths
     if others and len(given) > 1:
-        raise InputError("if there are several files, --pred must name one column that all have")
+        raise InputError(
+            "if a leaderboard reads several files, --pred must be given once and must name a"
+            " column that all the files have."
+        )
     if others:
         return given or [None]
     if is_pipe(path):
-        raise InputError(f"{shown(path)}: a pipe can be read only once; give a file instead")
+        raise InputError(
+            f"{shown(path)} is a pipe, which can be read only once, but this command reads its"
+            " input twice. Save the data to a file and give the name of that file."
+        )
     if len(given) > 1:
         return given
     with opened(path, question.separator) as table:
@@ -229,8 +241,9 @@ def _columns_of_predictions(
         found = given or [name for name in table.names if name.startswith("y_pred")]
     if len(found) < 2:
         raise InputError(
-            f"{shown(path)}: a leaderboard needs two columns of predictions: repeat --pred,"
-            " or leave it out to use all columns that begin with y_pred"
+            f"{shown(path)}: a leaderboard of a single file needs at least two columns of"
+            " predictions. Repeat --pred for each column, or leave out --pred to use all columns"
+            " whose names begin with y_pred."
         )
     return found
 
@@ -272,7 +285,10 @@ def _plan_of_scores(given: Namespace) -> TabularReport:
 def _plan_of_width(given: Namespace) -> TabularReport:
     (file,), question = given.files, Selection.of(given)
     if given.counts and given.cluster is not None:
-        raise InputError("--cluster does not go with --counts, because counts have no clusters")
+        raise InputError(
+            "--cluster cannot be used together with --counts, because a table of counts does not"
+            " say which cluster a row belongs to. Leave out one of these options."
+        )
     if given.counts:
         matrix = read_counts(file, question).counts
     else:

@@ -92,8 +92,9 @@ class Counted:
         k = len(self.classes)
         if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
-                f"{len(names)} groups are too many for tables of {k} classes: the tables would have"
-                f" more than {_MOST_CELLS:,} cells together"
+                f"{len(names)} groups with {k} classes are too many: the confusion matrices of all"
+                f" groups may have at most {_MOST_CELLS:,} cells together. Use fewer groups or"
+                " fewer classes."
             )
         return sorted_classes(names)
 
@@ -150,7 +151,9 @@ class Counted:
                 file = Predictions(table, self.question, self.labels)
                 if self.num_rows and file.prob_classes != self.prob_classes:
                     raise InputError(
-                        "its columns of probabilities differ from the columns in the previous files"
+                        "the columns of probabilities in this file differ from the columns of"
+                        " probabilities in the previous files. Give the columns the same names in"
+                        " all files."
                     )
                 self.positive, self.prob_classes = file.positive, file.prob_classes
                 before, part = self.num_rows, shown(path.name) if len(paths) > 1 else None
@@ -170,7 +173,8 @@ class Counted:
         if "group" in self.keys and cells.filter(COUNTED)["group"].n_unique() > MAX_GROUPS:
             name = file.labels["group"].name
             raise InputError(
-                f"column {name!r} has more than {MAX_GROUPS} values: is it a column of groups?"
+                f"the column {name!r} has more than {MAX_GROUPS} different values, which is too"
+                " many for a column of groups. Check the name that --group gives."
             )
         self.cells.append(cells.select(*self.keys, COUNTED, "^(number|mass)$"))
         if sum(map(len, self.cells[1:])) > len(self.cells[0]):
@@ -209,8 +213,8 @@ class Counted:
         held = sum(array.nbytes for sums in self.sums.values() for array in sums)
         if len(self.sums) > 1 and held > _MOST_BYTES:
             raise InputError(
-                f"--prob with {len(self.prob_classes)} classes and {len(self.sums)} or more groups"
-                " needs more than 1 GiB of memory: leave out --group or --prob"
+                f"--prob with {len(self.prob_classes)} classes and at least {len(self.sums)}"
+                " groups needs more than 1 GiB of memory. Leave out --group or --prob."
             )
 
 
@@ -255,7 +259,8 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("all rows are ignored, so there is nothing to count")
     if not counted.classes or len(counted.labels) < 2:
         raise InputError(
-            f"a report needs at least two classes, but the file has {listed([*counted.labels])}"
+            "a report needs at least two classes, but the file contains"
+            f" {listed([*counted.labels])}."
         )
     cells = counted.selected()
     if "mass" in cells.columns:

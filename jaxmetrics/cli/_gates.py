@@ -48,20 +48,22 @@ def verdicts(
         known = values_at(level)
         if gate.name not in known:
             raise InputError(
-                f"--gate: unknown metric {shortened(gate.name)!r}; the {verb} metrics are"
-                f" {', '.join(known)}"
+                f"--gate names the unknown metric {shortened(gate.name)!r}. The {verb} metrics are"
+                f" {', '.join(known)}."
             )
         found = known[gate.name]
         if not isinstance(found, Mapping):
             if gate.of_class is not None:
                 raise InputError(
-                    f"--gate: {gate.name} has a single value for all classes: leave out [...]"
+                    f"--gate names a class for the metric {gate.name}, which has a single value"
+                    " for all classes. Leave out the brackets and the class."
                 )
             return found
         if gate.of_class not in found:
             raise InputError(
-                f"--gate: {gate.name} has a value for each class, such as"
-                f" {gate.name}[{shortened(next(iter(found)))}]; classes are {listed([*found])}"
+                f"--gate names the metric {gate.name}, which has one value for each class. Write"
+                " one of the classes in brackets, such as"
+                f" {gate.name}[{shortened(next(iter(found)))}]. The classes are {listed([*found])}."
             )
         return found[gate.of_class]
 

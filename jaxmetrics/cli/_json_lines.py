@@ -67,7 +67,8 @@ class JsonLines(Text):
                     values.append(value and [_text(element) for element in value])
                 else:
                     raise InputError(
-                        f"row {number}: {name!r} is {shortened(str(value))!r}, expected a list"
+                        f"in row {number}, the column {name!r} contains {shortened(str(value))!r},"
+                        " but a list was expected."
                     )
         return pl.DataFrame(columns, {name: self.kind(name) for name in names})
 

@@ -117,7 +117,7 @@ def _classes(
     classes = replace(files[0], labels=dict.fromkeys(labels)).classes
     if len(classes) < 2:
         raise InputError(
-            f"a comparison needs at least two classes, but the files have {listed(classes)}"
+            f"a comparison needs at least two classes, but the files contain {listed(classes)}."
         )
     return classes
 
@@ -125,8 +125,9 @@ def _classes(
 def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[str]) -> np.ndarray:
     if file.positive is None and file.prob_classes != classes:
         raise InputError(
-            f"{path}: there are probabilities for the classes {listed(file.prob_classes)}, but the"
-            f" classes in the files are {listed(classes)}"
+            f"{path}: the columns of probabilities are for the classes"
+            f" {listed(file.prob_classes)}, but the classes in the files are {listed(classes)}."
+            " Each class needs a column of probabilities."
         )
     return rows["prob"].to_numpy()
 
@@ -142,8 +143,9 @@ def _check_same_truth(
     first = f"row {a[ROW][i]}" if by_row else f"{id_column} {a['id'][i]!r}"
     hint = f"; {JOIN_HINT}" if by_row else ""
     raise InputError(
-        f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
-        f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}{hint}"
+        f"{path_a} and {path_b} must have the same true class in each row, but the true class"
+        f" differs in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
+        f" the true classes are {a['true'][i]!r} and {b['true'][i]!r}{hint}"
     )
 
 
@@ -153,8 +155,8 @@ def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.Dat
         repeated = rows["id"].is_duplicated()
         if repeated.any():
             raise InputError(
-                f"{path}: {repeated.sum()} rows share their id with others, the first id is"
-                f" {rows['id'].filter(repeated)[0]!r}"
+                f"{path}: each row must have a different id, but {repeated.sum()} rows have the id"
+                f" of another row. The first such id is {rows['id'].filter(repeated)[0]!r}."
             )
     first = frames[0]
     for path, rows in zip(paths[1:], frames[1:], strict=True):
@@ -165,8 +167,9 @@ def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.Dat
             alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
             if len(alone):
                 raise InputError(
-                    f"{len(alone)} of {len(some)} rows of {name} are not in {other}, the first has"
-                    f" the id {alone['id'][0]!r}"
+                    f"{len(alone)} of the {len(some)} rows in {name} have an id that does not"
+                    f" occur in {other}. The first such id is {alone['id'][0]!r}. Give files that"
+                    " contain the same ids."
                 )
     ids = first.select("id")
     return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]

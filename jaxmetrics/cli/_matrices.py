@@ -54,8 +54,8 @@ def _cells(table: FileTable, question: Selection) -> Selection | None:
         raise InputError("it is a table of predictions: leave out --counts")
     if question.weight is None and len(others) != 1:
         raise InputError(
-            "it is a table of predictions, not a matrix: pass its column of counts as --weight, one"
-            f" of {listed(others)}"
+            "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
+            f" column of counts, which is one of the columns {listed(others)}."
         )
     return replace(question, weight=question.weight or others[0])
 
@@ -65,7 +65,10 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     contains the class names.
     """
     if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
-        raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
+        raise InputError(
+            "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
+            " --weight. Leave out --counts or these options."
+        )
     columns = _columns(table)
     names = None if isinstance(table, Arrays) else list(columns)
     rows: list[list[str]] = []
@@ -81,7 +84,8 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
         row_names, rows, names = [row[0] for row in rows], [row[1:] for row in rows], names[1:]
         if row_names != names:
             raise InputError(
-                f"rows and columns name different classes: {listed(row_names)} and {listed(names)}"
+                "the rows and the columns of the confusion matrix must name the same classes, but"
+                f" the rows name {listed(row_names)} and the columns name {listed(names)}."
             )
     return Matrix(_numbers(rows), names)
 
@@ -103,8 +107,9 @@ def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:
         for cell in row:
             if not is_number(cell):
                 raise InputError(
-                    f"row {i}: {shortened(cell)!r} is not a number; for a table of predictions"
-                    " with a column of counts, use --weight COLUMN"
+                    f"in row {i}, the confusion matrix contains {shortened(cell)!r}, which is not"
+                    " a number. If the file is a table of predictions with a column of counts, use"
+                    " --weight COLUMN to name this column."
                 )
     integers = all(is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
     number = int if integers else float

@@ -44,7 +44,8 @@ def count_labels(
                     i, j = np.argwhere(bad)[0].tolist()
                     value = rows[str(j)][i]
                     raise InputError(
-                        f"row {rows[ROW][i]}: {columns[j].name!r} is {value!r}, expected 0 or 1"
+                        f"in row {rows[ROW][i]}, the column {columns[j].name!r} contains"
+                        f" {value!r}, but 0 or 1 was expected."
                     )
                 sums = label_sums(*np.split(numbers == 1, 2, axis=1))
                 total = sums if total is None else total.plus(sums)
@@ -57,8 +58,12 @@ def count_labels(
 def _check_labels(true: Sequence[str], pred: Sequence[str], prefixes: tuple[str, str]) -> None:
     if set(true) != set(pred):
         raise InputError(
-            f"columns of truth ({prefixes[0]!r}) and of predictions ({prefixes[1]!r}) name"
-            f" different labels: {listed(true)} and {listed(pred)}"
+            f"the columns of true labels ({prefixes[0]!r}) and the columns of predicted labels"
+            f" ({prefixes[1]!r}) must name the same labels, but they name {listed(true)} and"
+            f" {listed(pred)}."
         )
     if len(true) > _MOST_LABELS:
-        raise InputError(f"{len(true)} labels are too many: a report has at most {_MOST_LABELS}")
+        raise InputError(
+            f"the file has {len(true)} labels, but a report may have at most {_MOST_LABELS}"
+            " labels. Leave out some columns of labels."
+        )

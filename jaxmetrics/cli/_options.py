@@ -35,7 +35,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "true": _option("Column of the true class (default: y_true).", default="y_true"),
     "pred": _option(
         "Column of the predicted class (default: y_pred). If the file has no column y_pred, the"
-        " class is predicted from the probabilities."
+        " predicted class is computed from the columns of probabilities."
     ),
     "preds": _option(
         "Column of the predicted class (default: y_pred). If there is a single FILE, repeat --pred"
@@ -44,75 +44,88 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "value": _option(
-        "Column of scores, one for each item (0 and 1, true and false, or grades), if FILE has"
-        " scores instead of true and predicted classes. For a leaderboard of a single FILE, give"
-        " the names of several columns, one for each system, with commas between the names."
+        "Column of scores. Use this option if FILE contains one score for each item instead of a"
+        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
+        " false. If a leaderboard reads a single FILE, give the names of several columns with"
+        " commas between them, one column for each system."
     ),
     "bounds": _option(
-        "Least and greatest possible score in the column of --value (default: 0,1 if all scores"
-        " lie between 0 and 1; otherwise there are no bounds).",
+        "Least and greatest score that is possible in the column of --value. If --bounds is not"
+        " given and all scores lie between 0 and 1, the bounds are 0,1. If --bounds is not given"
+        " and a score lies outside this range, the scores have no bounds.",
         "LOW,HIGH",
     ),
     "weight": _option("Column of sample weights; a weight of 2 counts the row twice."),
     "prob": _option(
-        "Prefix of the columns of probabilities: prob_ if the columns are prob_cat and prob_dog."
-        " PREFIX may also be the name of a single column that contains, in each row, the list of"
-        " all probabilities or the probability of the positive class, or the name of an array of"
-        " shape (n, K) in an .npz file.",
+        "Prefix of the names of the columns of probabilities, one column for each class. For"
+        " example, the prefix is prob_ if the columns are prob_cat and prob_dog. Instead of a"
+        " prefix you can give the name of a single column, which contains in each row the list of"
+        " the probabilities of all classes or the probability of the positive class. If FILE is an"
+        " .npz file, you can also give the name of an array of shape (n, K) for n rows and K"
+        " classes.",
         "PREFIX",
     ),
     "score": _option(
-        "Column of scores, which are higher if the positive class is more probable, on any scale."
-        " The report then contains the ROC AUC."
+        "Column of scores for the positive class, on any scale. A higher score means that the"
+        " positive class is more probable. If this option is given, the report contains the ROC"
+        " AUC."
     ),
     "threshold": _option(
-        "The positive class is predicted if its score or probability is at least NUMBER (default:"
-        " 0.5 if --prob names a single column).",
+        "The positive class is predicted for a row if the score or the probability of the"
+        " positive class is at least NUMBER. If --prob names a single column, the default is 0.5.",
         "NUMBER",
         type=float,
     ),
     "pos-label": _option(
-        "Positive class; all others are negative. If --score is given, the default is 1.", "CLASS"
+        "The class that counts as positive; all other classes count as negative. If --score is"
+        " given and --pos-label is not, the class 1 counts as positive.",
+        "CLASS",
     ),
     "labels-prefix": _option(
-        "For a multilabel problem: the prefix of the columns of true labels and the prefix of the"
-        " columns of predicted labels. All labels are 0 or 1.",
+        "Use this option for a multilabel problem, in which each column of labels contains 0 and"
+        " 1. TRUE is the prefix of the names of the columns of true labels, and PRED is the prefix"
+        " of the names of the columns of predicted labels.",
         ("TRUE", "PRED"),
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups. The report contains the metrics of"
-        " each group and, for predictions without --value, the differences between groups. The"
-        " commands compare and leaderboard accept --group only together with --value; leaderboard"
-        " then ranks by the mean of the group means."
+        "Column of groups, such as tasks or patient subgroups. If this option is given, the"
+        " report contains the metrics of each group. If --value is not given, the report also"
+        " contains the differences between the groups. The commands compare and leaderboard accept"
+        " --group only together with --value; the command leaderboard then ranks the systems by"
+        " the mean of their group means."
     ),
     "id": _option(
-        "Column of ids: rows of different files with the same id belong together (default: rows"
-        " belong together by their order). If --value is given, the ids may consist of several"
-        " columns: --id item,attempt matches rows with the same item and the same attempt."
+        "Column of ids. Rows of different files that have the same id belong to the same example."
+        " If --id is not given, rows that have the same position in their files belong to the same"
+        " example. If --value is given, an id may consist of the values of several columns: with"
+        " --id item,attempt, rows belong together if they have the same item and the same attempt."
     ),
     "id-of-examples": _option(
-        "Column of ids to show in the list of --examples. If --value is given, the ids must be"
-        " unique, but an id may consist of several columns, such as --id item,attempt."
+        "Column of ids, which are shown for the rows that --examples lists. If --value is given,"
+        " each row must have a different id; an id may then consist of the values of several"
+        " columns, such as --id item,attempt."
     ),
     "examples": _option(
-        "Number of misclassified rows to list (default: 0). The report lists rows of the most"
-        " frequent mistakes; compare lists rows that only one of the two classifiers predicts"
-        " correctly. If there are probabilities, the rows whose predicted class has the highest"
-        " probability come first.",
+        "Number of misclassified rows to list (default: 0). The command report lists rows with"
+        " the most frequent mistakes. The command compare lists rows that only one of the two"
+        " classifiers predicts correctly. If the file has columns of probabilities, the rows whose"
+        " predicted class has the highest probability are listed first.",
         "NUMBER",
         type=int,
         default=0,
     ),
     "show": _option(
-        "Columns to show in the list of --examples. Write commas between the names.",
+        "Columns whose values are shown for the rows that --examples lists. Write commas between"
+        " the names of the columns.",
         "COLUMN,...",
         type=lambda names: tuple(names.split(",")),
         default=(),
     ),
     "cluster": _option(
-        "Column of cluster ids, for correlated examples such as images of one patient. The"
-        " intervals then treat the clusters, not the examples, as independent."
+        "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
+        " one patient. If this option is given, the confidence intervals treat the clusters as"
+        " independent, but not the rows of one cluster."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes have these shares, such as"
@@ -126,8 +139,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "counts": {
-        "help": "FILE contains counts instead of predictions: a confusion matrix whose rows are the"
-        " true classes, or a table with the columns y_true, y_pred and count.",
+        "help": (
+            "Use this option if FILE contains counts instead of predictions. FILE is then a"
+            " confusion matrix whose rows are the true classes, or a table with the columns"
+            " y_true, y_pred and count."
+        ),
         "action": "store_true",
         "default": False,
     },
@@ -138,27 +154,35 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="accuracy",
     ),
     "rope": _option(
-        "Region of practical equivalence: the largest difference that does not matter to you"
-        " (default: 0).",
+        "The largest difference between the classifiers that does not matter to you (default: 0)."
+        " If NUMBER is greater than 0, the report contains the probability that the difference is"
+        " at most this large.",
         "NUMBER",
         type=float,
         default=0.0,
     ),
     "gate": _option(
-        "Bound that a metric must satisfy. In compare, the bound is for the difference A - B of the"
-        " metric. You can also write METRIC <= NUMBER and, in report, METRIC[CLASS] >= NUMBER. The"
-        " option may be repeated. The exit code is 0 (passed) if the whole interval satisfies the"
-        " bound, 1 (failed) if no part of the interval satisfies the bound, 3 (undecided) if only a"
-        " part of the interval does, and 2 if the input or the output has an error.",
+        "Condition that a metric must satisfy. You can write METRIC >= NUMBER or METRIC <="
+        " NUMBER. In the command report, you can also write METRIC[CLASS] >= NUMBER for the value"
+        " of the metric for one class. In the command compare, the condition applies to the"
+        " difference A - B, which is the metric of classifier A minus the metric of classifier B."
+        " The option may be repeated. The exit code is 0 (passed) if all values in the confidence"
+        " interval satisfy the condition, 1 (failed) if no value in the interval satisfies the"
+        " condition, 3 (undecided) if only some values in the interval do, and 2 if the input or"
+        " the output has an error.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
     ),
     "half-width": _option(
-        "Plan for an interval of this half-width, in the units of the metric.", "NUMBER", type=float
+        "Plan for a confidence interval whose half-width is NUMBER. The half-width is in the"
+        " units of the metric: for accuracy, 0.02 means 2 percentage points.",
+        "NUMBER",
+        type=float,
     ),
     "difference": _option(
-        "Plan for a test that detects this difference between the two classifiers.",
+        "Plan for a test that detects a difference of NUMBER between the metrics of the"
+        " classifiers A and B.",
         "NUMBER",
         type=float,
     ),
@@ -188,8 +212,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "output-of-states": _option(
-        "Write the merged state to FILE if its suffix is .npz. If FILE has another suffix, write"
-        f" {_WRITTEN}. The option may be repeated.",
+        "File to write. If the suffix of FILE is .npz, FILE receives the merged state, which the"
+        " command merge can read again. If FILE has another suffix, FILE receives the report:"
+        f" write {_WRITTEN}. The option may be repeated.",
         "FILE",
         action="append",
         type=Path,
@@ -204,7 +229,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "format": _option(
         "Format of the printed report: text (default), markdown, json, csv, or every-eval-ever,"
-        " which is JSON in the schema of Every Eval Ever.",
+        " which is JSON in the format of Every Eval Ever, a public collection of evaluation"
+        " results.",
         "FORMAT",
         default="text",
     ),

@@ -56,7 +56,8 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
         if suffix not in formats:
             known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * has_state])
             raise InputError(
-                f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
+                f"{shown(file)}: the suffix {file.suffix!r} is unknown. --output writes files with"
+                f" the suffixes {known}."
             )
         found.append(Target("--output", file, formats[suffix]))
     if given.json not in (None, STANDARD_OUTPUT):
@@ -75,10 +76,10 @@ def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[Target]) 
         normal_quantile(given.level)
     except ValueError:
         raise InputError(
-            f"--level must be between 0 and 1 (0.95 for 95 %), got {given.level:g}"
+            f"--level must be between 0 and 1, such as 0.95 for 95 %, got {given.level:g}."
         ) from None
     if given.format not in PRINTED:
-        raise InputError(f"--format is one of {', '.join(PRINTED)}, got {given.format!r}")
+        raise InputError(f"--format must be one of {', '.join(PRINTED)}, got {given.format!r}.")
     meant = (part for file in inputs for part in mentioned(file))
     taken = {os.path.realpath(part): "the input" for part in meant}
     for option, file, _ in written:

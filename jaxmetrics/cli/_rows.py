@@ -83,9 +83,15 @@ class Selection:
         if self.threshold is None:
             return
         if not self.has_scores:
-            raise InputError("--threshold needs --score or --prob, to which it is applied")
+            raise InputError(
+                "--threshold is applied to scores or probabilities. Add --score or --prob, or"
+                " leave out --threshold."
+            )
         if self.pred is not None:
-            raise InputError("--pred and --threshold both define the predictions: give only one")
+            raise InputError(
+                "--pred and --threshold cannot be used together, because each of them determines"
+                " the predicted class. Leave out one of them."
+            )
         if self.threshold != self.threshold:
             raise InputError("--threshold must be a number, got nan")
 
@@ -127,8 +133,9 @@ class Predictions:
         self.positive = self._positive_class()
         if "pred" not in self.labels and question.prob is None and not by_threshold:
             raise InputError(
-                "scores are not predictions: give --threshold, the least score that predicts the"
-                " positive class, or --pred, a column of predictions"
+                "--score gives scores, but the predicted classes are missing. Add --threshold,"
+                " the least score for which the positive class is predicted, or --pred, the column"
+                " of the predicted class."
             )
 
     def _positive_class(self) -> str | None:
@@ -158,8 +165,9 @@ class Predictions:
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
-                    f"--prob matches one column, {column.name!r}: expected one column per class"
-                    ", or the full name of one column with the probability of the positive class"
+                    f"--prob is a prefix that only one column has, {column.name!r}, but there must"
+                    " be one column for each class. If this column contains the probability of the"
+                    " positive class, give its full name."
                 )
         self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
 
@@ -268,7 +276,10 @@ class Predictions:
             more = f" + {len(roles) - _LISTED} more" if len(roles) > _LISTED else ""
             found = given[0] if len(given) == 1 else given[:_LISTED]
             found = shortened(found) if isinstance(found, str) else found
-            raise InputError(f"row {row}: {names}{more} is {found!r}, expected {expected}")
+            raise InputError(
+                f"in row {row}, the value of {names}{more} is {found!r}, but the expected value is"
+                f" {expected}"
+            )
         numbers[~counted] = 0
         return numbers
 
@@ -282,8 +293,9 @@ class Predictions:
             return prob
         if self.positive not in self.prob_classes:
             raise InputError(
-                f"there is no column of probabilities for the class {self.positive!r}, only for"
-                f" {listed(self.prob_classes)}"
+                f"there is no column of probabilities for the class {self.positive!r}. There are"
+                f" columns for the classes {listed(self.prob_classes)}. Add a column for each"
+                " class."
             )
         place = self.prob_classes.index(self.positive)
         return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)

@@ -76,7 +76,10 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
         if found[item].is_duplicated().any():
             first = found.filter(pl.col(item).is_duplicated())[item].min()
             hint = f"; {JOIN_HINT}" if item == "item" else ""
-            raise InputError(f"the files have different {role}s for the item {first!r}{hint}")
+            raise InputError(
+                f"each item must have the same {role} in all files, but the files differ for the"
+                f" item {first!r}{hint}"
+            )
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
@@ -94,8 +97,9 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
         if "id" in found.columns and found["id"].is_duplicated().any():
             first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
-                f"several rows have the same id, the first is {first!r}; --id"
-                " COLUMN,COLUMN makes ids from several columns, such as item,attempt"
+                "each row must have a different id, but several rows have the same id. The first"
+                f" such id is {first!r}. If the rows differ in another column, use several columns"
+                " as the id, such as --id item,attempt."
             )
     return found
 
@@ -122,7 +126,8 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
         if len(bad):
             row, value = bad[ROW][0], bad["text"][0]
             raise InputError(
-                f"row {row}: {column!r} is {value!r}, expected a number, true or false"
+                f"in row {row}, the column {column!r} contains {value!r}, but a number, true or"
+                " false was expected."
             )
         for role in labels:
             if (empty := rows.filter(pl.col(role) == "")).height:
@@ -150,7 +155,7 @@ def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None
         raise InputError(f"--bounds must be like '0,1', got {given!r}") from None
     if not (low < high and low <= least <= greatest <= high):
         raise InputError(
-            f"--bounds must be increasing and contain all scores, which range from {least} to"
-            f" {greatest}, got {given!r}"
+            "--bounds must be two numbers LOW,HIGH with LOW < HIGH between which all scores lie,"
+            f" got {given!r}. The least score is {least} and the greatest score is {greatest}."
         )
     return low, high

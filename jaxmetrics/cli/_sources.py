@@ -53,8 +53,9 @@ def parts_of(path: Path) -> list[Path]:
             return _parts_in(path)
         if path.is_file() and _extension(path) not in _KNOWN:
             raise InputError(
-                f"unknown extension {path.suffix!r}; supported are {', '.join(_KNOWN)}; text may be"
-                f" compressed ({' or '.join(COMPRESSED)})"
+                f"the suffix {path.suffix!r} is unknown. The supported suffixes are"
+                f" {', '.join(_KNOWN)}. Files of text may be compressed"
+                f" ({' or '.join(COMPRESSED)})."
             )
     return [path]
 
@@ -135,7 +136,9 @@ def _checked_separator(kind: str, separator: str | None) -> str:
     """Return the given column separator, or the default separator of the file type."""
     given = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if given is not None and (len(given.encode()) != 1 or given in '"\r\n'):
-        raise InputError(f"--separator must be one ASCII character, or \\t, got {separator!r}")
+        raise InputError(
+            f"--separator must be one ASCII character, or \\t for a tab, got {separator!r}"
+        )
     return given or ("\t" if kind == ".tsv" else ",")
 
 

@@ -107,7 +107,9 @@ class FileTable(ABC):
         """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
-            raise InputError(f"{self.holds(name)}: classes, groups and ids are strings or integers")
+            raise InputError(
+                f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
+            )
         return Value(name, pl.col(name))
 
     def written(self, name: str, labels: pl.Expr) -> pl.Expr:
@@ -159,7 +161,8 @@ class FileTable(ABC):
         if prefix in self.names and (width := self.width(prefix)) is not None:
             if not 0 < width <= MAX_CLASSES:
                 raise InputError(
-                    f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
+                    f"the column {prefix!r} contains {width} numbers in each row, but 1 to"
+                    f" {MAX_CLASSES} numbers were expected."
                 )
             return {str(i): self.number(prefix, i) for i in range(width)}
         found = [name for name in self.names if name.startswith(prefix) and name not in taken]
@@ -167,8 +170,8 @@ class FileTable(ABC):
             prefix = f"{prefix}."  # the columns are fields of an object
         if len(found) > MAX_CLASSES:
             raise InputError(
-                f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes"
-                " that a report may have"
+                f"{len(found)} columns have names that begin with {prefix!r}, but a report may"
+                f" have at most {MAX_CLASSES} classes. Check the prefix."
             )
         if not found:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
@@ -179,8 +182,9 @@ def check_held(rows: Iterable[pl.DataFrame]) -> None:
     """Raise an error if the rows that are kept take too much memory."""
     if sum(frame.estimated_size() for frame in rows) > _MOST_HELD:
         raise InputError(
-            "too many rows: scores, probabilities of clusters, and paired predictions are kept in"
-            f" memory and may take at most {_MOST_HELD // 2**20} MB"
+            "the file has too many rows. Scores, paired predictions and, if --cluster is given,"
+            " probabilities are kept in memory, where they may take at most"
+            f" {_MOST_HELD // 2**20} MB. Use fewer rows."
         )
 
 
@@ -189,7 +193,10 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
     number = len(frames[0])
     for path, rows in zip(paths, frames, strict=True):
         if len(rows) != number:
-            raise InputError(f"{paths[0]} has {number} rows, {path} has {len(rows)}; {JOIN_HINT}")
+            raise InputError(
+                f"all files must have the same number of rows, but {paths[0]} has {number} rows"
+                f" and {path} has {len(rows)} rows; {JOIN_HINT}"
+            )
 
 
 def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -44,7 +44,10 @@ def _zstd_chunks(stream: Any) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
-        raise InputError("cannot be read: .zst needs zstandard: pip install zstandard") from None
+        raise InputError(
+            "the file cannot be read, because .zst files need the package zstandard. Install it"
+            " with: pip install zstandard"
+        ) from None
     frames, frame = zstandard.ZstdDecompressor(max_window_size=2**27), None
     while data := stream.read(_ZSTD_BYTES):
         while data:
@@ -69,8 +72,9 @@ class Text(FileTable):
             raise InputError("cannot be read: the file is empty")
         if b"\0" in first:
             raise InputError(
-                "cannot be read: it contains zero bytes, which UTF-8 text does not; is it UTF-16,"
-                " or does it have the wrong extension?"
+                "the file cannot be read, because it contains zero bytes, which do not occur in"
+                " UTF-8 text. Save the file as UTF-8 if it is UTF-16, or correct its suffix if it"
+                " is not a text file."
             )
         self._first = self._without_header(first)
 
@@ -99,8 +103,8 @@ class Text(FileTable):
             searched = len(rest)
             if searched > _LONGEST_LINE:
                 raise InputError(
-                    f"a row has more than {_LONGEST_LINE // 2**20} MB: is it text, and is every"
-                    " quote closed?"
+                    f"a row has more than {_LONGEST_LINE // 2**20} MB. Check that the file is a"
+                    " text file and that every quote is closed."
                 )
         if rest:
             yield bytes(rest)
@@ -133,7 +137,8 @@ class SeparatedValues(Text):
         line, end, rows = first.partition(b"\n")
         if not end and b"\r" in line.rstrip():
             raise InputError(
-                "lines end with a carriage return only: convert them with tr '\\r' '\\n'"
+                "the lines of the file end with a carriage return only, but they must end with a"
+                " line feed. Convert them with tr '\\r' '\\n'."
             )
         if line.count(b'"') % 2:
             raise InputError("the header has a quote that is not closed")

@@ -195,8 +195,8 @@ def compare_predictions(
         return compare(metric, cubes, method=method, rope=rope, level=level, cluster_axis=-4)
     if method.most_kinds == math.inf:
         raise ValueError(
-            f"the method {method.name} needs counts, not labels: use compare(metric,"
-            " paired_confusion_matrix(y_true, y_pred_a, y_pred_b), method=...)."
+            f"The method {method.name} needs a table of paired counts, not labels. Call"
+            " compare(metric, paired_confusion_matrix(y_true, y_pred_a, y_pred_b), method=...)."
         )
     check_one_axis(named, where)
     if k**3 <= method.most_kinds and isinstance(method, Likelihood):
@@ -369,7 +369,7 @@ def check_rope(rope: ArrayLike) -> Array:
         raise ValueError(f"rope must be one number, got shape {width.shape}.")
     if is_known(width) and not bool((width >= 0).all()):
         raise ValueError(
-            "rope must be >= 0, because it is the largest difference that does not matter, got"
-            f" {rope!r}."
+            "rope must not be negative, because it is the largest difference that does not matter"
+            f" to you, got {rope!r}."
         )
     return width

@@ -93,9 +93,9 @@ def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | 
     is_valid = axis is None or -tables.ndim <= axis <= -4
     if tables.ndim < 3 or tables.shape[-3] < 2 or not is_valid:
         raise ValueError(
-            "counts must have shape (..., G, K, K) with two groups or more or, if there are"
-            " clusters, (..., C, G, K, K) with cluster_axis=-4, got the shape"
-            f" {tables.shape} and cluster_axis={cluster_axis}."
+            "counts must have shape (..., G, K, K) with at least two groups or, if there are"
+            " clusters, shape (..., C, G, K, K) together with cluster_axis=-4. counts has the"
+            f" shape {tables.shape} and cluster_axis is {cluster_axis}."
         )
     return (tables, None) if axis is None else (xp.moveaxis(tables, axis, -3), -3)
 

@@ -108,8 +108,8 @@ def mcnemar(
     if cluster_axis is not None:
         if method not in (None, "asymptotic"):
             raise ValueError(
-                "method must be 'asymptotic' if cluster_axis is given, got"
-                f" {method!r}. Leave method out: 'asymptotic' is then the default."
+                f"method must be 'asymptotic' if cluster_axis is given, got {method!r}. Leave out"
+                " method, because 'asymptotic' is then the default."
             )
         return _clustered(as_clusters(as_paired_counts(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"

@@ -225,7 +225,10 @@ def leaderboard(
         check_size_of_tables(number, len(preds) * k * k, advice)
     tables = confusion_matrix(true, preds, num_classes=k, groups=numbers, num_groups=number)
     if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
-        raise ValueError("a ranking needs at least two clusters that contain examples.")
+        raise ValueError(
+            "A ranking needs at least two clusters that contain examples. Check the argument"
+            " clusters."
+        )
     floats, tables = placed(floats, tables.astype(float_dtype(tables)), (k, k))
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
@@ -260,7 +263,7 @@ def _read(
     (true, preds), (k, _) = class_ids(axes, mask, {}, refuse_columns=False)
     if preds.ndim != 2 or len(preds) == 0:
         raise ValueError(
-            f"y_preds must have shape (M, n), a row per classifier, got {preds.shape}."
+            f"y_preds must have shape (M, n), with one row for each classifier, got {preds.shape}."
         )
     for name, shape in shapes_of(y_true=true, where=mask).items():
         if len(shape) != 1:
@@ -270,8 +273,8 @@ def _read(
     n = counted.sum()
     if is_known(n) and n < 2:
         raise ValueError(
-            f"a ranking needs two examples or more, got {n} (not counting examples with"
-            " where=False or with a negative label in y_true or y_preds)."
+            f"A ranking needs at least two examples, got {n}. Examples with where=False and"
+            " examples with a negative label in y_true or y_preds do not count."
         )
     return xp.where(counted, true.astype(xp.int32), -1), preds, k
 
@@ -279,9 +282,15 @@ def _read(
 def _checked(estimates: Any) -> Estimate:
     shape = estimates.value.shape[1:] if isinstance(estimates, Estimate) else "several numbers"
     if shape != ():
-        raise ValueError(f"metric must return one number for one matrix, got shape {shape}.")
+        raise ValueError(
+            "metric must return one number for one confusion matrix, but it returned an array of"
+            f" shape {shape}."
+        )
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
-        raise ValueError("metric is NaN or infinite for all classifiers, which cannot be ranked.")
+        raise ValueError(
+            "metric is NaN or infinite for all classifiers, so the classifiers cannot be ranked."
+            " Use another metric, or check the labels."
+        )
     return estimates
 
 
@@ -415,14 +424,16 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "only the ranking of a single leaderboard whose values are known can be written: call"
-            " this method outside of jit, and for one leaderboard of a batch."
+            "This method needs the ranking of a single leaderboard with known values. Call the"
+            " method outside of jax.jit. If the ranking has batch axes, call the method for one"
+            " leaderboard at a time."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
         raise ValueError(
-            f"names must have one name per classifier: expected {size} names, got {len(labels)}."
+            f"names must contain one name for each classifier: {size} names were expected, got"
+            f" {len(labels)}."
         )
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
     numbers = (np.asarray(x).tolist() for x in columns)

@@ -157,7 +157,9 @@ def score_leaderboard(
     size = check_num_samples(num_samples)
     x = as_float(scores, "scores")
     if x.ndim != 2 or len(x) == 0:
-        raise ValueError(f"scores must have shape (M, n), a row per system, got {x.shape}.")
+        raise ValueError(
+            f"scores must have shape (M, n), with one row for each system, got {x.shape}."
+        )
     mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
@@ -170,7 +172,10 @@ def score_leaderboard(
     options: Any = {"bounds": bounds, "size": size, "level": level}
     if groups is not None:
         if on_device(x):
-            raise TypeError("groups need NumPy scores, got JAX arrays: pass np.asarray(scores).")
+            raise TypeError(
+                "If groups is given, scores must be a NumPy array, got JAX arrays. Pass"
+                " np.asarray(scores)."
+            )
         refuse_beyond(bounds, x, "scores", shared)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
@@ -186,8 +191,8 @@ def _check_number(units: Array) -> None:
     number = np.count_nonzero(units) if is_known(units) else 2
     if number < 2:
         raise ValueError(
-            "a ranking needs two or more items, or clusters of items, for which all systems have"
-            f" scores, got {number}."
+            "A ranking needs at least two items, or two clusters of items, for which all systems"
+            f" have scores, got {number}."
         )
 
 

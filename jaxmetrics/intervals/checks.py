@@ -130,8 +130,8 @@ def check_counts(
     refuse_where(~valid, seen, name, expected)
     if most is not None and not few.all():
         raise ValueError(
-            f"{name} must have fewer than 2^31 examples in each table. Use Delta() or"
-            " Posterior(), which have no such limit."
+            f"For this method, each table in {name} must have fewer than 2^31 examples. Use"
+            " Delta() or Posterior(), which have no such limit."
         )
     return counts
 
@@ -162,7 +162,7 @@ def check_finite(estimates: Any, size: int) -> Any:
     # The comparison is made on the host, because on the device it would be compiled.
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
-            f"metric is NaN or infinite in all {size} replicates of the counts, so that it has no"
-            " interval. Check the value of the metric for these counts."
+            f"metric is NaN or infinite for all {size} random tables of counts that were drawn, so"
+            " that it has no interval. Check the value of metric for the given counts."
         )
     return estimates

@@ -116,8 +116,9 @@ def question_of(
     is_clustered = cluster_axis is not None
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
-            "stratified=True fixes the number of examples per class, but clusters are drawn as a"
-            " whole, and their classes with them: leave out stratified."
+            "stratified=True keeps the number of examples of each class fixed, but if there are"
+            " clusters, whole clusters are drawn, so that the number of examples of each class"
+            " varies. Leave out stratified."
         )
     reads = read_by(metric)
     _check_labels_in_clusters(metric, reads, is_clustered)
@@ -153,10 +154,10 @@ def _read(
 def _check_labels_in_clusters(metric: Metric, reads: Reads | None, is_clustered: bool) -> None:
     if reads is not None and reads.labels and not is_clustered:
         raise ValueError(
-            f"metric {name_of(metric)} reads tables of labels, which do not show how the labels of"
-            " one example are correlated. For an interval, pass one table per example and label,"
-            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), and"
-            " cluster_axis=-4."
+            f"metric {name_of(metric)} reads one table for each label. Such tables do not show how"
+            " the labels of the same example are correlated, so an interval needs one table for"
+            " each example and label. Pass multilabel_confusion_matrix(y_true[:, None, :],"
+            " y_pred[:, None, :]) and cluster_axis=-4."
         )
 
 
@@ -172,8 +173,8 @@ def _tables_of_groups(counts: ArrayLike) -> Array:
     tables = as_float(counts, "counts")
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
-            "metric reads tables with three axes, such as (G, K, K) for groups, but counts have the"
-            f" shape {tables.shape}."
+            "metric needs tables with three axes, such as (G, K, K) for G groups, but counts has"
+            f" the shape {tables.shape}."
         )
     return tables
 
@@ -193,7 +194,10 @@ def reach_of(
 ) -> Confidence:
     """Return the confidence of the interval of each value; for the arguments see `interval`."""
     if method.draws and anytime is not False:
-        raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
+        raise ValueError(
+            f"{method.name} cannot compute intervals with the option anytime. Use Likelihood() or"
+            " Delta()."
+        )
     level = check_level(level)
     if check_flag(simultaneous, "simultaneous"):
         example = xp.ones_like(question.tables, shape=question.shape)

@@ -149,8 +149,8 @@ def _as_examples(arrays: Sequence[ArrayLike]) -> tuple[Array, ...]:
     if len(lengths) != 1 or lengths <= {(), (0,)}:
         shapes = ", ".join(str(x.shape) for x in examples)
         raise ValueError(
-            "arrays must have the same number of examples, at least one, on their first axis, got"
-            f" {shapes or None}."
+            "All arrays must have the same number of examples on their first axis, and at least"
+            f" one example, got {shapes or None}."
         )
     return examples
 
@@ -180,7 +180,10 @@ class _Members(NamedTuple):
             rows = self.examples.reshape((len(self.sizes), -1))
             return rows[drawn].reshape((*drawn.shape[:-1], -1))
         if drawn.ndim > 1:
-            raise ValueError("resamples of clusters that differ in size do not fit into one array.")
+            raise ValueError(
+                "If clusters have different numbers of examples, resamples have different numbers"
+                " of examples, so they do not fit into one array."
+            )
         sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
         # The start of each drawn cluster minus the number of examples before it in the result.
         offsets = first[drawn] - (np.cumsum(sizes) - sizes)
@@ -227,9 +230,9 @@ def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ..
     if crosses.any():
         i = np.argmax(crosses)
         raise ValueError(
-            f"each cluster must lie in one stratum, but example {i} is in another stratum than"
-            f" example {first[members.numbers[i]]} of the same cluster. If clusters contain"
-            " several strata, leave out strata."
+            f"Each cluster must lie in a single stratum, but the examples {i} and"
+            f" {first[members.numbers[i]]} are in the same cluster and in different strata. If a"
+            " cluster may contain several strata, leave out strata."
         )
     return numbers[first]
 
@@ -270,20 +273,20 @@ def _check_takes_weights(statistic: Callable[..., Any]) -> None:
     if "sample_weight" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
         name = getattr(statistic, "__name__", statistic)
         raise TypeError(
-            'resample="weights" calls statistic(*arrays, sample_weight=w), where w says how often'
-            f" each example was drawn, but {name} has no argument sample_weight. Pass a function"
-            " that has this argument, such as"
-            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or use"
-            ' resample="indices".'
+            'resample="weights" calls statistic(*arrays, sample_weight=w), where w contains how'
+            f" often each example was drawn, but {name} has no argument sample_weight. Pass a"
+            " function that has this argument, such as lambda x, sample_weight: (sample_weight *"
+            ' x).sum() / sample_weight.sum(), or use resample="indices".'
         )
 
 
 def _check_of_one_size(sizes: np.ndarray) -> None:
     if sizes.min() < sizes.max():
         raise ValueError(
-            f"clusters have from {sizes.min()} to {sizes.max()} examples, so that resamples differ"
-            ' in size, which is impossible for JAX arrays. Use resample="weights" with a statistic'
-            " that takes sample_weight, or pass NumPy arrays and a NumPy statistic."
+            f"The clusters have between {sizes.min()} and {sizes.max()} examples, so the number of"
+            " examples differs between resamples, which is impossible for JAX arrays. Use"
+            ' resample="weights" with a statistic that has the argument sample_weight, or pass'
+            " NumPy arrays and a statistic that uses NumPy."
         )
 
 
@@ -420,8 +423,9 @@ def bootstrap_counts(
     check_option(kind, "kind", ("multinomial", "poisson", "bayesian"))
     if check_flag(stratified, "stratified") and kind == "poisson":
         raise ValueError(
-            'stratified=True fixes the number of examples per class, but kind="poisson" varies it:'
-            ' use kind="multinomial" or kind="bayesian", or leave out stratified.'
+            "stratified=True keeps the number of examples of each class fixed, but"
+            ' kind="poisson" varies this number. Use kind="multinomial" or kind="bayesian",'
+            " or leave out stratified."
         )
     size = check_samples(num_samples, "num_samples")
     most = None if kind == "bayesian" else MOST_EXAMPLES

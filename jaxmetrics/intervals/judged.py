@@ -136,12 +136,12 @@ def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
     if len(of_truth) < ndim or len({*of_truth, *of_others}) > 1 or of_others != of_truth[1:]:
         axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
         raise ValueError(
-            f"labelled must have shape (..., {', '.join('K' * ndim)}) ({', '.join(axes)}), and"
-            " judged must have the same axes without truth"
-            f"{', for difference(metric)' if ndim > 3 else ''}, got {truth.shape} and"
-            f" {others.shape}."
-            " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) and"
-            " confusion_matrix(y_judge, y_pred) make such tables."
+            f"labelled must have shape (..., {', '.join('K' * ndim)}), whose axes are"
+            f" {', '.join(axes)}. judged must have the same axes without the axis of the"
+            f" truth{(', for difference(metric)' if ndim > 3 else '')}. The shape of labelled is"
+            f" {truth.shape}, and the shape of judged is {others.shape}."
+            " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) makes a table for"
+            " labelled, and confusion_matrix(y_judge, y_pred) makes a table for judged."
         )
 
 

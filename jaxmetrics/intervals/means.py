@@ -119,13 +119,14 @@ def mean_interval(
     check_bounds(bounds)
     if bounds is not None and transform is not None:
         raise ValueError(
-            f"bounds need no transform: leave out one of bounds={bounds!r} and"
-            f" transform={transform!r}."
+            f"bounds and transform cannot be used together, got bounds={bounds!r} and"
+            f" transform={transform!r}. Leave out one of them."
         )
     is_option = isinstance(missing, str) and missing == "bounds" and bounds is not None
     if missing is not None and not is_option:
         raise ValueError(
-            f"missing must be None or, if bounds are given, 'bounds', got {missing!r}."
+            "missing must be None or 'bounds', and 'bounds' needs the argument bounds, got"
+            f" {missing!r}."
         )
     estimate = partial(
         mean_estimate,
@@ -231,8 +232,9 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
     lowest, highest = bounds if are_numbers else (np.nan, np.nan)
     if not -np.inf < lowest < highest < np.inf:
         raise ValueError(
-            "bounds must be the least and the greatest value that an example can have, both"
-            f" finite, such as (0, 1), got {bounds!r}. Leave bounds out if values are unbounded."
+            "bounds must be the least and the greatest value that an example can have, and both"
+            f" must be finite, such as (0, 1), got {bounds!r}. If the values have no bounds, leave"
+            " out bounds."
         )
 
 

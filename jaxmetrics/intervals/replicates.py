@@ -188,11 +188,14 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
     shares = as_float(prevalence, "prevalence")
     if shares.shape != (k,):
         raise ValueError(
-            f'prevalence must be "inferred", "fixed" or an array of shape (K,) = ({k},), got an'
-            f" array of shape {shares.shape}."
+            f'prevalence must be "inferred", "fixed" or an array of shape (K,) = ({k},), got'
+            f" an array of shape {shares.shape}."
         )
     if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
-        raise ValueError(f"prevalence must be shares >= 0 that sum to 1, got {prevalence!r}.")
+        raise ValueError(
+            "prevalence must contain the shares of the classes, which must not be negative and"
+            f" must sum to 1, got {prevalence!r}."
+        )
     return shares
 
 

@@ -160,11 +160,13 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
     h, k = hidden.shape, kernel.shape
     if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
         raise ValueError(
-            f"hidden must have shape (..., n, d) and kernel (d, V), got hidden {h} and kernel {k}."
+            "hidden must have shape (..., n, d) and kernel must have shape (d, V), but the shape"
+            f" of hidden is {h} and the shape of kernel is {k}."
         )
     if bias is not None and bias.shape != k[1:]:
         raise ValueError(
-            f"bias must have shape (V,) = ({k[1]},), one per column of kernel, got {bias.shape}."
+            f"bias must have shape (V,) = ({k[1]},), with one number for each column of kernel,"
+            f" got {bias.shape}."
         )
 
 
@@ -180,8 +182,8 @@ def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
     """Convert word ids to int32; ids that are not in [0, vocabulary) become -1."""
     if not is_integer(labels):
         raise TypeError(
-            f"labels must contain word ids of an integer dtype, got {labels.dtype}. The order of"
-            " arguments is (hidden, kernel, labels)."
+            "labels must contain ids of words, whose dtype is an integer dtype, got"
+            f" {labels.dtype}. Pass the arguments in the order (hidden, kernel, labels)."
         )
     return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
@@ -195,7 +197,8 @@ def _check_cap(soft_cap: float) -> float:
         )
     if not 0 < soft_cap <= float(np.finfo(float).max):
         raise ValueError(
-            f"soft_cap must be positive and finite, or None for no cap, got {shown(soft_cap)}."
+            "soft_cap must be positive and finite, or None if the logits are not capped, got"
+            f" {shown(soft_cap)}."
         )
     return float(soft_cap)
 
@@ -285,13 +288,14 @@ def _check_spread(
         return
     if axis_name not in varying_axes(kernel):
         raise ValueError(
-            f"axis_name {axis_name!r} needs a kernel whose columns are sharded over the devices,"
-            " but kernel is the same on all devices."
+            f"If axis_name is {axis_name!r}, the columns of kernel must be sharded over the"
+            " devices, but kernel is the same on all devices. Shard kernel, or leave out"
+            " axis_name."
         )
     if axis_name in varying_axes(hidden) | varying_axes(ids):
         raise ValueError(
-            f"axis_name {axis_name!r} needs hidden and labels that are the same on all devices,"
-            " but they differ."
+            f"If axis_name is {axis_name!r}, hidden and labels must be the same on all devices,"
+            " but they differ between devices."
         )
 
 
@@ -301,7 +305,8 @@ def _number_of_devices(axis_name: Hashable) -> int:
         return int(lax.psum(1, axis_name))
     except (NameError, TypeError, ValueError):
         raise ValueError(
-            f"axis_name must name an axis of jax.shard_map, got {shown(axis_name)}."
+            "axis_name must be the name of a mesh axis over which jax.shard_map runs, got"
+            f" {shown(axis_name)}."
         ) from None
 
 

@@ -127,7 +127,7 @@ def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
     """
     number = as_real(coefficient, name)
     if number.ndim:
-        raise ValueError(f"{name} must be one number, got an array of shape {number.shape}.")
+        raise ValueError(f"{name} must be a single number, got an array of shape {number.shape}.")
     if not isinstance(coefficient, int | float | np.number):
         return number
     if not 0 <= coefficient <= most:
@@ -161,8 +161,8 @@ def soft_cross_entropy(
     t = as_real(as_rows(target_probs, "target_probs"), "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
         raise ValueError(
-            f"logits and target_probs must have shape (..., K) with the same K, got {z.shape} and"
-            f" {t.shape}."
+            "logits and target_probs must both have shape (..., K) with the same number of"
+            f" classes K, got the shapes {z.shape} and {t.shape}."
         )
     shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
     mask = _mask(where, shape)
@@ -204,8 +204,8 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         y = as_real(y, "labels")
         if y.shape[-1] != p.shape[-1]:
             raise ValueError(
-                f"labels must be class ids, or have shape (..., K) as probs {p.shape}, got"
-                f" {y.shape}."
+                "labels must be class ids, or probabilities with the same shape (..., K) as"
+                f" probs, which is {p.shape}, got {y.shape}."
             )
         mask = _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1]))
         return _nll(_Labelled(p, y, mask))
@@ -309,7 +309,8 @@ def focal_loss(
     """
     if not as_number(gamma, "gamma") >= 0:
         raise ValueError(
-            f"gamma must be a finite Python number >= 0 (not an array), got {gamma!r}."
+            "gamma must be a Python number (not an array) that is finite and not negative, got"
+            f" {gamma!r}."
         )
     given = _of_logits(logits, labels, where)
     weights = _class_weights(class_weights, given.logits.shape[-1])
@@ -495,7 +496,9 @@ def _of_classes(
 ) -> _Labelled:
     z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
-        raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
+        raise ValueError(
+            f"{name} must have shape (..., K), with one number for each class, got {z.shape}."
+        )
     # Checked before shapes, because this error is clearer if arguments are swapped.
     check_integer(given, "labels")
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
@@ -519,8 +522,8 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"{first} and {second} must have the same number of examples, but their shapes"
-            f" (without the axis of classes) are {a} and {b}."
+            f"{first} and {second} must have the same number of examples, but without the axis of"
+            f" classes their shapes are {a} and {b}."
         ) from None
 
 

@@ -209,8 +209,9 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
         raise ValueError(
-            "prevalence must be shares of all K classes that are >= 0 and sum to 1, or for two"
-            f" classes the share of class 1, got {prevalence!r}."
+            "prevalence must contain the shares of all K classes, which must not be negative and"
+            f" must sum to 1, got {prevalence!r}. If there are two classes, prevalence may also be"
+            " the share of class 1."
         )
     named = tuple((shares / shares.sum()).tolist())
     return applied(_at_prevalence, metric, A_METRIC, prevalence=named)
@@ -222,8 +223,8 @@ def _at_prevalence(
 ) -> Any:
     if counts.shape[-1] != len(prevalence):
         raise ValueError(
-            f"prevalence has {len(prevalence)} classes, but counts of shape {counts.shape} have"
-            f" {counts.shape[-1]}."
+            f"prevalence contains shares of {len(prevalence)} classes, but counts has the shape"
+            f" {counts.shape}, which means {counts.shape[-1]} classes."
         )
     shares = np.array(prevalence)[:, None]
     expected = shares * counts.sum((-2, -1), keepdims=True)
@@ -331,7 +332,8 @@ def _label_weighted(rate: Metric, counts: Array, **options: Any) -> Array:
 def _of_labels(rate: Metric, counts: Array, **options: Any) -> Array:
     if counts.ndim < 3 or counts.shape[-2:] != (2, 2):
         raise ValueError(
-            f"counts must have shape (..., L, 2, 2), one 2x2 matrix per label, got {counts.shape}."
+            "counts must have shape (..., L, 2, 2), with one matrix of two rows and two columns"
+            f" for each of L labels, got {counts.shape}."
         )
     return _per_class(rate, counts, **options)[..., 1]
 
@@ -345,8 +347,9 @@ def _weighted_micro(rate: Metric, counts: Array, **options: Any) -> Array:
 def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Array:
     if counts.shape[-1] != 2:
         raise ValueError(
-            f"binary needs counts of two classes, shape (..., 2, 2), got shape {counts.shape}. For"
-            " more classes use an average, such as macro(rate)."
+            "binary needs counts of shape (..., 2, 2), which are counts of two classes, got shape"
+            f" {counts.shape}. If there are more classes, use an average over classes, such as"
+            " macro(rate)."
         )
     return _per_class(rate, counts, **options)[..., pos_label]
 
@@ -357,7 +360,10 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
         return {}
     ids = on_host(classes, "classes")
     if ids.ndim == 1 and not ids.size:
-        raise ValueError("classes must name one class or more, got none; None averages over all.")
+        raise ValueError(
+            "classes must contain at least one class, but it is empty. Pass classes=None for the"
+            " average over all classes."
+        )
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise TypeError(f"classes must be a list of class ids, got {shown(classes)}.")
     if ids.min() < 0 or len(np.unique(ids)) < len(ids):
@@ -372,7 +378,8 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
         return np.ones(k, np.int8)
     if max(classes) >= k:
         raise ValueError(
-            f"classes must contain ids below {k}, the number of classes, got {list(classes)}."
+            f"classes must contain class ids that are less than {k}, the number of classes, got"
+            f" {list(classes)}."
         )
     return np.isin(np.arange(k), classes).astype(np.int8)
 
@@ -398,8 +405,9 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
         name = getattr(rate, "__name__", repr(rate))
         raise ValueError(
-            f"an average needs a rate that returns one value per class: {name} should return shape"
-            f" (..., {k}) for counts of shape {counts.shape}, but returned {values.shape}."
+            "An average over classes needs a metric that returns one value for each class. For"
+            f" counts of shape {counts.shape}, {name} should return an array of shape (..., {k}),"
+            f" but it returned {values.shape}."
         )
     return values
 

@@ -119,15 +119,15 @@ def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
 def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, Array]:
     if counts.ndim < 3 or counts.shape[-3] == 0:
         raise ValueError(
-            f"counts must have shape (..., G, K, K) with at least one group, got {counts.shape}:"
-            " pass groups= and num_groups= to confusion_matrix."
+            f"counts must have shape (..., G, K, K) with at least one group, got {counts.shape}."
+            " Pass groups= and num_groups= to confusion_matrix to make such counts."
         )
     values = xp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(
-            "metric must return one number per matrix or per class: for counts of shape"
-            f" {counts.shape} it should return shape {counts.shape[:-2]} or {counts.shape[:-1]},"
-            f" but returned {values.shape}."
+            "metric must return one number for each confusion matrix, or one number for each"
+            f" class. For counts of shape {counts.shape}, metric should return an array of shape"
+            f" {counts.shape[:-2]} or {counts.shape[:-1]}, but it returned {values.shape}."
         )
     total = counts.sum((-2, -1))
     axis = -1

@@ -64,8 +64,8 @@ def _scorer(
     y_true, y_pred = np.asarray(y), np.asarray(estimator.predict(X))
     if y_true.ndim != 1 or y_pred.shape != y_true.shape:
         raise ValueError(
-            f"y and the predictions must have the same shape (n,), got y of shape {y_true.shape}"
-            f" and predictions of shape {y_pred.shape}."
+            "y and the predictions must have the same shape (n,), but the shape of y is"
+            f" {y_true.shape} and the shape of the predictions is {y_pred.shape}."
         )
     if labels is None:
         known = getattr(estimator, "classes_", y_pred)
@@ -75,13 +75,14 @@ def _scorer(
         except TypeError:
             raise TypeError(
                 "y and the predictions must contain labels of the same type, such as str or int."
+                " Convert one of them to the type of the other."
             ) from None
     counts = confusion_matrix(y_true, y_pred, labels=labels, sample_weight=sample_weight)
     value = np.asarray(metric(counts))
     if value.shape != ():
         raise ValueError(
-            f"metric must return one number, got shape {value.shape}: use an average of the"
-            " classes, such as jaxmetrics.macro(jaxmetrics.f1)."
+            f"metric must return one number, but it returned an array of shape {value.shape}. Use"
+            " an average over classes, such as jaxmetrics.macro(jaxmetrics.f1)."
         )
     check_real(value, "the result of metric")
     return float(value)

@@ -20,14 +20,16 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
     if ax is not None:
         if not hasattr(ax, "add_artist"):
             raise TypeError(
-                f"ax must be matplotlib axes, such as plt.subplots()[1], got {shown(ax)}."
+                "ax must be an Axes object of matplotlib, such as plt.subplots()[1], got"
+                f" {shown(ax)}."
             )
         return ax
     try:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError(
-            "jaxmetrics.plots needs matplotlib: pip install 'jaxmetrics[plot]'."
+            "jaxmetrics.plots needs the package matplotlib. Install it with: pip install"
+            " 'jaxmetrics[plot]'."
         ) from None
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 

@@ -144,7 +144,8 @@ def reliability(
     is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
     if is_isotonic and replicates is not None:
         raise ValueError(
-            "replicates cannot be used with an isotonic curve, which already has a confidence band."
+            "replicates cannot be used with an isotonic curve, because an isotonic curve already"
+            " has a confidence band. Leave out replicates."
         )
     curve_of = partial(calibration_curve, level=level)
     options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
@@ -211,16 +212,22 @@ def _read(
     of_replicates = [np.asarray(x, float) for x in replicates or ()]
     if any(x.ndim != 2 for x in of_replicates):
         shapes = [x.shape for x in of_replicates]
-        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
+        raise ValueError(
+            "replicates must have exactly one batch axis, so that their shapes begin with (S,"
+            f" ...), got the shapes {shapes}."
+        )
     arrays = [np.asarray(x, float) for x in curve if x is not None]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
-            f"curve must have no batch axes, got shapes {[x.shape for x in arrays]}: call the"
-            " function once for each classifier."
+            "curve must be the curve of a single classifier, without batch axes, got the shapes"
+            f" {[x.shape for x in arrays]}. Call the function once for each classifier."
         )
     are_finite = np.isfinite(arrays[:2])
     if not (are_finite[1].any() if may_have_gaps else are_finite.all()):
-        raise ValueError("curve is undefined (NaN), because a class is missing or a score is NaN.")
+        raise ValueError(
+            "curve contains NaN, because a class has no examples or a score is NaN. Correct the"
+            " scores, or use examples of all classes."
+        )
     return arrays, list(zip(*of_replicates, strict=True))
 
 

@@ -64,7 +64,10 @@ def intervals(
         numbers = np.array([[on_host(x, "estimates") for x in row] for row in rows], float)
         labels = list(estimates)
     if numbers.ndim != 2 or len(numbers) == 0:
-        raise ValueError("estimates must contain at least one Estimate, each of a single number.")
+        raise ValueError(
+            "estimates must contain at least one Estimate, and each Estimate must be a single"
+            " number."
+        )
     return forest(labels, numbers, xlabel=xlabel, ax=ax)
 
 

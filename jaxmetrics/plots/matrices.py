@@ -89,7 +89,9 @@ def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
     check_real(matrix, "counts")
     matrix = matrix.astype(float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"counts must be one matrix (K, K), got shape {matrix.shape}.")
+        raise ValueError(
+            f"counts must be a single confusion matrix of shape (K, K), got shape {matrix.shape}."
+        )
     if not (np.isfinite(matrix) & (matrix >= 0)).all():
         raise ValueError("counts must be finite and not negative.")
     return matrix
@@ -102,11 +104,12 @@ def _counted(
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must be labels of shape (n,), got {true.shape} and {pred.shape}."
-            " Pass counts (K, K) as the only argument, with names as class_names=."
+            " If you have counts of shape (K, K), pass counts as the only positional argument, and"
+            " pass the names of the classes as class_names=."
         )
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
     if not names:
-        raise ValueError("y_true and y_pred must contain at least one example, got none.")
+        raise ValueError("y_true and y_pred must contain at least one example, but they are empty.")
     return counts_of(true, pred, num_classes=len(names)).astype(float), list(names)
 
 

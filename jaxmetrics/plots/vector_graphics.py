@@ -38,7 +38,10 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
         from markupsafe import Markup, escape
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
+        raise ImportError(
+            f"to_html needs the package {error.name}. Install it with: pip install"
+            " 'jaxmetrics[html]'."
+        ) from None
     settings: Any = _SETTINGS | {"svg.hashsalt": text}
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():

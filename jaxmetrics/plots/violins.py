@@ -80,7 +80,7 @@ def _as_matrices(counts: ArrayLike) -> np.ndarray:
     matrices = matrices[None] if matrices.ndim == 2 else matrices
     if matrices.ndim != 3 or len(matrices) == 0:
         raise ValueError(
-            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
+            f"counts must have shape (K, K), or shape (n, K, K) with n > 0, got {matrices.shape}."
         )
     return matrices
 
@@ -89,7 +89,7 @@ def _as_points(samples: ArrayLike, n: int) -> np.ndarray:
     points = on_host(samples, "samples")
     points = points[:, None] if points.ndim == 1 else points
     if points.shape[1:] != (n,):
-        raise ValueError(f"samples must have shape (s, n) = (s, {n}), got {points.shape}.")
+        raise ValueError(f"samples must have shape (s, n) with n = {n}, got {points.shape}.")
     return points
 
 

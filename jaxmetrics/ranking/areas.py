@@ -54,8 +54,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     xs, ys = as_float(x, "x"), as_float(y, "y")
     if xs.ndim == 0 or ys.ndim == 0 or xs.shape[-1] != ys.shape[-1] or xs.shape[-1] < 2:
         raise ValueError(
-            "x and y must have the same number of points on the last axis, at least 2, got shapes"
-            f" {xs.shape} and {ys.shape}."
+            "x and y must have the same number of points on their last axis, and at least 2"
+            f" points, got the shapes {xs.shape} and {ys.shape}."
         )
     return _trapezoids(xs, ys)
 

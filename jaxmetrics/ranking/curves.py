@@ -260,8 +260,8 @@ def best_threshold(
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
     if not isinstance(subject_to, tuple | list) or len(subject_to) != 2:
         raise TypeError(
-            "subject_to must be a pair of a metric and its least value, such as"
-            f" (jaxmetrics.precision, 0.9), got {shown(subject_to)}."
+            "subject_to must be a pair of a metric and the least value that this metric may have,"
+            f" such as (jaxmetrics.precision, 0.9), got {shown(subject_to)}."
         )
     constraint, least = subject_to
     check_function(
@@ -286,9 +286,9 @@ def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
         return values[..., 1]
     if shape != threshold.shape:
         raise ValueError(
-            f"{name} must return one number per confusion matrix, or one per class. For all"
-            f" thresholds it returned shape {trees.map(xp.shape, values)}, expected"
-            f" {threshold.shape}."
+            f"{name} must return one number for each confusion matrix, or one number for each"
+            " class. For the confusion matrices of all thresholds, it returned an array of shape"
+            f" {trees.map(xp.shape, values)}, but the shape {threshold.shape} was expected."
         )
     return values
 
@@ -299,7 +299,7 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
     if value.ndim > len(batch):
         raise ValueError(
             f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
-            f" got shape {value.shape}."
+            f" got an array of shape {value.shape}."
         )
     if is_known(value) and not on_device(value):
         refuse_where(np.isnan(value), value, name, "expected the least value of the metric.")

@@ -96,7 +96,8 @@ def score_histogram(
     """
     if (scale is None) == (edges is None):
         raise ValueError(
-            'the bins are not defined: pass scale="probability", "logit" or "float", or edges.'
+            'The bins are not defined. Pass scale="probability", scale="logit" or'
+            ' scale="float", or pass the edges between the bins as edges.'
         )
     if scale is not None:
         check_option(scale, "scale", tuple(_BINS))

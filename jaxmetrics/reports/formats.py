@@ -312,7 +312,7 @@ class AnyReport(ABC):
         values = self.values()
         if name in values:
             return values[name]
-        raise KeyError(f"{name!r} is not in the report, which has {', '.join(self)}")
+        raise KeyError(f"{name!r} is not in the report, which contains {', '.join(self)}.")
 
     def __repr__(self) -> str:
         """Return the text; tables with many rows are shortened."""

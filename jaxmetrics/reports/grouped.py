@@ -175,5 +175,5 @@ def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> di
     ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
     if len(named) < (found >= 0).sum():
-        raise ValueError(f"groups must differ in their names, got {listed(map(str, ids))}.")
+        raise ValueError(f"The names of the groups must differ, got {listed(map(str, ids))}.")
     return named

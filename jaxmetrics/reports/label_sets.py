@@ -80,8 +80,8 @@ def multilabel_report(
     true, pred = labels
     if true.shape != pred.shape or true.ndim != 2 or not true.size:
         raise ValueError(
-            "y_true and y_pred must have the same shape (n, L), one column per label; got"
-            f" {true.shape} and {pred.shape}."
+            "y_true and y_pred must have the same shape (n, L), with one column for each label,"
+            f" got {true.shape} and {pred.shape}."
         )
     names = names_of(label_names, true.shape[1], "label_names")
     return report_of_sums(label_sums(true, pred), names, level)

@@ -202,7 +202,7 @@ def checked_labels(
     shapes = [x.shape for x in labels.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise ValueError(
-            f"{enumeration([*named])} must have shape (n,), with equal numbers of examples; got"
+            f"{enumeration([*named])} must have shape (n,) with the same number of examples n, got"
             f" {', '.join(map(str, shapes))}."
         )
     (n,) = shapes[0]
@@ -214,7 +214,8 @@ def checked_labels(
     for name, number in columns.items():
         if number != k:
             raise ValueError(
-                f"{name} has {number} columns, but there are {k} classes: {listed(names)}."
+                f"{name} has {number} columns, but there are {k} classes: {listed(names)}. There"
+                " must be one column for each class."
             )
     check_number_of_classes(k, what)
     counted = np.all([(x >= 0) & (x < k) for x in ids], axis=0)
@@ -253,7 +254,10 @@ def checked_probabilities(
 
 def check_number_of_classes(k: int, what: str) -> None:
     if k < 2:
-        raise ValueError(f"a {what} needs at least two classes, got {k}: pass class_names.")
+        raise ValueError(
+            f"A {what} needs at least two classes, got {k}. Pass the names of all classes as"
+            " class_names."
+        )
     if k > MOST_CLASSES:
         raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
 

@@ -275,7 +275,10 @@ def comparison_report(
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}
     if (y_prob_a is None) != (y_prob_b is None):
-        raise ValueError("probabilities are compared: give both y_prob_a and y_prob_b, or neither.")
+        raise ValueError(
+            "If probabilities are given, both y_prob_a and y_prob_b are needed for the"
+            " comparison. Pass both of them or neither."
+        )
     ids, classes = checked_labels("comparison", class_names, probs, **labels)
     counted = ids[0] >= 0
     if not counted.any():

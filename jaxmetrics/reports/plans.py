@@ -104,11 +104,14 @@ def _plan(
         counted += f", enough to show a difference of {sought['detectable_difference']:.3g}"
     if math.isnan(number):
         raise ValueError(
-            f"these {units} contain no mistake or difference, so they do not show how much the"
-            " metric varies"
+            f"the {units} in the input contain no mistake or no difference, so they do not show"
+            " how much the metric varies. Use more examples."
         )
     if number > _MOST_EXAMPLES:
-        raise ValueError(f"more than {_MOST_EXAMPLES:g} {units} would be needed to {purpose}")
+        raise ValueError(
+            f"more than {_MOST_EXAMPLES:g} {units} would be needed to {purpose}. Choose a larger"
+            " half-width or a larger difference."
+        )
     number = math.ceil(number)
     content = {f"num_{units}": number, **named, **sought}
     like_these = f"{units[:-1]} like these is enough to" if number == 1 else f"{units} like these"

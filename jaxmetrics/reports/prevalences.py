@@ -35,15 +35,21 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     names = report.class_names
     if set(prevalence) != set(names):
         raise ValueError(
-            f"prevalence must name each class once, namely {', '.join(names)}; got"
+            f"prevalence must contain each of the classes {', '.join(names)} exactly once, got"
             f" {', '.join(prevalence)}."
         )
     shares = [prevalence[name] for name in names]
     for name, number, share in zip(names, report.support, shares, strict=True):
         if number == 0 and share > 0:
-            raise ValueError(f"class {name!r} has no examples, so its errors are unknown.")
+            raise ValueError(
+                f"The class {name!r} has no examples, so the errors of this class are not known."
+                " Give this class the share 0, or add examples of this class."
+            )
     if (report.counts != np.round(report.counts)).any():
-        raise ValueError("with fractional weights, intervals at another prevalence are unknown.")
+        raise ValueError(
+            "If sample weights are not integers, confidence intervals for another prevalence are"
+            " not known. Leave out prevalence or the weights."
+        )
 
     def estimate(metric: Metric) -> Estimate:
         return interval(

@@ -111,7 +111,9 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
     given = [np.asarray(as_float(x, "scores")) for x in systems]
     if any(x.shape != given[0].shape or x.ndim != 1 for x in given):
         shapes = " and ".join(str(x.shape) for x in given)
-        raise ValueError(f"scores must have shape (n,), equal for both systems, got {shapes}.")
+        raise ValueError(
+            f"scores must have shape (n,) with the same n for both systems, got {shapes}."
+        )
     check_bounds(bounds)
     for argument, x in zip(("scores", "other"), given, strict=False):
         refuse_beyond(bounds, x, argument, ~np.isnan(x))

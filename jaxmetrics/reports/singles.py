@@ -222,8 +222,9 @@ class Report(AnyReport):
         matrices = confusion_matrices(state)
         if len(matrices) != 1:
             raise ValueError(
-                f"a report needs an evaluator's state with exactly one confusion matrix; this state"
-                f" has {len(matrices)}, among {', '.join(map(repr, state.statistics))}."
+                "A report needs the state of an evaluator that has exactly one confusion matrix,"
+                f" but this state has {len(matrices)} confusion matrices. The statistics of this"
+                f" state are {', '.join(map(repr, state.statistics))}."
             )
         counts = tables.pop(matrices[0])
         if (counts == np.round(counts)).all() and counts.max() < 2**53:
@@ -290,7 +291,8 @@ class Report(AnyReport):
         check_size(number, "number")
         if self.examples is None:
             raise ValueError(
-                "this report was made from counts, without examples: use report(y_true, y_pred)."
+                "This report was made from counts, which do not contain single examples. Make the"
+                " report with report(y_true, y_pred) to list examples."
             )
         position, true, pred, confidence = self.examples
         order = (
@@ -390,8 +392,8 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
         raise ValueError(
-            f"counts must be one square matrix (K, K), got shape {matrix.shape}; one matrix per"
-            " cluster is (C, K, K)."
+            "counts must be a single square confusion matrix of shape (K, K) or, if there is one"
+            f" matrix for each cluster, an array of shape (C, K, K), got {matrix.shape}."
         )
     check_number_of_classes(matrix.shape[-1], "report")
     # The largest float32 is 3e38.

@@ -192,7 +192,7 @@ def _as_bins(bins: ArrayLike) -> Array:
     sums = as_float(bins, "y_true")
     if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
         raise ValueError(
-            "y_true must contain bins of shape (..., B, 3) from calibration_bins if y_prob is not"
-            f" given, got shape {sums.shape}."
+            "If y_prob is not given, y_true must contain the bins that calibration_bins returns,"
+            f" which have the shape (..., B, 3), got shape {sums.shape}."
         )
     return sums

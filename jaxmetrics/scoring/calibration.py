@@ -209,7 +209,8 @@ def calibration_error(
     check_option(norm, "norm", ("l1", "l2", "max"))
     if check_flag(debiased, "debiased") and norm != "l2":
         raise ValueError(
-            f'debiased=True needs norm="l2", because only its bias is known, got norm={norm!r}.'
+            'debiased=True needs norm="l2", because the bias is only known for this norm, got'
+            f" norm={norm!r}."
         )
     options = {"sample_weight": sample_weight, "where": where}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
@@ -219,7 +220,8 @@ def calibration_error(
 def _check_no_bins(num_bins: int | None) -> None:
     if num_bins is not None:
         raise ValueError(
-            f'num_bins is {num_bins}, but strategy="isotonic" has no bins: leave out num_bins.'
+            f'num_bins is {num_bins}, but strategy="isotonic" does not use bins. Leave out'
+            " num_bins."
         )
 
 
@@ -282,8 +284,8 @@ def score_decomposition(
         return ScoreDecomposition(*isotonic_decomposition(examples, ranked, score=score))
     if score != "brier":
         raise ValueError(
-            f'strategy={strategy!r} needs score="brier", got score={score!r}: for other scores use'
-            ' strategy="isotonic".'
+            f'strategy={strategy!r} can only be used with score="brier", got score={score!r}.'
+            ' For other scores, use strategy="isotonic".'
         )
     edges = edges_of(examples, 10 if num_bins is None else num_bins, strategy)
     return _binned_decomposition(examples, edges)

@@ -316,8 +316,9 @@ def _forecast(
         return _examples(*given, soft_kinds=kinds, name="logits"), None
     if y_prob is None or logits is not None:
         raise ValueError(
-            f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits"
-            " are more accurate."
+            "Exactly one of y_prob and logits must be given, got"
+            f" {('neither' if y_prob is None else 'both')}. If both are available, pass logits,"
+            " which are more accurate."
         )
     examples = _examples(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]

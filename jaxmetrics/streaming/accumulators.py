@@ -226,8 +226,8 @@ def mean_of(
             )
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of: {argument} must not be {field!r}, which masks or weights the examples"
-                " of all accumulators."
+                f"mean_of: {argument} must not be {field!r}, because the field {field!r} masks or"
+                " weights the examples of all accumulators."
             )
     if (groups is None) != (num_groups is None):
         raise ValueError(
@@ -363,13 +363,17 @@ def poisson_bootstrap(
     schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
     if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
-            "accumulator must not have intervals already: make it without method= and level=, and"
-            " not by poisson_bootstrap."
+            "accumulator must not have intervals already. Make it without method= and level=, and"
+            " without poisson_bootstrap."
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise ValueError(f"seed must be a Python int from 0 to 2^32 - 1, got {seed!r}.")
+        raise ValueError(
+            f"seed must be a Python int that is at least 0 and at most 2^32 - 1, got {seed!r}."
+        )
     if len(accumulator.statistics) != 1:
-        raise ValueError(f"accumulator must have one statistic, got {len(accumulator.statistics)}.")
+        raise ValueError(
+            f"accumulator must have exactly one statistic, got {len(accumulator.statistics)}."
+        )
     (statistic,) = accumulator.statistics
     replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
     options = (("level", check_level(level)),)
@@ -391,7 +395,10 @@ def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, le
 def _named(metrics: Metrics) -> Metrics:
     """Check that `metrics` is a dict of functions."""
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
-        raise TypeError(f"metrics must be a dict of functions by name, got {metrics!r}.")
+        raise TypeError(
+            "metrics must be a dict whose keys are names and whose values are functions, got"
+            f" {metrics!r}."
+        )
     for name, metric in metrics.items():
         if not callable(metric):
             raise TypeError(f"metrics[{name!r}] must be a function, got {type(metric).__name__}.")

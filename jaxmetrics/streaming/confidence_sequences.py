@@ -102,7 +102,7 @@ def confidence_sequence(
     """
     least, greatest = as_number(low, "low"), as_number(high, "high")
     if least >= greatest:
-        raise ValueError(f"low must be below high, got low={low!r} and high={high!r}.")
+        raise ValueError(f"low must be less than high, got low={low!r} and high={high!r}.")
     check_option(method, "method", ("bernstein", "mixture"))
     return ConfidenceSequence(check_level(level), least, greatest, method)
 

@@ -102,7 +102,7 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
             )
     if not accumulators:
         raise ValueError(
-            "evaluator needs at least one accumulator, such as mean_of('loss'), got none."
+            "An evaluator needs at least one accumulator, such as mean_of('loss'), got none."
         )
     result = Evaluator(accumulators)
     names = [*COUNTERS, *result._names]
@@ -147,7 +147,7 @@ class Evaluator:
         unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
             raise ValueError(
-                f"no accumulator uses {', '.join(unknown)}; the possible fields are"
+                f"No accumulator uses {', '.join(unknown)}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
         fields = {
@@ -292,7 +292,8 @@ def _update(
 def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
     if table.shape != statistic.shape:
         raise ValueError(
-            f"{statistic!r} must make a table of its shape {statistic.shape}, got {table.shape}."
+            f"{statistic!r} must return a table whose shape is its attribute shape,"
+            f" {statistic.shape}, got a table of shape {table.shape}."
         )
     return table
 

@@ -167,7 +167,8 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
     version = int(arrays["version"])
     if version != VERSION:
         raise _Unusable(
-            f"a state of version {version}; this jaxmetrics reads versions 1 to {VERSION}."
+            f"the file contains a state of version {version}, but this version of jaxmetrics reads"
+            f" the versions 1 to {VERSION}. Install a newer version of jaxmetrics."
         )
     totals = {}
     for i, description in enumerate(json.loads(str(arrays["statistics"]))):
@@ -183,8 +184,9 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
     shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
     if sums.dtype == np.float64 != float_dtype():
         raise _Unusable(
-            "a state with sums in double precision, which would be cut to 32 bits:"
-            ' jax.config.update("jax_enable_x64", True) reads it.'
+            "the file contains a state with sums in double precision (64 bits), which would be"
+            ' cut to 32 bits. Call jax.config.update("jax_enable_x64", True) before you load the'
+            " state."
         )
     kind = np.float64 if sums.dtype == np.float64 else np.float32
     checked = None if counts is None else _total(counts, np.uint32, shape)
@@ -204,8 +206,9 @@ def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None
     possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
     if not possible.all():
         raise _Unusable(
-            f"a state with a sum of {sums[~possible][0]:g} for {statistic!r}: a value or a weight"
-            " of an example was NaN, infinite or negative."
+            f"the file contains a state in which the sum {sums[~possible][0]:g} of {statistic!r}"
+            " is not valid, because a value or a weight of an example was NaN, infinite or"
+            " negative."
         )
 
 

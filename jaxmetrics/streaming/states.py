@@ -74,8 +74,8 @@ def _check_sum(a: jax.Array, b: jax.Array) -> None:
     known = is_known(a) and is_known(b) and a.is_fully_addressable and b.is_fully_addressable
     if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
         raise ValueError(
-            "the sum of the states has counts of 2^64 or more, which would overflow: do not merge"
-            " them."
+            "The sum of the states would contain counts of 2^64 or more, which cannot be"
+            " represented. Do not merge these states."
         )
 
 

@@ -137,13 +137,14 @@ class Batch:
         if not self._first:
             name = next(iter(fields), "")
             raise ValueError(
-                "the batch has no field with one number per example, such as y_true; it has"
-                f" {name or 'none'}."
+                "The batch must have a field with one number for each example, such as y_true,"
+                f" but its fields are {name or 'none'}."
             )
         self._shape = fields[self._first].shape
         if not self._shape:
             raise ValueError(
-                f"{self._first} must have one number per example, (..., n), got a single number."
+                f"{self._first} must have shape (..., n), with one number for each example, got a"
+                " single number."
             )
         self.size = math.prod(self._shape)
         mask = as_mask(fields.get(MASK))
@@ -191,7 +192,8 @@ class Batch:
         ids = jnp.asarray(self._get(name))
         if not is_integer(ids):
             raise TypeError(
-                f"{name} must contain integers, the same for correlated examples, got {ids.dtype}."
+                f"{name} must contain integers that are equal for correlated examples, got"
+                f" {ids.dtype}."
             )
         return self._flat(name, ids if ids.dtype == jnp.uint32 else _words(ids))
 
@@ -201,20 +203,23 @@ class Batch:
             if name in self._fields:
                 return name
         raise ValueError(
-            f"the batch needs the field {first}, or {' or '.join(others)} instead; it has"
-            f" {', '.join(self._fields)}."
+            f"The batch must have the field {first}, or the field {' or '.join(others)} instead,"
+            f" but its fields are {', '.join(self._fields)}."
         )
 
     def _get(self, name: str) -> jax.Array | np.ndarray:
         if name not in self._fields:
-            raise ValueError(f"the batch needs the field {name}; it has {', '.join(self._fields)}.")
+            raise ValueError(
+                f"The batch must have the field {name}, but its fields are"
+                f" {', '.join(self._fields)}."
+            )
         return self._fields[name]
 
     def _flat(self, name: str, x: jax.Array) -> jax.Array:
         if x.shape != self._shape:
             raise ValueError(
-                f"{name} must have one number per example, {self._shape} like {self._first}, got"
-                f" {x.shape}."
+                f"{name} must have one number for each example, so its shape must be"
+                f" {self._shape}, like the shape of {self._first}, got {x.shape}."
             )
         return x.reshape(self.size)
 
