@@ -209,7 +209,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.txt",
             "y_true,y_pred\n",
             [],
-            "unknown extension '.txt'; supported are .csv, .tsv, .jsonl, .ndjson, .parquet,",
+            "the suffix '.txt' is unknown. The supported suffixes are .csv, .tsv, .jsonl,",
         ),
         ("x.csv", "", [], "x.csv: cannot be read: the file is empty"),
         ("x.csv", "y_true,y_pred\n", [], "x.csv: the file has no rows"),
@@ -241,19 +241,19 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             PREDICTIONS.replace("1,1,1,", "1,1,nan,"),
             ["--weight", "w"],
-            "row 2: 'w' is 'nan', expected a number >= 0",
+            "in row 2, the value of 'w' is 'nan', but it must be a number >= 0.",
         ),
         (
             "x.csv",
             PREDICTIONS.replace("1,0,1,", "1,0,-2,"),
             ["--weight", "w"],
-            "row 3: 'w' is '-2', expected a number >= 0",
+            "in row 3, the value of 'w' is '-2', but it must be a number >= 0.",
         ),
         (
             "x.csv",
             PREDICTIONS.replace("1,0,1,", "1,0,much,"),
             ["--weight", "w"],
-            "row 3: 'w' is 'much', expected a number >= 0",
+            "in row 3, the value of 'w' is 'much', but it must be a number >= 0.",
         ),
         (
             "x.csv",
@@ -265,7 +265,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             PREDICTIONS.replace("0.8", "0.7"),
             ["--prob", "p_"],
-            r"row 2: 'p_0' \+ 'p_1' is \['0.2', '0.7'\], expected prob",
+            r"row 2, the value of 'p_0' \+ 'p_1' is \['0.2', '0.7'\], but it must be prob",
         ),
         (
             "x.csv",
@@ -291,7 +291,12 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             [],
             "classes of different kinds: '0', '1' and '0.3', '0.8'",
         ),
-        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, but the file has 'a'"),
+        (
+            "x.csv",
+            "y_true,y_pred\na,a\na,a\n",
+            [],
+            "at least two classes, but the file contains 'a'\.",
+        ),
         (
             "x.csv",
             "y_true,y_pred\n0,cat\n1,dog\n",
@@ -307,7 +312,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             "1,2,3\n4,5,6\n",
             ["--counts"],
-            r"counts must be one square matrix \(K, K\), got shape \(2, 3\)",
+            r"counts must be a single square confusion matrix of shape \(K, K\) or.*, got \(2, 3\)",
         ),
         (
             "x.csv",
@@ -316,8 +321,18 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             r"counts\[1, 1\] is -4, expected a number from 0 to 1e30",
         ),
         ("x.csv", "1,2\n3,nan\n", ["--counts"], r"counts\[1, 1\] is nan"),
-        ("x.csv", "a,b\n3,x\n1,2\n", ["--counts"], "row 1: 'x' is not a number"),
-        ("x.csv", ",a,b\nb,1,2\na,3,4\n", ["--counts"], "rows and columns name different classes"),
+        (
+            "x.csv",
+            "a,b\n3,x\n1,2\n",
+            ["--counts"],
+            "in row 1, the confusion matrix contains 'x', which is not a number",
+        ),
+        (
+            "x.csv",
+            ",a,b\nb,1,2\na,3,4\n",
+            ["--counts"],
+            "the rows and the columns of the confusion matrix must name the same classes",
+        ),
         ("x.csv", "7\n", ["--counts"], "at least two classes, got 1"),
         ("x.csv", "0,0\n0,0\n", ["--counts"], "no examples to report on"),
         ("x.csv", "1e308,1e308\n0,1\n", ["--counts"], r"counts\[0, 0\] is 1e\+308, expected"),
@@ -325,7 +340,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             "1,2\n3,4\n",
             ["--counts", "--weight", "w"],
-            "--counts reads a matrix and does not go with",
+            "--counts reads a confusion matrix and cannot be used together with",
         ),
         (
             "x.csv",
@@ -392,7 +407,7 @@ def test_bad_input_is_one_line_and_exit_code_two(
         ),
         (
             {"y_true": np.array([0, "a"], object), "y_pred": np.array([0, 1])},
-            "array 'y_true' holds Python objects",
+            "the array 'y_true' contains Python objects",
         ),
     ],
 )
@@ -649,32 +664,37 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\n",
             (),
-            "a.csv has 3 rows, b.csv has 2; give --id with a column of ids to match the rows by",
+            "a.csv has 3 rows and b.csv has 2 rows; give --id with a column of ids to"
+            " match the rows by",
         ),
         (
             "y_true,y_pred\nb,a\na,b\na,b\n",
             (),
-            "in the true class of 2 of 3 rows, the first at row 1: 'a' and 'b'",
+            "differs in 2 of 3 rows. The first difference is in row 1, where the true"
+            " classes are 'a' and 'b'",
         ),
         (
             "id,y_true,y_pred\n3,a,a\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "of 1 of 3 rows, the first at id '2': 'b' and 'a'",
+            "in 1 of 3 rows. The first difference is in id '2', where the true classes are"
+            " 'b' and 'a'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "b.csv: 2 rows share their id with others, the first id is '1'",
+            "b.csv: each row must have a different id, but 2 rows have the id of another"
+            " row. The first such id is '1'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,a,a\n",
             ("--id", "id"),
-            "1 of 3 rows of a.csv are not in b.csv, the first has the id '3'",
+            "1 of the 3 rows in a.csv have an id that does not occur in b.csv. The first"
+            " such id is '3'",
         ),
         (
             "id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n",
             ("--id", "id"),
-            "1 of 4 rows of b.csv are not in a.csv",
+            "1 of the 4 rows in b.csv have an id that does not occur in a.csv",
         ),
         (
             "y_true,y_pred\na,a\nb,-1\na,b\n",
@@ -685,7 +705,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,0\nb,1\na,0\n",
             (),
-            "b.csv: truth and prediction have classes of different kinds",
+            "b.csv: the true classes are 'a', 'b', but the predicted classes are '0', '1'.",
         ),
         (
             "y_true,guess\na,0\nb,1\na,0\n",
@@ -701,7 +721,7 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         (
             "y_true,y_pred\na,a\nb,b\na,b\n",
             ("--ignore", "b"),
-            "at least two classes, but the files have 'a'",
+            "at least two classes, but the files contain 'a'.",
         ),
     ],
 )
@@ -863,9 +883,17 @@ def test_one_run_writes_every_format(
 def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     path = save(FRAME, tmp_path / "a.csv")
     for options, message in [
-        (("x.txt",), "x.txt: unknown suffix '.txt'; --output writes .html, .json, .md, .csv"),
-        (("x",), "x: unknown suffix ''; --output writes"),
-        (("x.npz",), "unknown suffix '.npz'; --output writes .html, .json, .md, .csv"),
+        (
+            ("x.txt",),
+            "x.txt: the suffix '.txt' is unknown. --output writes files with the suffixes"
+            " .html, .json, .md, .csv",
+        ),
+        (("x",), "x: the suffix '' is unknown. --output writes"),
+        (
+            ("x.npz",),
+            "the suffix '.npz' is unknown. --output writes files with the suffixes .html,"
+            " .json, .md, .csv",
+        ),
         (("x.md", "x.md"), "x.md: --output would overwrite --output"),
         ((path,), "--output would overwrite the input"),
         (("no/x.md",), "no/x.md: cannot be written"),
@@ -888,7 +916,8 @@ def test_states_that_cannot_be_merged(
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
         (
             (tmp_path / "means.npz",),
-            "with exactly one confusion matrix; this state has 0, among Moments(name='loss',",
+            "has exactly one confusion matrix, but this state has 0 confusion matrices."
+            " The statistics of this state are Moments(name='loss',",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         (
@@ -903,7 +932,7 @@ def test_states_that_cannot_be_merged(
         ),
         (
             (tmp_path / "means.npz", "--html", tmp_path / "p.html"),
-            "a report needs an evaluator's state with exactly one confusion matrix",
+            "A report needs the state of an evaluator that has exactly one confusion matrix",
         ),
         ((path, "--classes", "a,b"), "must have 3 names, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),

@@ -70,7 +70,10 @@ def test_json_lines_as_people_write_them(run: Run, tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.jsonl", "\n".join([*lines, '{"y_true": 1, "p": [1, 0, 0]}']))
     code, _, err = run("report", bad, "--prob", "p")
     assert code == 2
-    assert "row 4: 'p[:, 0]' + 'p[:, 1]' is [None, None], expected probabilities" in err
+    assert (
+        "row 4, the value of 'p[:, 0]' + 'p[:, 1]' is [None, None], but it must be probabilities"
+        in err
+    )
     assert "row 4: 'y_pred' is ''" in run("report", bad)[2]
     ignoring = run("report", bad, "--prob", "p", "--ignore", "", "--json")
     assert json.loads(ignoring[1])["confusion_matrix"] == [[1, 0], [1, 1]]
@@ -195,7 +198,10 @@ def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: P
     write(tmp_path / "b.csv", "y_true,p_1,p_2\n2,.5,.5\n1,.2,.8\n")
     code, _, err = run("report", tmp_path, "--prob", "p_")
     assert code == 2
-    assert "b.csv: its columns of probabilities differ from the columns in" in err
+    assert (
+        "b.csv: the columns of probabilities in this file differ from the columns of"
+        " probabilities in" in err
+    )
 
 
 def test_long_tables_of_counts(run: Run, tmp_path: Path) -> None:
@@ -209,7 +215,10 @@ def test_long_tables_of_counts(run: Run, tmp_path: Path) -> None:
     wide = save(frame.with_columns(site=pl.lit("x")), tmp_path / "wide.csv")
     code, _, err = run("report", wide, "--counts")
     assert code == 2
-    assert "pass its column of counts as --weight, one of 'count', 'site'" in err
+    assert (
+        "Use --weight to name its column of counts, which is one of the columns 'count', 'site'"
+        in err
+    )
     assert matrix(run, wide, "--counts", "--weight", "count") == [[2**52, 3], [0, 7]]
     other = save(frame.rename({"y_true": "truth"}), tmp_path / "other.csv")
     assert "use --weight COLUMN" in run("report", other, "--counts")[2]
@@ -278,7 +287,7 @@ def test_no_probabilities_at_all(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", y_true=[0, 1], p=np.zeros((2, 0)))
     code, _, err = run("report", tmp_path / "x.npz", "--prob", "p")
     assert code == 2
-    assert "column 'p' holds 0 numbers per row" in err
+    assert "column 'p' contains 0 numbers in each row" in err
 
 
 MEASURED = """if True:
@@ -306,7 +315,13 @@ def test_bombs(tmp_path: Path) -> None:
     for path, options, code, message in (
         (wide, (), 0, ""),
         (tmp_path / "line.csv.gz", (), 2, "a row has more than 64 MB"),
-        (many, ("--prob", "p"), 2, "30000 columns begin with 'p', more than the 4096 classes"),
+        (
+            many,
+            ("--prob", "p"),
+            2,
+            "30000 columns have names that begin with 'p', but a report may have at most"
+            " 4096 classes",
+        ),
     ):
         command = [sys.executable, "-c", MEASURED, "report", str(path), *options]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -447,8 +462,8 @@ def test_matrices_from_pipes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_that_mean_nothing_together(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "5,1\n2,8\n")
     for options, message in (
-        (("--group", "g", "--prob", "p"), "--counts does not go with --prob, --group"),
-        (("--pos-label", "1"), "--counts does not go with --pos-label"),
+        (("--group", "g", "--prob", "p"), "--counts cannot be used together with --prob, --group"),
+        (("--pos-label", "1"), "--counts and --pos-label cannot be used together"),
         (("--nonsense",), "unrecognized arguments: --nonsense; see jaxmetrics report --help"),
         (("--level", "much"), "argument --level: invalid float value: 'much'"),
     ):
@@ -494,10 +509,13 @@ def test_panics_of_rust_are_one_line(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("y_true,y_pred\na,a\n".encode("utf-16"), "is it UTF-16, or does it have the wrong"),
-        (b"y_true,y_pred\ra,a\rb,b\r", "lines end with a carriage return only"),
+        (
+            "y_true,y_pred\na,a\n".encode("utf-16"),
+            "Save the file as UTF-8 if it is UTF-16, or correct its suffix",
+        ),
+        (b"y_true,y_pred\ra,a\rb,b\r", "lines of the file end with a carriage return only"),
         (b"y_true,y_pred\na,a\nb,b,b\n", "a row has more columns than the header"),
-        (b"y_true,y_pred\n1.0,1\n0.0,0\n", "classes must be written in the same way"),
+        (b"y_true,y_pred\n1.0,1\n0.0,0\n", "Write the classes in both columns in the same way"),
     ],
 )
 def test_what_is_wrong_with_text_is_said_in_words(
@@ -536,7 +554,8 @@ def test_json_lines_of_other_columns_too(
     for line, message in {
         '{"o": {"t": "a"}, "o.p": }': "row 4: Expecting value",
         "[7]": "row 4 is not a JSON object",
-        '{"o": {"t": "a", "w": "x"}, "o.p": "a"}': "row 4: 'o.w' is 'x', expected a number",
+        '{"o": {"t": "a", "w": "x"}, "o.p": "a"}': "row 4, the value of 'o.w' is 'x', but it must"
+        " be a number",
         '{"o": 7, "o.p": "a"}': "row 4: 'o.t' is '', which is no class",
     }.items():
         write(path, SAMPLE + line)
@@ -582,7 +601,10 @@ def test_probabilities_in_objects_and_lists(run: Run, tmp_path: Path) -> None:
         in run("report", path, "--prob", "list")[2]
     )
     write(path, '{"y_true": 0, "list": [0.5, 0.5]}\n{"y_true": 1, "list": 0.5}')
-    assert "row 2: 'list' is '0.5', expected a list" in run("report", path, "--prob", "list")[2]
+    assert (
+        "row 2, the column 'list' contains '0.5', but a list was expected"
+        in run("report", path, "--prob", "list")[2]
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 30, 400])
@@ -659,7 +681,10 @@ def test_kinds_of_columns(run: Run, tmp_path: Path) -> None:
                 assert f"column {name!r} holds " in err
         code, _, err = run("report", path, "--prob", "objects.p_")
         assert code == 2
-        assert "--prob matches one column, 'objects.p_a': expected one column per class" in err
+        assert (
+            "--prob is a prefix that only one column has, 'objects.p_a', but there must be"
+            " one column for each class" in err
+        )
 
 
 def test_an_interrupt_ends_what_waits_for_its_input(tmp_path: Path) -> None:

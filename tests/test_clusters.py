@@ -61,7 +61,7 @@ def test_clusters_are_numbered_in_each_batch_entry() -> None:
         (["a", "b", np.nan], ValueError, r"clusters\[2\] is missing \(nan\)"),
         ([1.0, np.nan, 2.0], ValueError, r"clusters\[1\] is missing \(nan\)"),
         (np.array(["2024", "NaT", "2025"], "M8[D]"), ValueError, r"clusters\[1\] is missing"),
-        ([1, 2], ValueError, r"shape \(n,\) = \(3,\), one id per example, got \(2,\)"),
+        ([1, 2], ValueError, r"shape \(n,\) = \(3,\), with one id for each example, got \(2,\)"),
         (np.ones((3, 1), int), ValueError, r"got \(3, 1\)"),
         ([{1}, {2}, {1}], TypeError, "hashable"),
     ],

@@ -200,7 +200,7 @@ _OF_LOGITS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("call", _OF_LOGITS.values(), ids=_OF_LOGITS)
 def test_probabilities_are_no_logits(call: Callable[..., Any]) -> None:
-    message = r"logits holds probabilities: .* or np\.log\(logits\)"
+    message = r"logits must contain logits, but .* pass np\.log\(logits\)"
     for rows in (_ROWS, _ROWS.astype(np.float32), np.round(_ROWS, 3).tolist()):
         with pytest.raises(ValueError, match=message):
             call(rows)

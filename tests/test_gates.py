@@ -55,13 +55,22 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ("f2 >= 1", "unknown metric 'f2'; the reported metrics are accuracy, balanced_accuracy"),
+        ("f2 >= 1", "unknown metric 'f2'. The reported metrics are accuracy, balanced_accuracy"),
         (
             "recall >= 1",
-            "recall has a value for each class, such as recall[cat]; classes are 'cat'",
+            "recall, which has one value for each class. Write one of the classes in"
+            " brackets, such as recall[cat]. The classes are 'cat'",
         ),
-        ("recall[cow] >= 1", "recall has a value for each class, such as recall[cat]"),
-        ("accuracy[cat] >= 1", "accuracy has a single value for all classes: leave out [...]"),
+        (
+            "recall[cow] >= 1",
+            "recall, which has one value for each class. Write one of the classes in"
+            " brackets, such as recall[cat]",
+        ),
+        (
+            "accuracy[cat] >= 1",
+            "accuracy, which has a single value for all classes. Leave out the brackets"
+            " and the class",
+        ),
         ("accuracy = 1", "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
     ],
 )

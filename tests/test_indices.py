@@ -166,7 +166,9 @@ def test_columns_are_found_by_the_names_of_the_classes() -> None:
         assert found.class_names == ("cat", "cow", "dog")
         assert found.overall["log_loss"] == expected.overall["log_loss"]
     for frame in frames(["cat", "dog", "bird"]):
-        with pytest.raises(ValueError, match=r"y_prob, bird, cat, dog, are not .*: rename the col"):
+        with pytest.raises(
+            ValueError, match=r"y_prob are bird, cat, dog, but the .*\. Rename the col"
+        ):
             jm.report(y_true, y_true, y_prob=frame)
 
 

@@ -556,7 +556,7 @@ def test_undefined_replicates_are_counted() -> None:
         10_000 * 0.37 * 0.63
     )
     assert np.isfinite(estimate.low).all()
-    with pytest.raises(ValueError, match="metric is NaN or infinite in all 50 replicates"):
+    with pytest.raises(ValueError, match="metric is NaN or infinite for all 50 random tables"):
         jm.interval(lambda c: np.nan * c.sum(), counts, method=jm.Bootstrap(KEY, num_samples=50))
 
 
@@ -1005,7 +1005,9 @@ def test_clusters_are_drawn_within_strata() -> None:
                 KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
             )
             np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
-    with pytest.raises(ValueError, match="example 14 is in another stratum than example 7 of the"):
+    with pytest.raises(
+        ValueError, match="the examples 14 and 7 are in the same cluster and in different strata"
+    ):
         jm.bootstrap_examples(KEY, mean, x, clusters=ids, strata=np.arange(120) == 7)
     with pytest.raises(ValueError, match=r"strata must have shape \(n,\) = \(120,\)"):
         jm.bootstrap_examples(KEY, mean, x, strata=stratum)
@@ -1162,11 +1164,11 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
-            "fixes the number of examples per class",
+            "keeps the number of examples of each class fixed",
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[1, 2, 3]),
-            "shares >= 0 that sum to 1",
+            "shares of the classes, which must not be negative and must sum to 1",
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[0.5, 0.5]),
@@ -1197,7 +1199,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_examples(KEY, lambda x: np.nan * x.mean(), np.ones(3)),
-            "NaN or infinite in all",
+            "NaN or infinite for all",
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), kind="studentized"),  # type: ignore[arg-type]

@@ -254,13 +254,25 @@ def test_without_truth_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("metric", "labelled", "judged", "options", "message"),
     [
-        (jm.f1, JUDGED, JUDGED, {}, r"got \(3, 3\) and \(3, 3\). jaxmetrics.paired_confusion"),
-        (jm.f1, LABELLED, JUDGED[:2, :2], {}, r"shape \(..., K, K, K\) \(truth, judge, pred"),
-        (jm.difference(jm.f1), LABELLED, JUDGED, {}, r"\(truth, judge, A, B\)"),
+        (
+            jm.f1,
+            JUDGED,
+            JUDGED,
+            {},
+            r"is \(3, 3\), and the shape of judged is \(3, 3\). jaxmetrics.paired_confusion",
+        ),
+        (
+            jm.f1,
+            LABELLED,
+            JUDGED[:2, :2],
+            {},
+            r"shape \(..., K, K, K\), whose axes are truth, judge, pred",
+        ),
+        (jm.difference(jm.f1), LABELLED, JUDGED, {}, r"whose axes are truth, judge, A, B\."),
         (jm.f1, -LABELLED, JUDGED, {}, r"labelled\[0, 0, 0\] is -20"),
         (jm.f1, LABELLED, JUDGED / 7, {}, "judged.*expected a number of examples"),
         (jm.f1, LABELLED, JUDGED, {"level": 95}, "level must be a Python number"),
-        (jm.f1, LABELLED, JUDGED, {"cluster_axis": -3}, "cluster_axis must be before"),
+        (jm.f1, LABELLED, JUDGED, {"cluster_axis": -3}, "cluster_axis must be an axis before"),
     ],
 )
 def test_what_is_refused(

@@ -191,7 +191,7 @@ def test_large_and_negative_seeds() -> None:
             assert all((a != b).any() for b in draws[:i])
         np.testing.assert_array_equal(jm.bootstrap_counts(2**63, place(counts), 20), draws[4])
         for seed in (2**64, -(2**63) - 1):
-            message = rf"must be in \[-2\^63, 2\^64\) if it is an int seed, got {seed}\."
+            message = rf"int seed, it must be at least -2\^63 and less than 2\^64, got {seed}\."
             with pytest.raises(ValueError, match=message):
                 jm.bootstrap_counts(seed, place(counts), 20)
 

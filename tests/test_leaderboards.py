@@ -383,7 +383,9 @@ def test_leaderboards_of_hardly_any_examples() -> None:
     assert board.estimates.value.tolist() == [1, 0]
     assert board.tiers.tolist() == [1, 1]
     for y_true, y_preds in (([], [[], []]), ([0], [[0], [1]]), ([-1, 0], [[0, -1], [0, 1]])):
-        with pytest.raises(ValueError, match=r"two examples or more, got [01] \(not counting"):
+        with pytest.raises(
+            ValueError, match=r"at least two examples, got [01]\. Examples with where=False"
+        ):
             jm.leaderboard(jm.accuracy, np.array(y_true, int), np.array(y_preds, int))
 
 
@@ -424,7 +426,9 @@ def test_labels_of_leaderboards() -> None:
     in_order = jm.leaderboard(jm.macro(jm.f1), names[truth], lists, num_samples=50)
     jax.tree.map(np.testing.assert_array_equal, in_order, by_ids)
     lists[1][4] = "bat"
-    with pytest.raises(ValueError, match=r"y_preds\[1, 4\] is 'bat', which is not among labels"):
+    with pytest.raises(
+        ValueError, match=r"y_preds\[1, 4\] is 'bat', which is not one of the classes in labels"
+    ):
         jm.leaderboard(jm.macro(jm.f1), names[truth], lists, **options)
     with pytest.raises(ValueError, match="num_classes is required if y_true is a JAX array"):
         jm.leaderboard(jm.accuracy, jnp.asarray(truth), [a, b])

@@ -104,7 +104,9 @@ def test_what_is_ignored_is_no_mistake() -> None:
         ("1", "0", [3]),
     ]
     assert jm.report([0, 1], [0, 1]).mistakes() == []
-    with pytest.raises(ValueError, match="this report was made from counts, without examples"):
+    with pytest.raises(
+        ValueError, match="This report was made from counts, which do not contain single examples"
+    ):
         jm.Report.from_counts([[1, 1], [0, 1]]).mistakes()
     with pytest.raises(ValueError, match="number must be at least 1"):
         report.mistakes(0)
@@ -205,9 +207,9 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
         (["--examples", -1], "--examples must be 0 or more, got -1"),
         (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
         (["--show", "site"], "--show needs --examples"),
-        (["--id", "uid"], "--id needs --examples"),
+        (["--id", "uid"], "--id is used only together with --examples"),
         (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
-        (["--examples", 2, "--counts"], "--counts does not go with --examples"),
+        (["--examples", 2, "--counts"], "--counts cannot be used together with --examples"),
     ],
 )
 def test_what_is_refused(options: list[Any], message: str, run: Run, tmp_path: Path) -> None:

@@ -130,7 +130,9 @@ def test_reliability_diagram(tmp_path: Any) -> None:
 
 def test_curves_that_cannot_be_drawn() -> None:
     y, prob, weights = problem()
-    with pytest.raises(ValueError, match="curve must have no batch axes"):
+    with pytest.raises(
+        ValueError, match="curve must be the curve of a single classifier, without batch axes"
+    ):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
     with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
         plots.roc(jm.precision_recall_curve(y, prob))
@@ -254,7 +256,9 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
     assert programs == []
     with pytest.raises(TypeError, match="curve must be a RocCurve, got list"):
         plots.roc([0, 1])
-    with pytest.raises(ValueError, match="curve must have no batch axes"):
+    with pytest.raises(
+        ValueError, match="curve must be the curve of a single classifier, without batch axes"
+    ):
         plots.roc(y, np.stack([prob, prob]))
 
 
@@ -271,7 +275,9 @@ def test_labels_are_counted(programs: list[str]) -> None:
     assert [label.get_text() for label in named.get_yticklabels()] == ["no", "yes"]
     assert programs == []
     with pytest.raises(
-        ValueError, match=r"counts \(K, K\) as the only argument, with names as class_n"
+        ValueError,
+        match=r"counts as the only positional argument, and pass the names of the classes as"
+        r" class_n",
     ):
         plots.confusion_matrix(np.eye(2), ["a", "b"])
     with pytest.raises(ValueError, match="must contain at least one example"):

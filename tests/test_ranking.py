@@ -979,7 +979,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=0.5, max_fpr=0.5),
         "max_fpr and min_tpr cannot be used together",
     ),
-    (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
+    (
+        lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]),
+        "where must be an array of dtype bool",
+    ),
     (
         lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]),
         r"y_score must have shape \(..., n, K\)",
@@ -994,7 +997,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.auc([0.0], [1.0]), "at least 2"),
     (
         lambda: jm.score_histogram([0, 1], [0.1, 0.2]),
-        'the bins are not defined: pass scale="probability"',
+        'The bins are not defined. Pass scale="probability"',
     ),
     (
         lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100),
@@ -1016,7 +1019,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: subject_to((lambda c: c, 0)), r"subject_to\[0\] must return one number"),
     (
         lambda: subject_to(jm.precision),
-        r"subject_to must be a pair of a metric and its least value",
+        r"subject_to must be a pair of a metric and the least value",
     ),
 ]
 # What only values show: checked on the host.
@@ -1051,7 +1054,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]),
-        "y_score must be an array, got rows of different lengths",
+        "y_score must be an array, or a list .*Perhaps its rows have different lengths",
     ),
     (lambda: jm.delong([0, 1, 1], [0.1, 0.2, 0.3], [0.1, np.nan, 0.3]), r"y_score_b\[1\] is nan"),
     (

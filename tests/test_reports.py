@@ -641,11 +641,9 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="a report needs at least two classes, got 1"):
+    with pytest.raises(ValueError, match="A report needs at least two classes, got 1"):
         jm.report(["a", "a"], ["a", "a"])
-    with pytest.raises(
-        TypeError, match="labels must be strings or integers, all of one kind: y_true"
-    ):
+    with pytest.raises(TypeError, match="labels must be all strings or all integers, but y_true"):
         jm.report([0.1, 0.9], [0, 1])
     with pytest.raises(TypeError, match=r"all of one kind: y_true\[0\] is 1"):
         jm.report([1, 2], ["1", "2"])
@@ -655,7 +653,9 @@ def test_refusals() -> None:
         jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
     with pytest.raises(ValueError, match="class_names must have 2 names, got 3"):
         jm.Report.from_counts([[1, 0], [0, 1]], class_names=["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"one square matrix \(K, K\), got shape \(2, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"a single square confusion matrix of shape \(K, K\) or.*, got \(2, 3\)"
+    ):
         jm.Report.from_counts(np.ones((2, 3)))
     for bad in (-1, np.nan, np.inf):
         with pytest.raises(
@@ -664,7 +664,7 @@ def test_refusals() -> None:
             jm.Report.from_counts(np.array([[1, bad], [0, 1]]))
     with pytest.raises(ValueError, match="no examples to report on"):
         jm.report([-1, -1], [0, 1])
-    with pytest.raises(ValueError, match=r"with equal numbers of examples; got \(3,\), \(2,\)"):
+    with pytest.raises(ValueError, match=r"with the same number of examples n, got \(3,\), \(2,\)"):
         jm.report([0, 1, 1], [0, 1])
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a finite number"):
         jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
@@ -752,7 +752,10 @@ def test_more_classes_than_a_report_takes() -> None:
 def test_what_counts_must_be() -> None:
     with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex128"):
         jm.Report.from_counts(np.eye(2) * 1j)
-    with pytest.raises(ValueError, match=r"soft_counts must have the shape \(K, K\) = \(2, 2\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"soft_counts must be a single confusion matrix of shape \(K, K\) = \(2, 2\)",
+    ):
         jm.Report.from_counts(np.eye(2), soft_counts=np.eye(5))
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype object"):
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])
@@ -1026,7 +1029,7 @@ def test_comparison_report() -> None:
     for wrong, message in (
         (
             lambda: jm.comparison_report([0, 1], [0, 1], [0]),
-            r"with equal numbers of examples; got \(2,\), \(2,\), \(1,\)",
+            r"with the same number of examples n, got \(2,\), \(2,\), \(1,\)",
         ),
         (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
         (lambda: jm.comparison_report([0, -1], [-1, 1], [0, 1]), "no examples to compare"),
@@ -1036,7 +1039,7 @@ def test_comparison_report() -> None:
         ),
         (
             lambda: jm.comparison_report([0, 1], [0, 1], [0, 1], y_prob_a=np.eye(2)),
-            "give both y_prob_a and y_prob_b",
+            "both y_prob_a and y_prob_b are needed",
         ),
         (
             lambda: jm.comparison_report(
@@ -1115,5 +1118,5 @@ def test_a_comparison_report_of_clusters() -> None:
         np.testing.assert_allclose(numbers_of(figure.difference), numbers_of(expected), rtol=1e-9)
         of_a = jm.report(truth, a, class_names=[*"xyz"], clusters=sites).overall[name]
         np.testing.assert_allclose(numbers_of(figure.a), numbers_of(of_a), rtol=1e-9)
-    with pytest.raises(ValueError, match="600 clusters with tables of 1000000 cells"):
+    with pytest.raises(ValueError, match="600 clusters, each with a table of 1000000 cells"):
         jm.comparison_report(*[np.arange(600) % 100] * 3, clusters=np.arange(600))

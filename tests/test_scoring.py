@@ -739,8 +739,11 @@ def test_temperature_and_its_gradient() -> None:
 
 
 VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: sc.log_loss(Y), "either y_prob or logits, got neither"),
-    (lambda: sc.log_loss(Y, P, logits=Z), "either y_prob or logits, got both"),
+    (lambda: sc.log_loss(Y), "Exactly one of y_prob and logits must be given, got neither"),
+    (
+        lambda: sc.log_loss(Y, P, logits=Z),
+        "Exactly one of y_prob and logits must be given, got both",
+    ),
     (lambda: sc.log_loss(EVENT_Y, EVENT_P), r"n examples of y_true, got \(40,\) .* two_class"),
     (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), "K >= 2 classes"),
     (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), r"logits must have shape .* np.stack"),
@@ -772,9 +775,9 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: sc.calibration_curve(np.ones((3, 2))),
-        r"y_true must contain bins of shape \(..., B, 3\).*, got shape \(3, 2\)",
+        r"y_true must contain the bins .* have the shape \(..., B, 3\), got shape \(3, 2\)",
     ),
-    (lambda: sc.calibration_error([0, 1, 1]), r"contain bins .*, got shape \(3,\)"),
+    (lambda: sc.calibration_error([0, 1, 1]), r"contain the bins .*, got shape \(3,\)"),
     (
         lambda: sc.log_loss([0, 4], P[:2]),
         r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
@@ -791,24 +794,25 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: sc.log_loss(Y, Z), r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert"),
     (lambda: sc.brier_score(Y, 2 * P / 3), r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1"),
-    (lambda: sc.fit_temperature(Y, P), r"logits holds probabilities: .* np.log\(logits\)"),
+    (lambda: sc.fit_temperature(Y, P), r"logits must contain logits, but .* pass np.log\(logits\)"),
     (
         lambda: sc.brier_score(Y, P, sample_weight=np.where(Y == 2, np.nan, 1)),
         r"sample_weight\[\d+\] is nan",
     ),
     (
         lambda: sc.log_loss([0, 1], [[0.5, 0.5], [1.0]]),
-        "y_prob must be an array, got rows of different lengths",
+        "y_prob must be an array, or a list .*Perhaps its rows have different lengths",
     ),
     (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
 ]
 TYPE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: sc.log_loss(P, Y), "y_true must hold class ids .* Truth comes first"),
-    (lambda: sc.brier_score(Y, P, where=W), "where must be a bool mask"),
+    (lambda: sc.brier_score(Y, P, where=W), "where must be an array of dtype bool"),
     (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), "num_bins must be a Python int"),  # type: ignore[arg-type]
     (
         lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
-        r"num_bins, where may only be passed together with examples \(y_true, y_prob\)\.",
+        r"num_bins, where may only be passed together with both labels and predictions,"
+        r" as in \(y_true, y_prob\)\.",
     ),
     (
         lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),

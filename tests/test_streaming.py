@@ -951,7 +951,8 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
     later: dict[str, Any] = {"version": np.asarray(3)}
     np.savez(path, **later)
     with pytest.raises(
-        ValueError, match=r"x\.npz: a state of version 3; this jaxmetrics reads versions 1 to 2"
+        ValueError,
+        match=r"x\.npz: the file contains a state of version 3, but .* reads the versions 1 to 2",
     ):
         jm.load_state(path)
     with pytest.raises(FileNotFoundError):
@@ -1087,7 +1088,11 @@ def partial_statistic() -> Any:
 
 def test_a_table_has_the_shape_of_its_statistic() -> None:
     evaluator = jm.evaluator(jm.streaming.Accumulator((partial_statistic(),), ()))
-    with pytest.raises(ValueError, match=r"must make a table of its shape \(2,\), got \(3,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"must return a table whose shape is its attribute shape, \(2,\), got a table"
+        r" of shape \(3,\)",
+    ):
         evaluator.update(evaluator.init(), loss=np.ones(4))
 
 
@@ -1153,44 +1158,45 @@ STATE = SMALL.init()
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: SMALL.update(STATE, y_true=FEW["y_true"], loss=FEW["loss"]),
-        "needs the field y_pred, or logits or y_prob instead; it has",
+        "must have the field y_pred, or the field logits or y_prob instead, but its fields are",
     ),
     (
         lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)),
-        "no accumulator uses los; the possible fields are",
+        "No accumulator uses los\. The possible fields are",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),
-        r"loss must have one number per example, \(96,\) like y_true",
+        r"loss must have one number for each example, so its shape must be \(96,\),"
+        r" like the shape of y_true",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"logits": FEW["logits"][:, 1:]}),
         r"logits .* num_classes=4, got \(96, 3\)",
     ),
     (lambda: SMALL.update(STATE, **FEW | {"y_true": FEW["loss"]}), "y_true must hold class ids"),
-    (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be a bool mask"),
+    (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be an array of dtype bool"),
     (
         lambda: SMALL.update(STATE, **FEW, where=np.ones((N, 1), bool)),
-        "where must have one number per example",
+        "where must have one number for each example",
     ),
     (
         lambda: SMALL.update(STATE, **FEW, sample_weight=np.ones(3)),
-        "sample_weight must have one number per example",
+        "sample_weight must have one number for each example",
     ),
     (
         lambda: SMALL.update(
             STATE, **FEW, where=np.ones(N, bool), sample_weight=np.array([np.nan, 1, 1])
         ),
-        "sample_weight must have one number per example",
+        "sample_weight must have one number for each example",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"y_true": ["cat"] * N}),
         r"y_true must hold class ids of an integer or bool dtype, .*\[labels.index",
     ),
-    (lambda: SMALL.update(STATE), "no field with one number per example"),
+    (lambda: SMALL.update(STATE), "must have a field with one number for each example"),
     (
         lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0),
-        "y_true must have one number per example",
+        "y_true must have one number for each example",
     ),
     (lambda: SMALL.update(EVALUATOR.init(), **FEW), "a state of another evaluator: it has"),
     (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),
@@ -1217,7 +1223,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
-    (lambda: SMALL.update(STATE, **FEW, foo=None), "no accumulator uses foo"),
+    (lambda: SMALL.update(STATE, **FEW, foo=None), "No accumulator uses foo"),
     (lambda: jm.save_state("x.npz", {}), "state must be an EvaluatorState, got a dict"),  # type: ignore[arg-type]
     (
         lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
@@ -1234,9 +1240,15 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "accumulator must not have intervals already",
     ),
     (lambda: jm.poisson_bootstrap(SMALL), "accumulator must be an Accumulator, such as"),  # type: ignore[arg-type]
-    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int from 0"),  # type: ignore[arg-type]
-    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
-    (lambda: jm.confidence_sequence(low=1, high=0), "low must be below high"),
+    (
+        lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5),
+        "seed must be a Python int that is at least 0",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32),
+        "seed must be a Python int that is at least 0",
+    ),
+    (lambda: jm.confidence_sequence(low=1, high=0), "low must be less than high"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
     (lambda: jm.confidence_sequence(method="x"), "method must be"),  # type: ignore[arg-type]
     (
@@ -1255,7 +1267,7 @@ def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
 
 
 def test_mistakes_are_named_at_trace_time() -> None:
-    with pytest.raises(ValueError, match="no accumulator uses los"):
+    with pytest.raises(ValueError, match="No accumulator uses los"):
         jax.eval_shape(lambda s: SMALL.update(s, los=jnp.ones(3)), STATE)
     with pytest.raises(ValueError, match="another evaluator"):
         jax.eval_shape(lambda s: SMALL.update(s, **FEW), EVALUATOR.init())

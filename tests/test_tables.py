@@ -393,7 +393,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such weight": (
         frame(),
         {"sample_weight": "n"},
-        r"sample_weight names the column 'n', which",
+        r"sample_weight is the name of the column 'n', which",
     ),
     "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
     "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names .* of type Float64"),
@@ -405,7 +405,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "two kinds": (
         frame(y_true=["a", "b"]),
         {},
-        r"y_true \('y_true'\), y_pred .* contain strings and int",
+        r"y_true \('y_true'\), y_pred .* contain both strings and int",
     ),
     "no class": (
         frame(y_true=[-1, -1], y_pred=[None, -1]),
@@ -415,7 +415,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "unknown label": (
         frame(),
         {"labels": [1, 2]},
-        r"'y_true', which contains 0, but this is not among labels \[1, 2\]",
+        r"'y_true', which contains 0, but 0 is not one of the classes in labels, \[1, 2\]",
     ),
     "a string": (frame(), {"labels": "01"}, r"labels must be a sequence of names, got '01'"),
     "doubled label": (
@@ -462,7 +462,7 @@ def test_mistakes_say_what_to_do(kind: str) -> None:
 
 def test_a_column_must_be_there_once() -> None:
     relation = duckdb.sql("select 1 as y_true, 0 as y_pred, 1 as y_pred")
-    with pytest.raises(ValueError, match="'y_pred', which must occur exactly once"):
+    with pytest.raises(ValueError, match="'y_pred', but the table must have exactly one column"):
         jm.confusion_matrix_of(relation)
     columns = pd.DataFrame([[1, 0, 1]], columns=["y_true", "y_pred", "y_pred"])
     with pytest.raises(ValueError, match="unique column names"):
@@ -470,8 +470,8 @@ def test_a_column_must_be_there_once() -> None:
 
 
 MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
-    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which contains NaN or null: remove"),
-    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which contains NaN or null: remove"),
+    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which contains NaN or null\. Remove"),
+    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which contains NaN or null\. Remove"),
     "logits": (
         {"y_score": [0.5, 1.5]},
         {},

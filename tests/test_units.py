@@ -192,10 +192,11 @@ def test_few_clusters_and_mistakes() -> None:
         alone = jm.interval(F1, clusters[:1], cluster_axis=-3)
     assert np.isnan(alone.low)
     many, _ = clustered_tables(3, 25)
-    with pytest.raises(ValueError, match=r"cluster_axis must be before .* got -2"):
+    with pytest.raises(ValueError, match=r"cluster_axis must be an axis before .* got -2"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-2)
     with pytest.raises(
-        ValueError, match=r"cluster_axis must be an axis of successes, of shape \(25,\), got 1"
+        ValueError,
+        match=r"cluster_axis must be an axis of successes, which has the shape \(25,\), got 1",
     ):
         jm.proportion_interval(np.ones(25), 2, cluster_axis=1)
     with pytest.warns(UserWarning, match="3 clusters") as caught:
@@ -203,7 +204,7 @@ def test_few_clusters_and_mistakes() -> None:
     assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="drawn as a whole"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-3, stratified=True)
-    with pytest.raises(ValueError, match="Posterior supports neither"):
+    with pytest.raises(ValueError, match="Posterior cannot be used"):
         jm.compare(F1, np.ones((25, 2, 2, 2), int), cluster_axis=-4, method=jm.Posterior(0))
 
 

@@ -75,7 +75,10 @@ def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> N
     """Raise an error if an option that is not allowed is given together with this option."""
     others = given_beside(command, given, option, *allowed)
     if others:
-        raise InputError(f"--{option} does not go with {', '.join(others)}")
+        raise InputError(
+            f"--{option} cannot be used together with {', '.join(others)}. Leave out"
+            f" --{option} or the other options."
+        )
 
 
 @contextmanager

@@ -277,8 +277,7 @@ class Predictions:
             found = given[0] if len(given) == 1 else given[:_LISTED]
             found = shortened(found) if isinstance(found, str) else found
             raise InputError(
-                f"in row {row}, the value of {names}{more} is {found!r}, but the expected value is"
-                f" {expected}"
+                f"in row {row}, the value of {names}{more} is {found!r}, but it must be {expected}."
             )
         numbers[~counted] = 0
         return numbers
