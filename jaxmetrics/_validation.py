@@ -393,9 +393,9 @@ def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
     present = {x for x in (-1, 0, 1) if counted(y_true == x, *where).any()}
     if present == {-1, 1}:
         warn(
-            f"{name} holds -1 and 1 but no 0, and negative labels are ignored. If -1 is the"
-            f" negative class, pass {name} == 1. If -1 is padding, pass where={name} >= 0 to"
-            " silence this warning."
+            f"{name} contains -1 and 1 but not 0. Examples with a negative label are ignored."
+            f" If -1 is the negative class, pass {name} == 1. If -1 marks examples to ignore, pass"
+            f" where={name} >= 0 to silence this warning."
         )
 
 

@@ -143,8 +143,8 @@ def warn_of_clusters(sizes: Array) -> None:
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
         warn(
-            f"with {fewest} cluster{'s' if fewest > 1 else ''}, intervals may be too narrow: they"
-            f" reach their level with {FEWEST} clusters or more."
+            f"with {fewest} cluster{'s' if fewest > 1 else ''}, confidence intervals may be too"
+            f" narrow. They reach their confidence level with at least {FEWEST} clusters."
         )
         return
     effective = kish_number(sizes)
@@ -152,8 +152,9 @@ def warn_of_clusters(sizes: Array) -> None:
     if unequal.any():
         warn(
             f"{number[unequal][0]} clusters have such unequal sizes that their effective number"
-            f" is {effective[unequal][0]:.3g}: intervals reach their level for sizes up to 10:1;"
-            " beyond, they may be wrong if large clusters differ from small ones."
+            f" is {effective[unequal][0]:.3g}. Confidence intervals reach their level if the"
+            " largest cluster is at most 10 times as large as the smallest cluster. Otherwise they"
+            " may be wrong if the metric differs between large and small clusters."
         )
 
 

@@ -295,7 +295,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             "y_true,y_pred\na,a\na,a\n",
             [],
-            "at least two classes, but the file contains 'a'\.",
+            r"at least two classes, but the file contains 'a'\.",
         ),
         (
             "x.csv",

@@ -390,10 +390,10 @@ def test_gates(run: Run, files: tuple[Path, Path]) -> None:
     assert "Gate accuracy >= .9: failed" in run(*command, "--gate", "accuracy >= .9")[1]
     for gate, message in (
         ("f2 >= 1", "unknown metric 'f2'. The compared metrics are accuracy, balanced_accuracy"),
-        ("accuracy > 1", "--gate must be like 'accuracy >= 0.9'"),
-        ("accuracy >= 1e999", "--gate must be like 'accuracy >= 0.9'"),
-        (f"accuracy >= {'7' * 40_000}", "--gate must be like 'accuracy >= 0.9'"),
-        (f"accuracy >= {'7' * 40_000}x", "--gate must be like 'accuracy >= 0.9'"),
+        ("accuracy > 1", "--gate must have a form such as 'accuracy >= 0.9'"),
+        ("accuracy >= 1e999", "--gate must have a form such as 'accuracy >= 0.9'"),
+        (f"accuracy >= {'7' * 40_000}", "--gate must have a form such as 'accuracy >= 0.9'"),
+        (f"accuracy >= {'7' * 40_000}x", "--gate must have a form such as 'accuracy >= 0.9'"),
         (f"{'x' * 40_000} >= 1", "unknown metric 'xxxx"),
     ):
         code, _, err = run(*command, "--gate", gate)
@@ -464,7 +464,7 @@ def test_thresholds_are_not_passed_over(run: Run, tmp_path: Path) -> None:
             "each of them determines the predicted class",
         ),
         (("--score", "s", "--threshold", "nan"), "--threshold must be a number, got nan"),
-        (("--prob", "p_", "--threshold", "0.3"), "give --pos-label"),
+        (("--prob", "p_", "--threshold", "0.3"), "Add --pos-label"),
         (("--labels-prefix", "y_", "p_", "--threshold", "0.3"), "does not go with --threshold"),
         (("--labels-prefix", "y_", "p_", "--true", "y"), "does not go with --true"),
         (("--pos-label", ""), "no row has the class ''"),
@@ -481,7 +481,7 @@ def test_plans_from_cells(run: Run, tmp_path: Path) -> None:
     asked = "--counts", "--half-width", "0.02"
     assert answer(run, "plan", table, *asked) == answer(run, "plan", matrix, *asked)
     code, _, err = run("plan", table, matrix, "--counts", "--difference", "0.1")
-    assert (code, "--counts needs a single FILE" in err) == (2, True)
+    assert (code, "--counts reads a single FILE" in err) == (2, True)
     rows = write(tmp_path / "r.csv", "y_true,y_pred\na,a\na,b\n")
     code, _, err = run("report", rows, "--counts")
     assert (code, "a table of predictions: leave out --counts" in err) == (2, True)

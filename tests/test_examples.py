@@ -32,7 +32,9 @@ _OF_EVENTS: dict[str, Callable[..., Any]] = {
 def test_truth_of_minus_one_and_one(call: Callable[..., Any]) -> None:
     """It is ignored as any negative label, with a warning unless that is meant."""
     positives = call([1, 1], [0.7, 0.4])
-    with pytest.warns(UserWarning, match=r" holds -1 and 1 but no 0, .* pass \w+ == 1"):
+    with pytest.warns(
+        UserWarning, match=r" contains -1 and 1 but not 0. Examples .* pass \w+ == 1"
+    ):
         np.testing.assert_array_equal(call(_EVENTS, _P), positives)
     padding = np.array(_EVENTS) > 0
     np.testing.assert_array_equal(call(_EVENTS, _P, where=padding), positives)

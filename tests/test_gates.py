@@ -71,7 +71,7 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
             "accuracy, which has a single value for all classes. Leave out the brackets"
             " and the class",
         ),
-        ("accuracy = 1", "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
+        ("accuracy = 1", "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
     ],
 )
 def test_what_gates_refuse(gate: str, message: str, run: Run, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_gates_refuse(gate: str, message: str, run: Run, tmp_path: Path) ->
 def test_a_malformed_gate_is_refused_before_files_are_read(command: list[str], run: Run) -> None:
     code, _, err = run(*command, "--gate", "accuracy > 1")
     assert code == 2
-    assert "--gate must be like" in err
+    assert "--gate must have a form such as" in err
     assert "none" not in err
 
 

@@ -206,7 +206,7 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
     [
         (["--examples", -1], "--examples must be 0 or more, got -1"),
         (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
-        (["--show", "site"], "--show needs --examples"),
+        (["--show", "site"], "--show is used only together with --examples"),
         (["--id", "uid"], "--id is used only together with --examples"),
         (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
         (["--examples", 2, "--counts"], "--counts cannot be used together with --examples"),

@@ -560,7 +560,13 @@ REFUSED = {
     ): "row 1, the column 'task' contains 'math', but a number, true or false was expected",
     ("report", "--value", "doc"): "no column 'doc'",
     ("report", "--value", "nope"): "no column 'nope'",
-    ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
+    (
+        "report",
+        "--value",
+        "acc",
+        "--bounds",
+        "0",
+    ): "--bounds must have the form LOW,HIGH, such as '0,1', got '0'",
     ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must be two numbers LOW,HIGH",
     ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be two numbers LOW,HIGH",
     (

@@ -1162,7 +1162,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)),
-        "No accumulator uses los\. The possible fields are",
+        r"No accumulator uses los\. The possible fields are",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),

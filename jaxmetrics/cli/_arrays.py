@@ -104,7 +104,9 @@ class Arrays(FileTable):
         self.num_rows = max(lengths.values())
         if min(lengths.values()) < self.num_rows:
             found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-            raise InputError(f"the arrays have unequal lengths: {found}")
+            raise InputError(
+                f"all arrays must have the same length, but they have unequal lengths: {found}."
+            )
         row_bytes = sum(header.row_bytes for header in headers.values())
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // row_bytes))
         with ExitStack() as stack:

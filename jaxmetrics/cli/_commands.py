@@ -91,8 +91,9 @@ def _warn_of_other_names(counted: Counted) -> None:
     true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
     if counted.positive is None and not set(true) & set(pred):
         warnings.warn(
-            f"truth and prediction have no class in common: {listed(true)} and {listed(pred)};"
-            " are classes written in the same way?",
+            "the true and the predicted classes have no class in common:"
+            f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"
+            " way in both columns.",
             stacklevel=2,
         )
 

@@ -260,7 +260,10 @@ def plan(given: Namespace) -> None:
     """Run `jaxmetrics plan`."""
     files = given.files
     if given.counts and len(files) > 1:
-        refuse("--counts needs a single FILE, because confusion matrices contain no paired rows")
+        refuse(
+            "--counts reads a single FILE, because the rows of two confusion matrices are not"
+            " paired. Leave out --counts, or give one FILE."
+        )
     is_width, is_difference = given.half_width is not None, given.difference is not None
     if (is_width, is_difference, len(files)) not in ((True, False, 1), (False, True, 2)):
         refuse("give FILE --half-width H, or FILE FILE --difference D")

@@ -21,7 +21,7 @@ def check_gates(given: Namespace) -> None:
             Gate.parsed(text)
         except ValueError:
             refuse(
-                "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
+                "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
                 f" 'log_loss <= 0.02', got {shortened(text)!r}"
             )
 

@@ -51,7 +51,9 @@ def _cells(table: FileTable, question: Selection) -> Selection | None:
         return None
     others = [name for name in table.names if name not in roles]
     if question.weight is None and not others:
-        raise InputError("it is a table of predictions: leave out --counts")
+        raise InputError(
+            "the file is a table of predictions, not a confusion matrix. Leave out --counts."
+        )
     if question.weight is None and len(others) != 1:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
@@ -75,7 +77,10 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     for batch in table.batches(columns):
         rows += [["" if x is None else str(x) for x in row] for row in batch.drop(ROW).rows()]
         if len(rows) > _tables.MAX_CLASSES + 1:
-            raise InputError(f"the matrix has more than {_tables.MAX_CLASSES} classes")
+            raise InputError(
+                f"the confusion matrix has more than {_tables.MAX_CLASSES} classes, but at most"
+                " this number is allowed."
+            )
     if names is not None and isinstance(table, SeparatedValues):
         names = [re.sub(r"_duplicated_\d+$", "", name).strip() for name in names]
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
@@ -98,7 +103,9 @@ def _columns(table: FileTable) -> Mapping[str, Value]:
         raise InputError(table.missing("no array 'counts'"))
     name = "counts" if "counts" in table.names else table.names[0]
     if table.width(name) is None:
-        raise InputError(f"array {name!r} is no matrix (K, K) of real numbers")
+        raise InputError(
+            f"the array {name!r} must be a confusion matrix of shape (K, K) with real numbers."
+        )
     return table.family(name)
 
 

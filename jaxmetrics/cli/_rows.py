@@ -64,7 +64,10 @@ class Selection:
         if question.examples < 0:
             raise InputError(f"--examples must be 0 or more, got {question.examples}")
         if question.show and not question.examples:
-            raise InputError("--show needs --examples, the number of rows to list")
+            raise InputError(
+                "--show is used only together with --examples. Add --examples NUMBER, the number of"
+                " rows to list, or leave out --show."
+            )
         return question
 
     @property
@@ -144,7 +147,9 @@ class Predictions:
         default = "1" if question.score is not None or has_one_probability else None
         positive = default if question.pos_label is None else question.pos_label
         if question.threshold is not None and positive is None:
-            raise InputError("--threshold needs a positive class: give --pos-label")
+            raise InputError(
+                "--threshold needs a positive class. Add --pos-label with the name of this class."
+            )
         return positive
 
     def _check_distinct(self) -> None:
@@ -153,7 +158,9 @@ class Predictions:
             given.pop(role, None)
         if len({x.name for x in given.values()}) < len(given):
             found = ", ".join(f"{role} = {x.name!r}" for role, x in given.items())
-            raise InputError(f"one column is given for two options: {found}")
+            raise InputError(
+                f"one column is given for two options: {found}. Give a different column for each."
+            )
 
     def _find_probabilities(self, prefix: str) -> None:
         taken = [x.name for x in (*self.labels.values(), *self.numbers.values())]

@@ -152,7 +152,9 @@ def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None
     try:
         low, high = map(float, given.split(","))
     except ValueError:
-        raise InputError(f"--bounds must be like '0,1', got {given!r}") from None
+        raise InputError(
+            f"--bounds must have the form LOW,HIGH, such as '0,1', got {given!r}."
+        ) from None
     if not (low < high and low <= least <= greatest <= high):
         raise InputError(
             "--bounds must be two numbers LOW,HIGH with LOW < HIGH between which all scores lie,"

@@ -234,10 +234,11 @@ class Delta(IntervalMethod):
             outside = (value < lowest - _ROUNDING) | (value > highest + _ROUNDING)
             if outside.any():
                 warn(
-                    f"scale={self.scale!r} is for metrics from {lowest} to {highest}, got a value"
-                    f" of {value[outside][0]:.4g}: its interval is NaN. For metrics from -1 to 1,"
-                    " such as kappa and Matthews' coefficient, use the scale"
-                    ' "atanh". None transforms nothing and accepts all values.'
+                    f"scale={self.scale!r} needs a metric whose values lie between {lowest} and"
+                    f" {highest}, but the metric has the value {value[outside][0]:.4g}, so its"
+                    " interval is NaN. If the values lie between -1 and 1, such as Cohen's kappa"
+                    " and Matthews' correlation coefficient, pass"
+                    ' scale="atanh". If they have other bounds, pass scale=None.'
                 )
         return estimates
 

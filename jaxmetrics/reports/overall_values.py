@@ -246,8 +246,9 @@ def checked_probabilities(
     check_each(valid, prob, name, "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
-            f"{name_of_pred} is not the most probable class of {name} in most rows: column j of"
-            f" {name} is read as class j of {listed(names)}."
+            f"{name_of_pred} is not the most probable class of {name} in most rows. Check the order"
+            f" of the columns: column j of {name} is read as the probability of class j of"
+            f" {listed(names)}."
         )
     return prob
 
