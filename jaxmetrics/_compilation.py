@@ -283,8 +283,7 @@ def _canonical(x: Any) -> Any:
         return x
     if np.ma.is_masked(x):
         raise TypeError(
-            "An argument is a NumPy masked array, which is not supported. Remove the masked"
-            " entries and pass the remaining entries as an ordinary array."
+            "An argument is a masked array: pass an ordinary array without the masked entries."
         )
     dtype = jax.dtypes.canonicalize_dtype(x.dtype)
     return x if x.dtype == dtype else x.astype(dtype)

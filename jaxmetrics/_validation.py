@@ -74,8 +74,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
     except Exception as error:  # raised by NumPy, or by the library of the object
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(
-            f"{name} must be an array, or a list that NumPy can convert to an array. Perhaps its"
-            f" rows have different lengths. The message of NumPy is: {error}"
+            f"{name} must be an array, or an object that NumPy can convert to an array, such as a"
+            f" list of rows of the same length. The message of the conversion is: {error}"
         ) from None
     if is_list and array.dtype.kind in "US":
         return np.asarray(x, object)  # NumPy string arrays drop trailing NULs
@@ -255,7 +255,7 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
     array = as_float(x, name)
     if array.shape != (k, k):
         raise ValueError(
-            f"{name} must be a single confusion matrix of shape (K, K) = ({k}, {k}), got an array"
+            f"{name} must be a single matrix of shape (K, K) = ({k}, {k}), got an array"
             f" of shape {array.shape}."
         )
     return array

@@ -607,7 +607,10 @@ def test_float_columns_are_no_classes(run: Run, tmp_path: Path) -> None:
     pl.DataFrame({"y_true": [0, 1], "y_pred": [0.2, 0.7]}).write_parquet(tmp_path / "x.parquet")
     code, _, err = run("report", tmp_path / "x.parquet")
     assert code == 2
-    assert "column 'y_pred' holds Float64: classes, groups and ids are strings or integers" in err
+    assert (
+        "column 'y_pred' holds Float64, but classes, groups and ids must be strings or integers"
+        in err
+    )
 
 
 def test_help_names_every_option(run: Run) -> None:
@@ -712,7 +715,11 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
             (),
             "b.csv: no column 'y_pred'; the file has 'y_true', 'guess'",
         ),
-        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--rope", "-1"), "--rope: rope must be >= 0"),
+        (
+            "y_true,y_pred\na,a\nb,b\na,b\n",
+            ("--rope", "-1"),
+            "--rope: rope must not be negative, because",
+        ),
         (
             "y_true,y_pred\na,a\nb,b\na,b\n",
             ("--ignore", "a", "--ignore", "b"),

@@ -465,8 +465,11 @@ def test_thresholds_are_not_passed_over(run: Run, tmp_path: Path) -> None:
         ),
         (("--score", "s", "--threshold", "nan"), "--threshold must be a number, got nan"),
         (("--prob", "p_", "--threshold", "0.3"), "Add --pos-label"),
-        (("--labels-prefix", "y_", "p_", "--threshold", "0.3"), "does not go with --threshold"),
-        (("--labels-prefix", "y_", "p_", "--true", "y"), "does not go with --true"),
+        (
+            ("--labels-prefix", "y_", "p_", "--threshold", "0.3"),
+            "cannot be used together with --threshold",
+        ),
+        (("--labels-prefix", "y_", "p_", "--true", "y"), "cannot be used together with --true"),
         (("--pos-label", ""), "no row has the class ''"),
     ):
         code, _, err = run("report", both, *options)
@@ -484,7 +487,10 @@ def test_plans_from_cells(run: Run, tmp_path: Path) -> None:
     assert (code, "--counts reads a single FILE" in err) == (2, True)
     rows = write(tmp_path / "r.csv", "y_true,y_pred\na,a\na,b\n")
     code, _, err = run("report", rows, "--counts")
-    assert (code, "a table of predictions: leave out --counts" in err) == (2, True)
+    assert (code, "a table of predictions, not a confusion matrix. Leave out --counts" in err) == (
+        2,
+        True,
+    )
 
 
 def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) -> None:

@@ -440,7 +440,7 @@ def test_warnings_are_lines(run: Run, tmp_path: Path) -> None:
     code, out, err = run("report", save(frame, tmp_path / "x.csv"), "--cluster", "patient")
     assert code == 0
     assert out.startswith("20 examples in 5 clusters")
-    assert "with 5 clusters, intervals" in err
+    assert "with 5 clusters, confidence intervals" in err
     assert all(line.startswith("jaxmetrics: warning: ") for line in err.splitlines())
 
 
@@ -550,7 +550,7 @@ def test_json_lines_of_other_columns_too(
     found = run("report", path, "--true", "o")[2]
     assert "no column 'o'; the file has 'resps', 'o.p', 'mixed', 'text', 'loss'" in found
     found = run("report", path, *asked, "--weight", "mixed")[2]
-    assert "row 2: 'mixed' is '[" in found
+    assert "row 2, the value of 'mixed' is '[" in found
     for line, message in {
         '{"o": {"t": "a"}, "o.p": }': "row 4: Expecting value",
         "[7]": "row 4 is not a JSON object",

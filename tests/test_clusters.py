@@ -72,7 +72,7 @@ def test_what_is_no_id_is_refused(ids: Any, error: type[Exception], message: str
 
 
 def test_ids_that_jit_hides_are_refused() -> None:
-    with pytest.raises(TypeError, match="use the ids as a constant in the function"):
+    with pytest.raises(TypeError, match="Use an array of ids that is defined outside"):
         jax.jit(lambda ids: numbered_clusters(ids, (3,))[0])(jnp.arange(3))
 
 
@@ -328,7 +328,7 @@ def test_means_of_clusters_from_the_definition() -> None:
 
 
 def test_means_of_one_unit_have_no_interval() -> None:
-    with pytest.warns(UserWarning, match="with 1 cluster, intervals"):
+    with pytest.warns(UserWarning, match="with 1 cluster, confidence intervals"):
         of_one = jm.mean_interval([1.0, 3.0], clusters=["a", "a"])
     assert of_one.value == 2
     assert np.isnan(of_one[1:4]).all()
@@ -376,7 +376,7 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
     error = np.sqrt((sums**2).sum()) / len(x)
     np.testing.assert_allclose(by_weights.standard_error, error, rtol=5 / np.sqrt(4000))
     if put is jnp.asarray and sizes == (1, 7):
-        with pytest.raises(ValueError, match="from 1 to 7 examples"):
+        with pytest.raises(ValueError, match="between 1 and 7 examples"):
             jm.bootstrap_examples(0, mean, put(x), clusters=ids)
         return
     by_indices = jm.bootstrap_examples(0, mean, put(x), clusters=ids)

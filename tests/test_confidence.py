@@ -54,7 +54,7 @@ def test_clusters_in_groups() -> None:
 
 def test_tables_that_are_no_groups_are_refused() -> None:
     for counts in (GROUPS[0], GROUPS[..., :1]):
-        with pytest.raises(ValueError, match=r"metric reads tables with three axes, .* but counts"):
+        with pytest.raises(ValueError, match=r"metric needs tables with three axes, .* but counts"):
             jm.interval(difference_of_two, counts)
 
 

@@ -149,12 +149,13 @@ def test_labels_that_are_refused() -> None:
     )
     with pytest.raises(
         ValueError,
-        match=r"at least one class, and each class only once, got \['cat', 'cat'\]",
+        match=r"at least one class, and it must contain each class only once, got \['cat', 'cat'\]",
     ):
         jm.confusion_matrix(pets, pets, labels=["cat", "cat"])
     with pytest.raises(
         ValueError,
-        match=r"labels must contain at least one class, and each class only once, got \[\]",
+        match=r"labels must contain at least one class, and it must contain each class only"
+        r" once, got \[\]",
     ):
         jm.confusion_matrix(pets, pets, labels=[])
     with pytest.raises(ValueError, match="labels contains 2 classes, but num_classes is 3"):
@@ -207,7 +208,7 @@ def test_columns_raise() -> None:
         jm.confusion_matrix(y[:, None], y[:, None], num_classes=2)
     with pytest.raises(ValueError, match=message):
         jm.confusion_matrix_at_thresholds(y[:, None], y[:, None] / 2, [0.5])
-    with pytest.raises(ValueError, match=r"y_true has shape \(2, 1\), a column"):
+    with pytest.raises(ValueError, match=r"y_true has shape \(2, 1\), which is a column"):
         jm.confusion_matrix(np.array([["a"], ["b"]]), np.array([["a"], ["b"]]), labels=["a", "b"])
     # One example of three labels.
     assert jm.multilabel_confusion_matrix([[1, 0, 1]], [[1, 1, 0]]).shape == (
@@ -253,13 +254,13 @@ def test_nan_raises_unless_it_is_masked() -> None:
 def test_ragged_lists_raise() -> None:
     with pytest.raises(
         ValueError,
-        match=r"y_true must be an array, or a list that NumPy can convert to an array\."
-        " Perhaps its rows",
+        match=r"y_true must be an array, or an object that NumPy can convert to an array"
+        ", such as a list of rows of the same length",
     ):
         jm.confusion_matrix([[0, 1], [1]], [0, 1])
     with pytest.raises(
         ValueError,
-        match=r"y_prob must be an array, or a list .*Perhaps its rows have different lengths",
+        match=r"y_prob must be an array, or an object .* such as a list of rows of the same length",
     ):
         jm.soft_confusion_matrix([0, 1], [[0.5, 0.5], [1.0]])
     counted = jm.TableCounts(np.eye(3, dtype=int), ("a", "b", "c"), (), (), 0)
@@ -672,7 +673,7 @@ def test_shapes_that_do_not_fit() -> None:
     # No silent broadcast.
     with pytest.raises(ValueError, match=r"same number of examples.*sample_weight \(1,\)"):
         jm.confusion_matrix([0, 1], [0, 1], num_classes=2, sample_weight=[1.0])
-    with pytest.raises(ValueError, match=r"needs an axis of examples.*y_true \(\)"):
+    with pytest.raises(ValueError, match=r"must have at least one axis.*y_true \(\)"):
         jm.confusion_matrix(0, 1, num_classes=2)
     with pytest.raises(
         ValueError, match=r"batch axes of the arguments must broadcast.*\(2, 3\).*\(4, 3\)"
@@ -689,7 +690,11 @@ def test_shapes_that_do_not_fit() -> None:
         jm.multilabel_confusion_matrix([0, 1], [0, 1])
     with pytest.raises(ValueError, match=r"the same n and L.*got \(2, 1\) and \(2, 3\)"):
         jm.multilabel_confusion_matrix([[1], [0]], [[1, 0, 1], [1, 1, 0]])
-    with pytest.raises(ValueError, match=r"needs an axis of examples.*sample_weight \(\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"must have at least one axis, because the last axis is the axis of"
+        r" examples.*sample_weight \(\)",
+    ):
         jm.multilabel_confusion_matrix([[1], [0]], [[1], [1]], sample_weight=1.0)
     with pytest.raises(ValueError, match=r"thresholds must have shape \(T,\)"):
         jm.confusion_matrix_at_thresholds([0], [0.5], 0.5)
@@ -770,7 +775,7 @@ def test_sizes_that_no_memory_holds() -> None:
 
 def test_labels_too_large_to_be_counted_without_a_size() -> None:
     with pytest.raises(
-        ValueError, match=r"y_true, y_pred: the largest class id is 1099511627776, .* labels="
+        ValueError, match=r"The largest class id in y_true, y_pred is 1099511627776, .* labels="
     ):
         jm.confusion_matrix([2**40], [0])
 

@@ -144,7 +144,7 @@ class Elsewhere:
 def test_tensors() -> None:
     value = jm.brier_score([0, 1], Tensor([[0.75, 0.25], [0.5, 0.5]]))
     assert value == (1 / 16 + 1 / 4) / 2
-    with pytest.raises(TypeError, match=r"y_prob must be an array, got .* cuda:0"):
+    with pytest.raises(TypeError, match=r"y_prob must be an array, or an object .* cuda:0"):
         jm.brier_score([0, 1], Elsewhere())
 
 

@@ -388,7 +388,7 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
     never = jm.interval(jm.accuracy, as_array([[0, 5], [6, 0]]), method=jm.Delta("log"))
     np.testing.assert_array_equal(never[:4], [0, np.nan, np.nan, 0])
     worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])
-    message = r'from 0 to 1, got a value of -0\.5: .* "atanh"'
+    message = r'between 0 and 1, but the metric has the value -0\.5, .* scale="atanh"'
     looked_at = as_array is np.asarray  # values on the device are not
     with pytest.warns(UserWarning, match=message) if looked_at else contextlib.nullcontext():
         kappa = jm.interval(jm.cohen_kappa, worse_than_chance, method=jm.Delta("logit"))
@@ -1180,10 +1180,13 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (lambda: jm.interval(macro_f1, COUNTS, method=jm.Delta("cube")), "scale must be"),  # type: ignore[arg-type]
         (lambda: jm.interval(macro_f1, -COUNTS, method=jm.Delta()), "expected a count >= 0"),
-        (lambda: jm.bootstrap_examples(KEY, np.mean), "on their first axis, got None"),
+        (
+            lambda: jm.bootstrap_examples(KEY, np.mean),
+            "on their first axis, and at least one example, got None",
+        ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(0)),
-            r"on their first axis, got \(0,\)",
+            r"on their first axis, and at least one example, got \(0,\)",
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), np.ones((2, 3))),
@@ -1191,7 +1194,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_examples(KEY, jnp.mean, np.ones(41), clusters=np.arange(41) // 2),
-            'from 1 to 2 examples.*resample="weights"',
+            'between 1 and 2 examples.*resample="weights"',
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), clusters=[0, 1]),

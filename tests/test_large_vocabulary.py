@@ -378,7 +378,7 @@ def test_what_should_differ_between_devices_does() -> None:
     specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
     for name, message in (
         ("same kernel", "kernel is the same"),
-        ("other examples", "hidden and labels that are the same on all devices, but they differ"),
+        ("other examples", "hidden and labels must be the same on all devices, but they differ"),
     ):
         call = jax.shard_map(
             lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"),
@@ -612,7 +612,11 @@ def test_logits_are_never_held(dtype: Any) -> None:
             r"bias must have shape \(V,\) = \(11,\).*got \(10,\)",
         ),
         ({"labels": np.zeros(N - 1, int)}, ValueError, r"hidden without d \(6,\), labels \(5,\)"),
-        ({"labels": 3}, ValueError, r"needs an axis of examples"),
+        (
+            {"labels": 3},
+            ValueError,
+            r"must have at least one axis, because the last axis is the axis of examples",
+        ),
         ({"where": np.ones(N)}, TypeError, r"where must be an array of dtype bool"),
         ({"where": np.ones(2, bool)}, ValueError, r"where \(2,\)"),
         ({"chunk_size": 0}, ValueError, r"chunk_size must be at least 1, got 0"),

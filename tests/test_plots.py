@@ -136,7 +136,7 @@ def test_curves_that_cannot_be_drawn() -> None:
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
     with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
         plots.roc(jm.precision_recall_curve(y, prob))
-    with pytest.raises(ValueError, match="undefined"):
+    with pytest.raises(ValueError, match="contains NaN"):
         plots.roc(jm.roc_curve(np.ones(400, int), prob))
     with pytest.raises(ValueError, match="one batch axis"):
         plots.roc(jm.roc_curve(y, prob), replicates=jm.roc_curve(y, prob))
@@ -148,7 +148,7 @@ def test_curves_that_cannot_be_drawn() -> None:
         ({"counts": COUNTS, "names": ["A"]}, "must have 3 names, got 1"),
         ({"counts": np.ones(3)}, "counts must have shape"),
         ({"counts": -COUNTS}, "expected a count >= 0"),
-        ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, 3\)"),
+        ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, n\) with n = 3"),
         ({"counts": COUNTS, "level": 95}, "level"),
     ],
 )
@@ -231,7 +231,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         (lambda: plots.intervals({}), "at least one Estimate"),
         (
             lambda: plots.intervals({"a": jm.interval(jm.recall, COUNTS[0], method=jm.Delta())}),
-            "each of a single number",
+            "each Estimate must be a single number",
         ),
         (lambda: plots.difference({"a": 1}), "dict of Comparisons"),
     ],
@@ -303,7 +303,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
     assert [label.get_text() for label in one.get_yticklabels()] == [""]
     with pytest.raises(ValueError, match="names must have 2 names, got 1"):
         plots.intervals(recalls, ["cat"])
-    with pytest.raises(ValueError, match="each of a single number"):
+    with pytest.raises(ValueError, match="each Estimate must be a single number"):
         plots.intervals(jm.Estimate(*np.zeros((5, 2, 2))))
 
 

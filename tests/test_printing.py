@@ -267,7 +267,7 @@ def test_a_report_prints_its_text_and_finds_values() -> None:
     assert report["recall"]["c24"] == report.per_class["recall"][24]
     assert "f1" in report
     assert [*report][:2] == ["accuracy", "balanced_accuracy"]
-    with pytest.raises(KeyError, match="'acuracy' is not in the report, which has accuracy"):
+    with pytest.raises(KeyError, match="'acuracy' is not in the report, which contains accuracy"):
         report["acuracy"]
     fragment = report._repr_html_()
     assert "<html" not in fragment

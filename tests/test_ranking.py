@@ -349,7 +349,9 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     recall = jm.best_threshold(jm.recall, y, score)  # of class 1
     assert recall == jm.best_threshold(jm.binary(jm.recall), y, score) == (1, score[y == 1].min())
     for constraint in (None, (jm.accuracy, 0)):
-        with pytest.raises(ValueError, match="metric must return one number per confusion matrix"):
+        with pytest.raises(
+            ValueError, match="metric must return one number for each confusion matrix"
+        ):
             jm.best_threshold(lambda c: c, y, score, subject_to=constraint)
         with pytest.raises(ValueError, match="metric must return an array or a pytree"):
             jm.best_threshold(lambda c: {}, y, score)
@@ -1032,9 +1034,9 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
     (
         lambda: jm.roc_auc([[0], [1]], [[0.1], [0.2]]),
-        r"y_true has shape \(2, 1\), a column.* y_true.ravel\(\)",
+        r"y_true has shape \(2, 1\), which is a column.* y_true.ravel\(\)",
     ),
-    (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), a column"),
+    (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), which is a column"),
     (
         lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]),
         r"y_score must have shape \(..., n\).* If .* length 1, use y_score\[..., 0\]",
@@ -1054,7 +1056,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]),
-        "y_score must be an array, or a list .*Perhaps its rows have different lengths",
+        "y_score must be an array, or an object .* such as a list of rows of the same length",
     ),
     (lambda: jm.delong([0, 1, 1], [0.1, 0.2, 0.3], [0.1, np.nan, 0.3]), r"y_score_b\[1\] is nan"),
     (
@@ -1067,7 +1069,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jm.per_class(jm.roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]),
-        r"y_true has shape \(2, 1\), a column",
+        r"y_true has shape \(2, 1\), which is a column",
     ),
     (
         lambda: jm.per_label(jm.roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]),

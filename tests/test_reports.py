@@ -645,7 +645,7 @@ def test_refusals() -> None:
         jm.report(["a", "a"], ["a", "a"])
     with pytest.raises(TypeError, match="labels must be all strings or all integers, but y_true"):
         jm.report([0.1, 0.9], [0, 1])
-    with pytest.raises(TypeError, match=r"all of one kind: y_true\[0\] is 1"):
+    with pytest.raises(TypeError, match=r"all strings or all integers, but y_true\[0\] is 1"):
         jm.report([1, 2], ["1", "2"])
     with pytest.raises(
         ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"
@@ -754,7 +754,7 @@ def test_what_counts_must_be() -> None:
         jm.Report.from_counts(np.eye(2) * 1j)
     with pytest.raises(
         ValueError,
-        match=r"soft_counts must be a single confusion matrix of shape \(K, K\) = \(2, 2\)",
+        match=r"soft_counts must be a single matrix of shape \(K, K\) = \(2, 2\)",
     ):
         jm.Report.from_counts(np.eye(2), soft_counts=np.eye(5))
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype object"):
@@ -928,7 +928,7 @@ def test_a_report_of_groups() -> None:
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
     unclear: Any = (
         (["a", None], r"groups\[1\] is missing"),
-        ([0, "0"], "must differ in their names"),
+        ([0, "0"], "names of the groups must differ"),
     )
     for two, message in unclear:
         with pytest.raises(ValueError, match=message):
@@ -941,7 +941,9 @@ def test_what_a_multilabel_report_takes() -> None:
     assert [*report["recall"]] == ["0", "1", "2"]
     with pytest.raises(ValueError, match=r"y_pred\[0, 1\] is 2, expected 0 or 1"):
         jm.multilabel_report([[1, 0]], [[1, 2]])
-    with pytest.raises(ValueError, match=r"same shape \(n, L\), one column per label; got \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"same shape \(n, L\), with one column for each label, got \(2,\)"
+    ):
         jm.multilabel_report([1, 0], [1, 0])
     with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])

@@ -293,7 +293,7 @@ def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Pat
     assert [*with_gap["group"]] == ["1"]  # no item of the other group has a score
     for arguments, message in (
         (([[1, 0]],), r"scores must have shape \(n,\)"),
-        (([1, 0], [1]), "equal for both systems"),
+        (([1, 0], [1]), "with the same n for both systems"),
         (([np.nan, np.nan],), "no item has a score"),
         (([1, 0], None), "groups"),
     ):
@@ -611,7 +611,7 @@ def test_files_of_scores_that_do_not_go_together(
     short = write(tmp_path / "s.csv", "acc,doc_id\n1,700\n0,701\n")
     options = "--value", "acc"
     for asked, message in (
-        (options, "has 2; give --id with a column of ids to match the rows by"),
+        (options, "has 2 rows; give --id with a column of ids to match the rows by"),
         ((*options, "--id", "doc_id"), "no item has a score in all files"),
     ):
         code, out, err = run("compare", files[0], short, *asked)

@@ -121,7 +121,7 @@ def test_under_jit_what_is_impossible_is_nan() -> None:
         (lambda: jm.compare_scores([1, 3.0], [1, 0], bounds=(0, 2)), r"a\[1\] is 3, beyond"),
         (lambda: jm.compare_scores([1, 0], [1, 7], bounds=(0, 2)), r"b\[1\] is 7, beyond"),
         (lambda: jm.compare_scores([1, 0], [1, 0], bounds=(1, 0)), "bounds must be the least"),
-        (lambda: jm.compare_scores([1, 0], [1, 0], rope=-1), "rope must be >= 0"),
+        (lambda: jm.compare_scores([1, 0], [1, 0], rope=-1), "rope must not be negative, because"),
         (lambda: jm.score_leaderboard([1, 0]), r"scores must have shape \(M, n\)"),
         (lambda: jm.score_leaderboard([[1, 4]], bounds=(0, 1)), r"scores\[0, 1\] is 4, beyond"),
         (lambda: jm.score_leaderboard([[1], [0]]), "two or more items, .* got 1"),

@@ -753,7 +753,10 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
         "scale_by_half must be True, False or 'auto'",
     ),
     (lambda: sc.brier_score(Y, P, sample_weight=W[1:]), r"sample_weight \(39,\)"),
-    (lambda: sc.calibration_error(Y, P), r"probability of class 1\), got \(40, 4\) .* top_label"),
+    (
+        lambda: sc.calibration_error(Y, P),
+        r"probability of class 1\)\. .* is \(40, 4\), .* top_label",
+    ),
     (
         lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
         "norm must be 'l1', 'l2' or 'max', got 'l3'",
@@ -771,7 +774,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0), "num_bins must be at least 1"),
     (
         lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
-        r"edges must have shape \(B - 1,\)",
+        r"edges must be an array of shape \(B - 1,\)",
     ),
     (
         lambda: sc.calibration_curve(np.ones((3, 2))),
@@ -783,10 +786,10 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
         r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
     ),
     (lambda: sc.calibration_error([1, 2], [0.5, 0.5]), r"y_true\[1\] is 2, but .* \[0, 2\)"),
-    (lambda: sc.log_loss(Y[:, None], P), r"y_true has shape \(40, 1\), a column.*ravel"),
+    (lambda: sc.log_loss(Y[:, None], P), r"y_true has shape \(40, 1\), which is a column.*ravel"),
     (
         lambda: sc.calibration_error(EVENT_Y[:, None], EVENT_P[:, None]),
-        "y_true has shape .*, a column",
+        "y_true has shape .*, which is a column",
     ),
     (
         lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
@@ -801,7 +804,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: sc.log_loss([0, 1], [[0.5, 0.5], [1.0]]),
-        "y_prob must be an array, or a list .*Perhaps its rows have different lengths",
+        "y_prob must be an array, or an object .* such as a list of rows of the same length",
     ),
     (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
 ]
@@ -816,7 +819,7 @@ TYPE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
-        "clusters may only be passed together with examples",
+        "clusters may only be passed together with both labels and predictions",
     ),
     (lambda: sc.top_label("error"), "top_label takes a function of"),  # type: ignore[arg-type]
 ]

@@ -1196,7 +1196,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SMALL.update(STATE), "must have a field with one number for each example"),
     (
         lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0),
-        "y_true must have one number for each example",
+        r"y_true must have shape \(..., n\), with one number for each example",
     ),
     (lambda: SMALL.update(EVALUATOR.init(), **FEW), "a state of another evaluator: it has"),
     (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),

@@ -388,19 +388,19 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such column": (
         frame(),
         {"y_pred": "pred"},
-        r"y_pred names .* 'pred', .* columns of the table are 'y_true', 'y_pred'\.",
+        r"y_pred is the name of .* 'pred', .* columns of the table are 'y_true', 'y_pred'\.",
     ),
     "no such weight": (
         frame(),
         {"sample_weight": "n"},
-        r"sample_weight is the name of the column 'n', which",
+        r"sample_weight is the name of a column, 'n', but the table",
     ),
     "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
-    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names .* of type Float64"),
+    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true is the name of .* has the type Float64"),
     "lists": (
         frame(y_true=[[0], [1]]),
         {},
-        r"'y_true' of type List\(Int64\), but labels and ids must be strings",
+        r"'y_true', which has the type List\(Int64\), but labels and ids must be strings",
     ),
     "two kinds": (
         frame(y_true=["a", "b"]),
@@ -410,7 +410,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no class": (
         frame(y_true=[-1, -1], y_pred=[None, -1]),
         {},
-        r"no class occurs in .* 'y_true': pass lab",
+        r"The column 'y_true' contains no class\. .* pass lab",
     ),
     "unknown label": (
         frame(),
@@ -421,7 +421,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "doubled label": (
         frame(),
         {"labels": [1, 0, 1]},
-        r"labels must contain at least one class, and each class only once",
+        r"labels must contain at least one class, and it must contain each class only once",
     ),
     "negative weight": (
         frame(n=[1, -1]),
@@ -438,7 +438,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "words": (
         frame(n=["a", "b"]),
         {"sample_weight": "n"},
-        r"'n' of String, but weights must be numbers",
+        r"'n', which contains String, but weights must be numbers",
     ),
     "beyond int64": (
         frame(y_true=[1, 1], n=[2**62] * 2),
@@ -475,17 +475,29 @@ MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
     "logits": (
         {"y_score": [0.5, 1.5]},
         {},
-        r"'y_score', which contains 1\.5, but probabilities must be in",
+        r"'y_score', which contains 1\.5, but probabilities must be at least 0",
     ),
     "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which contains -0\.5, but probabilities"),
-    "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String, not of numbers"),
+    "words": (
+        {"y_score": ["a", "b"]},
+        {},
+        r"'y_score', which contains String, but scores must be numbers",
+    ),
     "strings": (
         {"y_true": ["no", "yes"]},
         {},
-        r"contains 'no', 'yes', but it must contain 0 and 1, or bool: ",
+        r"contains 'no', 'yes', but the column must contain 0 and 1, or bool\. ",
     ),
-    "signs": ({"y_true": [-1, 1]}, {}, r"contains -1, 1, but it must contain 0 and 1, or bool: "),
-    "three classes": ({"y_true": [0, 2]}, {}, r"contains 0, 2, but it must contain 0 and 1"),
+    "signs": (
+        {"y_true": [-1, 1]},
+        {},
+        r"contains -1, 1, but the column must contain 0 and 1, or bool\. ",
+    ),
+    "three classes": (
+        {"y_true": [0, 2]},
+        {},
+        r"contains 0, 2, but the column must contain 0 and 1",
+    ),
     "three labels": (
         {},
         {"labels": [0, 1, 2]},
@@ -531,7 +543,9 @@ def test_two_classes_may_have_names() -> None:
 def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_engines, "_MOST_CELLS", 3)
     jm.confusion_matrix_of(frame(y_true=[0, 1] * 50, y_pred=[0, 1] * 50))
-    with pytest.raises(ValueError, match="'y_true', 'y_pred' have more than 3 combinations"):
+    with pytest.raises(
+        ValueError, match="'y_true', 'y_pred' have more than 3 different combinations"
+    ):
         jm.confusion_matrix_of(frame(y_true=range(5), y_pred=range(5)))
     monkeypatch.setattr(tables, "_MOST_COUNTS", 8)
     with pytest.raises(

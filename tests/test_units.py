@@ -202,7 +202,7 @@ def test_few_clusters_and_mistakes() -> None:
     with pytest.warns(UserWarning, match="3 clusters") as caught:
         jm.proportion_interval([1, 1, 2], [2, 3, 4], cluster_axis=0)
     assert caught[0].filename == __file__
-    with pytest.raises(ValueError, match="drawn as a whole"):
+    with pytest.raises(ValueError, match="whole clusters are drawn"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-3, stratified=True)
     with pytest.raises(ValueError, match="Posterior cannot be used"):
         jm.compare(F1, np.ones((25, 2, 2, 2), int), cluster_axis=-4, method=jm.Posterior(0))
