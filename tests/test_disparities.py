@@ -150,8 +150,10 @@ def test_metrics_of_several_tables_are_refused(number: int) -> None:
         with pytest.raises(ValueError, match=r"^metric compares .*jaxmetrics\.compare_groups"):
             refuses(metric)
     for metric in (jm.label_macro(jm.f1), jm.label_weighted(jm.recall)):
-        no_clusters = r"^metric label_.*cluster_axis=-4|counts must have .* one matrix of two rows"
-        r" and two columns for each"
+        no_clusters = (
+            r"^metric label_.*cluster_axis=-4|counts must have .* one matrix of two rows and"
+            r" two columns for each"
+        )
         with pytest.raises(ValueError, match=no_clusters):
             refuses(metric)
 

@@ -107,7 +107,7 @@ def test_the_first_that_is_no_class_id_is_named(y_true: Any, found: str, hint: s
     ],
 )
 def test_a_report_names_the_first_that_is_no_string(y_pred: Any, found: str) -> None:
-    with pytest.raises(TypeError, match=f"all of one kind: {found}"):
+    with pytest.raises(TypeError, match=f"all strings or all integers, but {found}"):
         jm.report(["cat", "dog", "dog"], y_pred)
 
 

@@ -626,7 +626,7 @@ def test_logits_are_never_held(dtype: Any) -> None:
         (
             {"label_smoothing": np.ones(2)},
             ValueError,
-            r"label_smoothing must be one number, got an array of shape \(2,\)",
+            r"label_smoothing must be a single number, got an array of shape \(2,\)",
         ),
         ({"z_loss": "much"}, TypeError, r"z_loss must hold real numbers"),
     ],

@@ -216,7 +216,10 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: plots.confusion_matrix(np.ones((2, 3))), r"counts must be one matrix \(K, K\)"),
+        (
+            lambda: plots.confusion_matrix(np.ones((2, 3))),
+            r"counts must be a single confusion matrix of shape \(K, K\)",
+        ),
         (
             lambda: plots.confusion_matrix([[1, -1], [0, 2]]),
             "counts must be finite and not negative",

@@ -676,7 +676,7 @@ def test_refusals() -> None:
         jm.report([0, 1], [0, 1], y_prob=0.3)
     with pytest.raises(ValueError, match="y_prob has 3 columns, but there are 2 classes: a, b"):
         jm.report(["a", "b"], ["a", "b"], y_prob=np.full((2, 3), 1 / 3))
-    with pytest.raises(TypeError, match="labels must be strings or integers"):
+    with pytest.raises(TypeError, match="labels must be all strings or all integers"):
         jm.report(np.array(["a", None]), ["a", "b"])
     with pytest.raises(ValueError, match="class_names must differ, got a, a"):
         jm.report([0, 1], [0, 1], class_names=["a", "a"])

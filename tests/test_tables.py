@@ -549,7 +549,7 @@ def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
         jm.confusion_matrix_of(frame(y_true=range(5), y_pred=range(5)))
     monkeypatch.setattr(tables, "_MOST_COUNTS", 8)
     with pytest.raises(
-        ValueError, match=r"counts of shape \(3, 3\) would have more than 8 entries"
+        ValueError, match=r"counts would have the shape \(3, 3\), which is more than 8 entries"
     ):
         jm.confusion_matrix_of(frame(), labels=[0, 1, 2])
 
