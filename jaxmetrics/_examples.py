@@ -156,8 +156,9 @@ def class_examples(
         are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
         raise ValueError(
-            f"{name} must have shape (..., n, K), one number for each of K >= 2 classes of the n"
-            f" examples of {truth_name}, got {numbers.shape} for {truth_name}"
+            f"{name} must have shape (..., n, K), with one number for each of the n examples of"
+            f" {truth_name} and for each of K >= 2 classes. The shape of {name} is"
+            f" {numbers.shape}, and the shape of {truth_name} is"
             f" {truth.shape}.{kind.two_class_hint}"
         )
     given = (truth, truth_name, 0), (numbers, name, 1)

@@ -161,7 +161,7 @@ def test_labels_that_are_refused() -> None:
     with pytest.raises(ValueError, match="labels contains 2 classes, but num_classes is 3"):
         jm.confusion_matrix(pets, pets, labels=pets, num_classes=3)
     with pytest.raises(
-        TypeError, match="y_true is a JAX array. Leave out labels and pass class ids"
+        TypeError, match=r"y_true is a JAX array\. Leave out labels and pass class ids"
     ):
         jm.confusion_matrix(jnp.array([0]), [0], labels=[0, 1])
     with pytest.raises(
