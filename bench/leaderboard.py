@@ -76,10 +76,10 @@ def main() -> None:
         "There are ten classes. The row `NumPy, shares of 2000 replicates won` resamples the"
         " examples and counts in how many replicates each classifier has the highest accuracy, but"
         f" computes no intervals of ranks. Only {FEW} replicates were drawn, and the time was"
-        " extrapolated to 2000 replicates. The row `limit` is the longer of two times. One is the"
-        " time for reading the predictions once, at the measured memory bandwidth of"
-        f" {bandwidth_in_words()}. The other is the time for comparing all pairs of classifiers by"
-        f" one product of matrices, at the measured arithmetic speed of {rate_in_words()}; only"
+        " extrapolated to 2000 replicates. The row `limit` is the longer of two times. The first"
+        " is the time for reading the predictions once, at the measured memory bandwidth of"
+        f" {bandwidth_in_words()}. The second is the time for comparing all pairs of classifiers"
+        f" by one product of matrices, at the measured arithmetic speed of {rate_in_words()}; only"
         " half of this product is necessary, because it is symmetric.",
     )
 

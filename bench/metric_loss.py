@@ -106,10 +106,10 @@ def main() -> None:
         rows,
         "The classifiers distinguish three classes of digits: 8, 9 and all other digits. Images"
         " have 4 x 4 pixels, the model has one hidden layer, and each training step uses all"
-        " training examples. The digits were divided into training examples and held-out examples"
-        f" at random, {SEEDS} times.",
-        "The table shows the mean score and the mean difference of these splits. The interval of a"
-        " difference is a paired t interval.",
+        " training examples. The digits were split at random into training examples and held-out"
+        f" examples, {SEEDS} times.",
+        "Each score and each difference in the table is the mean over these splits. The interval"
+        " of a difference is a paired t interval.",
     )
 
 
