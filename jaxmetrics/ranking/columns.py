@@ -39,13 +39,13 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
             `sample_weight` or `where`, the function must accept them, too.
         average: None returns one value per class. `"macro"` returns the mean of these values, and
             `"weighted"` returns their mean weighted by the number (or total weight) of the examples
-            of each class; both skip classes whose value is NaN. With `"micro"` every pair of an
-            example and a class is one example of a single binary problem.
+            of each class. In both means, classes whose value is NaN are skipped. `"micro"` treats
+            every pair of an example and a class as one example of a single binary problem.
 
     Returns:
         A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
         one value per class, `(..., K)`, or an average, `(...)`. All other arguments are passed to
-        the metric.
+        `measure`.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
