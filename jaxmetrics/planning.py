@@ -51,7 +51,7 @@ def required_examples(
     by a factor of about `1 ± 2 / sqrt(k)`.
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         counts: confusion matrix `(..., K, K)` of a pilot study. If `difference` is given, pass
             paired counts `(..., K, K, K)` from `paired_confusion_matrix` instead. Only the
             proportions of the cells matter.
@@ -65,8 +65,8 @@ def required_examples(
             given, z_power is 0).
 
     Returns:
-        n of shape `(...)`, or a pytree of such arrays. n is NaN if the standard error is 0 or
-        undefined, for example if there are no mistakes or no disagreements.
+        n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
+        or undefined, for example if there are no mistakes or no disagreements.
 
     Raises:
         ValueError: as in `interval`, and if not exactly one of `half_width` and `difference` is
@@ -126,7 +126,7 @@ def detectable_difference(
     the power (0.84 for 80 %).
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
             Only the proportions of the cells matter, mainly how often the two classifiers disagree.
         num_examples: number of examples n.
@@ -137,8 +137,8 @@ def detectable_difference(
             of Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
-        d of shape `(...)`, or a pytree of such arrays. d is NaN if the standard error is 0 or
-        undefined, for example if the classifiers never disagree.
+        d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
+        or undefined, for example if the classifiers never disagree.
 
     Raises:
         ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or only one
@@ -172,7 +172,7 @@ def power(
     of a pilot study. `detectable_difference` solves this formula for d, given the power.
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
         num_examples: number of examples n.
         difference: true difference d, in the units of the metric; its sign does not matter. Choose
@@ -185,8 +185,8 @@ def power(
             `(..., C, K, K, K)`. In this case n is the number of clusters.
 
     Returns:
-        Power of shape `(...)`, or a pytree of such arrays. Power is NaN if the standard error is 0
-        or undefined, for example if the classifiers never disagree.
+        Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
+        error is 0 or undefined, for example if the classifiers never disagree.
 
     Raises:
         ValueError: if `difference` is 0, or if `detectable_difference` raises ValueError for the
@@ -226,8 +226,8 @@ def simulated_error(
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. If
-            `counts` are paired counts, pass `difference(metric)`.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+            If `counts` are paired counts, pass `difference(metric)`.
         counts: confusion matrix `(..., K, K)` of a pilot study. Each example of a simulated test
             set falls into a cell of this matrix with a probability proportional to the count of the
             cell.
@@ -239,12 +239,12 @@ def simulated_error(
             is 1.6 % of the result.
 
     Returns:
-        Standard deviations of shape `(...)`, or a pytree of such arrays. Test sets for which the
-        metric is undefined are skipped.
+        Standard deviations of shape `(...)`, or a dict or tuple of such arrays. Test sets for which
+        the metric is undefined are skipped.
 
     Raises:
-        ValueError: if `counts` have another shape or are negative, if there are no examples, or if
-            `num_samples` is below 2.
+        ValueError: if `counts` are negative or do not have the shape above, if there are no
+            examples, or if `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> pilot = [[45, 5], [5, 45]]

@@ -83,7 +83,8 @@ def cross_entropy(
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
+            gradient are 0.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
@@ -301,7 +302,8 @@ def focal_loss(
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
+            gradient are 0.
         gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.

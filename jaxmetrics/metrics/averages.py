@@ -67,8 +67,8 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Raises:
         TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
-            The returned function raises if a class is missing from `counts`, or if `rate` does not
-            return one value per class.
+            The returned function raises ValueError if a class is missing from `counts`, or if
+            `rate` does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
@@ -108,9 +108,9 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Micro-average a per-class rate: compute the rate from the sum of the 2x2 matrices of all
     classes.
 
-    The 2x2 matrix of a class compares it with all other classes (`one_vs_rest`). If all classes are
-    averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that occur
-    neither as true nor as predicted class are skipped.
+    The 2x2 matrix of a class is the confusion matrix of this class against all other classes (see
+    `one_vs_rest`). If `classes` is None, micro-averaged precision, recall and F1 all equal
+    accuracy. Classes that occur neither as true nor as predicted class are skipped.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
@@ -161,8 +161,8 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
         keyword arguments to the rate.
 
     Raises:
-        ValueError: if `pos_label` is not 0 or 1. The returned function raises if `counts` does not
-            have two classes.
+        ValueError: if `pos_label` is not 0 or 1. The returned function raises ValueError if
+            `counts` does not have two classes.
 
     >>> from jaxmetrics import recall
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
@@ -179,11 +179,11 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
 
     Here n is the number of examples, t_i is the number of examples of class i, and π_i is the share
     of class i in the new population. The recall of each class does not change. For example, suppose
-    that a screening test was evaluated on as many cases as controls. Then `at_prevalence` computes
-    the precision that the test would have in a population with few cases. To get a confidence
-    interval, pass the returned function to `interval`, and set `stratified=True` if the number of
-    examples per class was fixed in advance. Source: Saerens, Latinne and Decaestecker (2002),
-    Neural Computation 14, equation 2.
+    that a screening test was evaluated on as many cases as controls. Then
+    `at_prevalence(binary(precision), 0.01)` computes the precision that the test would have in a
+    population with 1 % cases. To get a confidence interval, pass the returned function to
+    `interval`, and set `stratified=True` if the number of examples per class was fixed in advance.
+    Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
@@ -196,8 +196,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
 
     Raises:
         TypeError: if `metric` is not a function.
-        ValueError: if shares are negative or do not sum to 1. The returned function raises if
-            `counts` has another number of classes.
+        ValueError: if shares are negative or do not sum to 1. The returned function raises
+            ValueError if `counts` has more or fewer classes than `prevalence`.
 
     >>> from jaxmetrics import Delta, binary, interval, precision
     >>> counts = [[90, 10], [20, 80]]
@@ -250,8 +250,8 @@ def label_macro(rate: Metric) -> Metric:
         correlated.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has another shape or `rate` does not
-            return one value per class.
+        ValueError: raised by the returned function if `counts` does not have shape `(..., L, 2, 2)`
+            or `rate` does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
@@ -275,7 +275,7 @@ def label_macro(rate: Metric) -> Metric:
 def label_weighted(rate: Metric) -> Metric:
     """Average a rate over the labels of a multilabel problem, weighted by support.
 
-    The support of a label is the number of examples that have it.
+    The support of a label is the number of examples that have the label.
 
     Args:
         rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.

@@ -29,14 +29,14 @@ def group_ratio(metric: Metric) -> Metric:
         `confusion_matrix(..., groups=..., num_groups=G)`. The returned function returns one ratio,
         or one ratio per class if the metric returns one number per class, and passes keyword
         arguments to the metric. Groups without examples and groups for which the metric is NaN are
-        skipped. The ratio is NaN if no group is left or if all values are 0. For a confidence
-        interval use `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this
-        ratio, because the ratio of a sample is below 1 by chance even if the true metrics of all
-        groups are equal.
+        skipped. The ratio is NaN if all groups are skipped or if all values are 0. For a confidence
+        interval use `compare_groups(metric, counts, ratio=True)`. The function `interval` does not
+        accept this ratio, because the ratio of a sample is below 1 by chance even if the true
+        metrics of all groups are equal.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has no axis of groups or if the
-            result of `metric` has another shape.
+        ValueError: raised by the returned function if `counts` has no axis of groups, or if
+            `metric` returns neither one number per matrix nor one number per class.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]

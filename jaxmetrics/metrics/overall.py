@@ -169,10 +169,10 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
-    chi-squared statistic of `counts`, and r and c are the numbers of rows and of columns whose sum
-    is not 0. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per
-    confusion matrix. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical
-    Methods of Statistics, ch. 21.
+    chi-squared statistic of `counts`, r is the number of rows whose sum is not 0, and c is the
+    number of columns whose sum is not 0. If `counts` has shape `(..., K, K)`, the result has shape
+    `(...)`: one number per confusion matrix. If r or c is below 2, the value is NaN. Source: Cramér
+    (1946), Mathematical Methods of Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)

@@ -32,8 +32,8 @@ def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Calla
 
     Returns:
         A function `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must
-        have a method `predict`. The labels `y` have shape `(n,)` and any type. As in scikit-learn,
-        -1 is an ordinary label, whose examples are not ignored.
+        have the method `predict`. The labels `y` have shape `(n,)` and any type. As in
+        scikit-learn, -1 is an ordinary label, whose examples are not ignored.
 
     Raises:
         TypeError: if `metric` is not a function.

@@ -206,10 +206,10 @@ def roc_auc_one_vs_one(
 ) -> Array:
     """Compute the one-vs-one ROC AUC (Hand and Till's M), the mean of `(A(i|j) + A(j|i)) / 2`.
 
-    The mean is over all pairs of classes i and j, where A(i|j) is the area under the ROC curve of
-    the score of class i, computed only from the examples of classes i and j. Unlike the average of
-    one-vs-rest areas, M does not depend on how frequent the classes are. Source: Hand and Till
-    (2001), Machine Learning 45.
+    The mean is over all pairs of classes i and j, where A(i|j) is the ROC AUC of the scores of
+    class i, computed only from the examples of classes i and j. Unlike the average of one-vs-rest
+    areas, M does not depend on how frequent the classes are. Source: Hand and Till (2001), Machine
+    Learning 45.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
