@@ -47,8 +47,8 @@ def required_examples(
     `power` (0.84 for 80 %). Round n up. To verify n, call `simulated_error` with n examples: unless
     classes are rare, z times the simulated error should differ from h by only a few percent.
 
-    If the pilot study contains only k mistakes, or k examples of an important class, n may be wrong
-    by a factor of about `1 ± 2 / sqrt(k)`.
+    If the pilot study contains only k mistakes, or only k examples of a class that matters for the
+    metric, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

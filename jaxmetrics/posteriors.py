@@ -76,7 +76,7 @@ def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> 
 
     The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
     examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` of each
-    class is a beta distribution, given by a number (alpha = beta), a pair `(alpha, beta)` or an
+    recall is a beta distribution, given by a number (alpha = beta), a pair `(alpha, beta)` or an
     array of K pairs, of shape `(K, 2)`; alpha and beta must be at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
@@ -94,7 +94,7 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` of each class is a beta distribution, given by a number (alpha =
+    `(..., K, K)`. The `prior` of each recall is a beta distribution, given by a number (alpha =
     beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
     at least 0.05.
 
@@ -108,7 +108,7 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` of each class is a beta distribution, given by a number (alpha =
+    `(..., K, K)`. The `prior` of each precision is a beta distribution, given by a number (alpha =
     beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
     at least 0.05.
 
@@ -122,8 +122,8 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
     Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
-    The `prior` is a beta distribution, given by a number (alpha = beta) or a pair `(alpha, beta)`;
-    alpha and beta must be at least 0.05.
+    The `prior` of accuracy is a beta distribution, given by a number (alpha = beta) or a pair
+    `(alpha, beta)`; alpha and beta must be at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -175,8 +175,8 @@ def posterior_counts(
         confusion matrix contains NaN or, if `counts` is a JAX array, a negative count.
 
     Raises:
-        ValueError: if `counts` are not square, if `prior` has another shape or is below 0.05, or if
-            `prevalence` does not sum to 1.
+        ValueError: if `counts` are not square, if `prior` has another shape or a number below 0.05,
+            or if `prevalence` does not sum to 1.
 
     >>> draws = posterior_counts(0, [[90, 10], [5, 95]], 1000)
     >>> draws.shape

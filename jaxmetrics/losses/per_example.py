@@ -379,7 +379,7 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
 def multiclass_hinge_loss(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)` of logits z, class y.
+    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)` for true class y.
 
     `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. If there is
     only one class (K = 1), the loss is 0. Where the boolean mask `where` of shape `(...)` is False,
@@ -428,8 +428,8 @@ def weighted_mean(
         values: losses l of shape `(...)`.
         sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
             loss is NaN.
-        where: boolean mask of shape `(...)`, which is False for examples to ignore. They are
-            ignored even if their loss is NaN.
+        where: boolean mask of shape `(...)`, which is False for examples to ignore. These examples
+            are ignored even if their loss is NaN.
         axis: axis or axes over which the mean is computed; default: all axes.
         parts: if True, return the pair `(sum w l, sum w)`.
 

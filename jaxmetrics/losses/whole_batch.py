@@ -35,10 +35,10 @@ Metric = Callable[[Array], Array]
 def metric_loss(metric: Metric) -> Callable[..., Array]:
     """Turn a differentiable metric of a confusion matrix into a loss, `1 - metric(soft counts)`.
 
-    The soft counts are a confusion matrix in which each example is counted in all columns
-    (predicted classes), with the predicted probabilities of the classes as weights (see
-    `soft_confusion_matrix`). Use large batches: the mean of the losses of small batches differs
-    from the loss of all data, for example because some batches lack a class.
+    The soft counts are a confusion matrix in which each example adds its predicted probabilities of
+    the K classes to the K columns of the row of its true class (see `soft_confusion_matrix`). Use
+    large batches: the mean of the losses of small batches differs from the loss of all the data,
+    for example because some classes have no examples in some of the batches.
 
     Args:
         metric: a differentiable function of counts `(..., K, K)`, such as `macro(f1)`,
@@ -48,7 +48,7 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
         A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
         and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
         with a negative label are ignored. If `labels` is a JAX array, labels of K or more are
-        ignored, too; in a NumPy array they are an error.
+        ignored, too; in a NumPy array they raise ValueError.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as
@@ -111,16 +111,16 @@ def pairwise_auc_loss(
     example j, where d = z_i - z_j is the difference of their logits. The function is `ln(1 + e^-d)`
     if `surrogate` is "logistic", `max(0, 1 - d)` if `surrogate` is "hinge", and `max(0, 1 - d)^2`
     if `surrogate` is "squared_hinge". Logits are clipped to ±2e15 (in float64 to ±1e123), so that
-    infinite logits give a finite loss. Time and memory grow with the square of n, the number of
-    examples. Source: Gao and Zhou (2015), IJCAI.
+    infinite logits give a finite loss. Time and memory are proportional to the square of the number
+    of examples n. Source: Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.
         labels: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         surrogate: `"logistic"`, `"hinge"` or `"squared_hinge"`.
-        sample_weight: weight of each example, of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`. The weight of a pair is the
+            product of the weights of its two examples.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-            The weight of a pair is the product of the weights of its two examples.
 
     Returns:
         Losses >= 0, of shape `(...)`. If one of the two classes has no examples, the loss is 0.
@@ -179,7 +179,7 @@ def soft_calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute a differentiable root mean square calibration error, computed with soft bins.
+    """Compute a root mean square calibration error that is differentiable, thanks to soft bins.
 
     The error is `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, where w_b is the fraction of examples in
     bin b, and mean p_b and mean y_b are the means of `probs` and of `labels` in bin b. The bins are

@@ -35,13 +35,12 @@ def cohen_kappa(
     fraction of examples predicted as class j. Depending on `chance`, the probability that replaces
     p_ij is:
 
-    - `"marginals"`: `t_i q_j`; Cohen's kappa (1960).
-    - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`; Scott's pi (1955).
-    - `"uniform"`: `1 / K^2`; the coefficient S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: the probability is `t_i` if j is the most common true class, and 0 otherwise. If
-      `weights` is None, the coefficient is `1 - (1 - accuracy) / (1 - m)`, where m is the largest
-      t_i.
-    - `"gwet"`: Gwet's AC1 (2008), whose agreement by chance is
+    - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
+    - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
+    - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
+    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. If `weights` is
+      None, this gives the coefficient `1 - (1 - accuracy) / (1 - max(t))`.
+    - `"gwet"`: the coefficient is Gwet's AC1 (2008), whose agreement expected by chance is
       `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w` over all i
       and j, and `m = (t + q) / 2`.
 

@@ -74,9 +74,9 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
     The selection rate of a class in a group is the fraction of the examples of the group that are
     predicted as this class. The ratio is the same as `group_ratio(selection_rate)(counts)`. The
     `counts` by group `(..., G, K, K)` are the result of
-    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
-    `(..., K)`. The four-fifths rule demands that the ratio is at least 0.8. Source: Feldman et al.
-    (2015), Certifying and removing disparate impact, KDD.
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
+    array of shape `(..., K)`. The four-fifths rule demands that the ratio is at least 0.8. Source:
+    Feldman et al. (2015), Certifying and removing disparate impact, KDD.
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -88,11 +88,11 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     """Compute the equal opportunity ratio: smallest / largest recall among groups.
 
     The `counts` by group `(..., G, K, K)` are the result of
-    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
-    `(..., K)`. A group without examples of a class is ignored for this class, because the recall of
-    the group is undefined. (fairlearn sets this recall to 0, so that the ratio is 0.) If only one
-    group has examples of a class, the ratio of this class is 1. Source: Hardt, Price and Srebro
-    (2016), Equality of opportunity in supervised learning, NeurIPS.
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
+    array of shape `(..., K)`. A group without examples of a class is ignored for this class,
+    because the recall of the group is undefined. (fairlearn sets this recall to 0, so that the
+    ratio is 0.) If only one group has examples of a class, the ratio of this class is 1. Source:
+    Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

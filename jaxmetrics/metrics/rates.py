@@ -155,10 +155,11 @@ def tversky(
 
     If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
     the denominator is 0, the value is `zero_division`. The weights `alpha` of false positives and
-    `beta` of false negatives are at least 0. They can be arrays with one weight per confusion
-    matrix, whose shape broadcasts against the axes `...` of `counts`. Special cases are the Jaccard
-    index (alpha = beta = 1), F1 (alpha = beta = 1/2), precision (alpha = 1, beta = 0) and recall
-    (alpha = 0, beta = 1). Source: Tversky (1977), Features of similarity.
+    `beta` of false negatives are at least 0. Each of them can be an array with one weight per
+    confusion matrix; the shape of this array must broadcast against the leading axes `...` of
+    `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
+    precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
+    Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -174,10 +175,10 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
 
     The formula is `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`, in [0, 1]. If `beta` is
     0, the score equals precision; if `beta` is infinite, the score equals recall. `beta` can be an
-    array with one number per confusion matrix, whose shape broadcasts against the axes `...` of
-    `counts`. If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per
-    class. If the denominator is 0, the value is `zero_division`. Source: van Rijsbergen (1979),
-    Information Retrieval, ch. 7.
+    array with one number per confusion matrix; the shape of this array must broadcast against the
+    leading axes `...` of `counts`. If `counts` has shape `(..., K, K)`, the result has shape
+    `(..., K)`: one value per class. If the denominator is 0, the value is `zero_division`. Source:
+    van Rijsbergen (1979), Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -376,8 +377,8 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     shape `(..., K)`: one value per class. If there are no examples, the value is 0. The `threshold`
     t in [0, 1) is the probability of the class at which acting on the prediction (for example,
     treating a patient) and not acting are equally good. If t is 1, the value is -inf or NaN. A
-    decision curve shows the net benefit as a function of t. Because `threshold` can be an array
-    with one value per confusion matrix, a decision curve is computed by
+    decision curve shows the net benefit as a function of t. Given labels y, probabilities p of
+    class 1 and an array of thresholds t, compute the decision curve by
     `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`.
     Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 

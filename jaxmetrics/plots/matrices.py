@@ -33,7 +33,7 @@ def confusion_matrix(
     scale: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a confusion matrix; colours show the fractions of each row (true class).
+    """Plot a confusion matrix; colours show each cell's share of its row (true class).
 
     Cells on the diagonal are blue. Mistakes are red and have a separate colour scale. If there are
     more than 20 classes, no numbers are written in the cells. If there are more than 50 classes,

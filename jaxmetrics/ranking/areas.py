@@ -43,7 +43,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x, y: coordinates of the m points of the curve in order, of shape `(..., m)`. x must
-            increase or decrease; the area has the same sign in both cases.
+            increase or decrease throughout; the area is the same if the points are given in reverse
+            order.
 
     Returns:
         Areas of shape `(...)`. The area is NaN if a coordinate is NaN or if x is not monotonic.
@@ -208,14 +209,14 @@ def roc_auc_one_vs_one(
 
     The mean is over all pairs of classes i and j, where A(i|j) is the ROC AUC of the scores of
     class i, computed only from the examples of classes i and j. Unlike the average of one-vs-rest
-    areas, M does not depend on how frequent the classes are. Source: Hand and Till (2001), Machine
-    Learning 45.
+    ROC AUCs, M does not depend on how frequent the classes are. Source: Hand and Till (2001),
+    Machine Learning 45.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         y_score: a score for each class, of shape `(..., n, K)`.
-        average: `"macro"` for the unweighted mean over pairs, `"weighted"` to weight each pair by
-            its fraction of the examples.
+        average: `"macro"` is the unweighted mean over pairs of classes; `"weighted"` weights each
+            pair by the fraction of examples that belong to its two classes.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
