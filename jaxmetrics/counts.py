@@ -342,7 +342,7 @@ def multilabel_confusion_matrix(
 
     Args:
         y_true, y_pred: 0 or 1 (or bool) for each of n examples and L labels, of shape
-            `(..., n, L)`. If a value is negative, only this label of this example is ignored.
+            `(..., n, L)`. If a value is below 0, this label is ignored for this example.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
@@ -397,16 +397,15 @@ def confusion_matrix_at_thresholds(
 ) -> Array:
     """Compute a 2x2 confusion matrix per threshold; class 1 is predicted if `y_score >= threshold`.
 
-    The computation takes O(n log T) time instead of O(n T), because the scores are counted only
-    once, in the bins between the sorted thresholds, and cumulative sums of the bins give all
-    matrices.
+    The computation takes O(n log T) time instead of O(n T): the scores are counted only once, in
+    the bins between the sorted thresholds, and all matrices are cumulative sums of the bins.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples whose value is below 0 are ignored.
         y_score: scores, real numbers of shape `(..., n)`. If a score in a NumPy array is NaN, an
             error is raised, unless `where` is False for the example; if a score in a JAX array is
-            NaN, the example is ignored. JAX compares numbers whose absolute value is below 1.2e-38
-            (2.2e-308 in float64) as if they were 0.
+            NaN, the example is ignored. In comparisons, JAX treats numbers whose absolute value is
+            below 1.2e-38 (2.2e-308 in float64) as 0.
         thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
             thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
             threshold of 0.7.
@@ -525,7 +524,7 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
         labels: class ids, a NumPy or JAX array of any shape; negative class ids raise ValueError,
             too.
         num_classes: number of classes K.
-        name: name of the argument in the error message.
+        name: the name of `labels` in the error message.
 
     Raises:
         ValueError: if a label is out of range; the message contains the first such label and its

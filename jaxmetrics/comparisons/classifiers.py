@@ -57,7 +57,7 @@ class Comparison(Printed, _Comparison):
         probability_equivalent: the probability that the difference lies between `-rope` and `rope`,
             where `rope` is the argument of the function that compared A and B.
 
-    A `Comparison` prints like an `Estimate` and has the same methods.
+    A `Comparison` prints like an `Estimate` and has the same methods `to_dict` and `to_frame`.
 
     >>> import jaxmetrics as jm
     >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
@@ -96,11 +96,11 @@ def compare(
 
     The attribute `difference` of the result equals
     `interval(difference(metric), paired, method=method)`. If the method draws random tables
-    (`Bootstrap` or `Posterior`), A and B are estimated from the same tables.
+    (`Bootstrap` or `Posterior`), the metrics of A and of B are computed from the same random
+    tables.
 
     Args:
-        metric: a function that takes a `(K, K)` matrix and returns an array or a pytree (such as a
-            dict) of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: counts `(..., K, K, K)`, computed by `paired_confusion_matrix`; if there are
             hundreds of classes, use `compare_predictions`, which needs less memory.
         method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
@@ -111,7 +111,7 @@ def compare(
             shape `(..., C, K, K, K)`, with one table for each of C clusters.
 
     Returns:
-        `Comparison`, or a pytree of them. If the method is `Bootstrap` or `Posterior`,
+        `Comparison`, or a dict or tuple of them. If the method is `Bootstrap` or `Posterior`,
         `probability_better` is the share of random tables in which the metric of A is greater than
         that of B; ties count half. For `Posterior`, this share is a posterior probability; for
         `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
@@ -157,14 +157,13 @@ def compare_predictions(
     prediction of B) that occur, not with K^3, so this function can also be used for many classes.
 
     Args:
-        metric: a function that takes a `(K, K)` matrix and returns an array or a pytree (such as a
-            dict) of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. If they are
             strings and `labels` is not given, the classes are all strings that occur, sorted. An
             example with a negative class id is left out.
         num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
-        where: bool, `(n,)`; an example is left out if its entry is False.
+        where: bool, `(n,)`; examples for which `where` is False are left out.
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. As each of the C clusters needs a table of K^3 cells, C K^3
             must not exceed 2^27.
@@ -174,7 +173,7 @@ def compare_predictions(
             (the region of practical equivalence) as too small to matter.
 
     Returns:
-        `Comparison`, or a pytree of them.
+        `Comparison`, or a dict or tuple of them.
 
     Raises:
         TypeError, ValueError: if labels are invalid, or if `compare` would raise an error.
@@ -264,8 +263,7 @@ def compare_unpaired(
     comparison that ignores the pairs of predictions loses most of its statistical power.
 
     Args:
-        metric: a function that takes a `(K, K)` matrix and returns an array or a pytree (such as a
-            dict) of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Both arrays must have the same
             shape, except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
@@ -276,7 +274,7 @@ def compare_unpaired(
             shape `(..., C, K, K)`, with one matrix for each of C clusters.
 
     Returns:
-        `Comparison`, or a pytree of them.
+        `Comparison`, or a dict or tuple of them.
 
     Raises:
         ValueError: if shapes differ, or if `compare` would raise an error.

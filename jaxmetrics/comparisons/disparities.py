@@ -41,8 +41,8 @@ def compare_groups(
     true difference lies between the largest lower end and the largest upper end of these intervals.
 
     Args:
-        metric: a function that takes a `(K, K)` matrix and returns an array or a pytree (such as a
-            dict) of arrays. If `ratio` is True, the values of the metric must be >= 0.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+            If `ratio` is True, the values of the metric must be >= 0.
         counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
         method: the interval method for each group.
         ratio: if True, the ratio of the smallest group value to the largest group value (see
@@ -53,9 +53,9 @@ def compare_groups(
             are correlated because they share clusters, the interval is too wide.
 
     Returns:
-        `Estimate` or a pytree of them. The standard error is NaN, because the formula gives none. A
-        group is skipped if it has no examples or if its interval is undefined. The result is NaN if
-        fewer than two groups are left.
+        `Estimate`, or a dict or tuple of them. The standard error is NaN, because the formula gives
+        none. A group is skipped if it has no examples or if its interval is undefined. The result
+        is NaN if fewer than two groups are left.
 
     Raises:
         ValueError: if there are fewer than two groups, if counts have another shape, if `level`

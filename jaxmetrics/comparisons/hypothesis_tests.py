@@ -142,8 +142,8 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     A classifier that always predicts the most common class has this accuracy. The test is the
     one-sided exact binomial test that the R package caret also performs: if s of n predictions are
     correct and q is the share of the most common class, the p-value is `P(X >= s)`, where
-    `X ~ Binomial(n, q)`. The test treats the share q as known, although q is estimated from the
-    same examples.
+    `X ~ Binomial(n, q)`. The test ignores the random error of q, which is estimated from the same
+    examples.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
@@ -267,15 +267,14 @@ def permutation_test(
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
-        metric: a function that takes a `(K, K)` matrix and returns an array or a pytree (such as a
-            dict) of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
         num_samples: number of random permutations.
         cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
             shape `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 
     Returns:
-        `HypothesisTest`, or a pytree of them, whose `statistic` is the difference A - B.
+        `HypothesisTest`, or a dict or tuple of them. The `statistic` is the difference A - B.
 
     Raises:
         ValueError: if `paired` has another shape, if counts are negative or fractional, or if

@@ -187,9 +187,9 @@ def leaderboard(
     explains the methods.
 
     Args:
-        metric: a differentiable function that takes a `(K, K)` matrix and returns one number. This
-            number must not change if all counts are multiplied by the same number. Greater values
-            are better; a classifier whose metric is NaN comes last.
+        metric: a differentiable function of a `(K, K)` matrix that returns one number. This number
+            must not change if all counts are multiplied by the same number. Greater values are
+            better; a classifier whose metric is NaN comes last.
         y_true: `(n,)`, class ids, strings, or members of `labels`. If they are strings and `labels`
             is not given, the classes are all strings that occur, sorted.
         y_preds: predictions `(M, n)`, one row for each classifier. An example is left out if its
@@ -197,7 +197,7 @@ def leaderboard(
         num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
         key: a JAX key, an int seed, or a NumPy Generator (only if labels are NumPy arrays).
-        where: bool, `(n,)`; an example is left out if its entry is False.
+        where: bool, `(n,)`; examples for which `where` is False are left out.
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. Fewer than 20 clusters give a warning.
         method: the interval method for `estimates` and `winner_estimate`.

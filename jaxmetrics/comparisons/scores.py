@@ -60,7 +60,7 @@ def compare_scores(
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(..., n)`, hashable ids: items with the same id (a cluster, such as questions
             about the same text) may be correlated; different clusters must be independent.
-        where: bool, `(..., n)`; an item is left out if its entry is False.
+        where: bool, `(..., n)`; items for which `where` is False are left out.
         level: the confidence level.
         rope: a number >= 0. You regard differences from -rope to rope (the region of practical
             equivalence) as too small to matter.
@@ -133,7 +133,7 @@ def score_leaderboard(
         groups: `(n,)`, the id of a group, such as a task, for each item. If groups are given,
             systems are ranked by the unweighted mean of their group means (see `score_report`), and
             scores must be NumPy arrays.
-        where: bool, `(n,)`; an item is left out if its entry is False.
+        where: bool, `(n,)`; items for which `where` is False are left out.
         key: a JAX key, an int seed, or a NumPy Generator (only if scores are NumPy arrays).
         num_samples: number of random draws for `probability_best` and for the test of all pairs of
             systems.

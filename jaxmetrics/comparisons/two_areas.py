@@ -241,7 +241,8 @@ def compare_average_precision(
         rope: a number >= 0. You regard differences from -rope to rope (the region of practical
             equivalence) as too small to matter.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
-            one patient) may be correlated. Fewer than 20 clusters give a warning for NumPy arrays.
+            one patient) may be correlated. Fewer than 20 clusters raise a warning if the arguments
+            are NumPy arrays.
 
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.

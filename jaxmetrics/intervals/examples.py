@@ -72,10 +72,10 @@ def bootstrap_examples(
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if `arrays` are NumPy arrays).
-        statistic: a function that takes the arrays and returns an array or a pytree (such as a
-            dict) of arrays. If `arrays` are NumPy arrays, it is called with NumPy arrays, and with
-            N resamples `(N, n, ...)` at once if it accepts them. If `arrays` are JAX arrays, it
-            must work under `jax.jit`.
+        statistic: a function of `arrays` that returns an array, or arrays in a dict or tuple. If
+            `arrays` are NumPy arrays, it is called with NumPy arrays, and with N resamples
+            `(N, n, ...)` at once if it accepts them. If `arrays` are JAX arrays, it must work under
+            `jax.jit`.
         arrays: `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
@@ -91,7 +91,7 @@ def bootstrap_examples(
             clusters) of each stratum as the data have.
 
     Returns:
-        `Estimate` or a pytree of them.
+        `Estimate`, or a dict or tuple of them.
 
     Raises:
         TypeError, ValueError: if arrays differ in length or are empty, if ids are missing, not
@@ -395,7 +395,7 @@ def bootstrap_counts(
 
     - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
     - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
-      total varies. This makes it possible to resample each batch of a stream on its own.
+      total varies. Each batch of a stream of examples can therefore be resampled separately.
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
       Annals of Statistics 9). Counts may be sums of weights; a weight w has the same effect as w
       examples.

@@ -78,10 +78,10 @@ def prediction_powered(
             `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
 
     Returns:
-        `Estimate` or a pytree of them, within the range of the metric; NaN if `labelled` is empty.
-        If `judged` is empty, the interval is computed from `labelled` alone. If few true labels are
-        known, the corrected matrix may have negative entries: they are set to 0, and others are
-        reduced so that the share of correct predictions does not change.
+        `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
+        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
+        labels are known, the corrected matrix may have negative entries. They are set to 0, and
+        other entries are reduced so that the share of correct predictions does not change.
 
     Raises:
         ValueError: if tables have other shapes, if counts are negative or fractional (under jit,

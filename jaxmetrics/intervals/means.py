@@ -89,7 +89,7 @@ def mean_interval(
             are transformed back: `"log"` (`log m ± t s / m`) for values >= 0, `"logit"` for values
             in [0, 1], `"atanh"` for values in [-1, 1].
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
-        where: bool, `(..., n)`; if False, the example is left out, even if its value is NaN.
+        where: bool, `(..., n)`; examples for which `where` is False are left out, even if NaN.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
             one patient) may be correlated. Fewer than 20, or very unequal, clusters give a warning.
         missing: if `"bounds"`, the interval allows for any number within the bounds in place of

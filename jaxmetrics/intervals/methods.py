@@ -135,8 +135,8 @@ class Likelihood(IntervalMethod):
     class stay empty. This happens if the metric is an average over the classes that occur.
 
     This method draws no random numbers, and needs neither a prior nor a transformation of the
-    metric, such as logit. Both ends lie within the range of the metric. Sources: Owen (2001),
-    Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
+    metric, such as logit. Both ends of the interval lie within the range of the metric. Sources:
+    Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
     `bench/coverage.py` measures the coverage. If there are clusters, the counts are multiplied by a
     factor such that independent examples would give the metric the same variance as the clusters do
     (Rao and Scott, 1981, JASA 76). For each end, three quarters of the counts of the cluster that
@@ -283,31 +283,31 @@ class _Drawing(IntervalMethod):
 class Bootstrap(_Drawing):
     """Bootstrap confidence interval: the metric is computed on test sets drawn with replacement.
 
-    θ is the metric of the counts, θ* are its values on the drawn test sets (replicates), Q are the
-    quantiles of θ*, and α is 1 - level. The ends are:
+    θ is the metric of the counts, θ* are the values of the metric on the drawn test sets
+    (replicates), Q(p) is the p-quantile of θ*, and α is 1 - level. The ends are:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
     - `"bca"`: quantiles of θ* at levels that are corrected for bias and skewness (Efron, 1987, JASA
       82). The skewness is computed from the derivatives of the metric (infinitesimal jackknife). If
       all replicates lie on one side of θ, the ends are the same as for `"percentile"`.
-    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t are the quantiles of
+    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t(p) is the p-quantile of
       `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same standard error in a
       replicate. If s* = 0 and θ* != θ, the replicate counts as undefined.
 
     Resampling n examples is equivalent to drawing the cells of the table from a multinomial
-    distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the metric is
-    the same in all replicates, the width is 0. This happens for a classifier without errors,
-    because the bootstrap never draws errors that did not occur. `Likelihood` and `Posterior` allow
-    for such errors. The standard error is the standard deviation of the replicates.
+    distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the classifier
+    made no errors, the width of the interval is 0, because the bootstrap never draws errors that
+    did not occur. `Likelihood` and `Posterior` allow for such errors. The standard error is the
+    standard deviation of the replicates.
 
     Attributes:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays). All
-            matrices of a batch use the same random numbers; to draw independent numbers, use
-            `jax.vmap` over keys.
+            matrices of a batch use the same random numbers, unless you call `jax.vmap` over keys.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
         num_samples: number of replicates S. For `"bca"`, use at least 2000, because its ends are
-            extreme quantiles. For V simultaneous intervals, draw V times as many replicates.
+            extreme quantiles. If you compute V simultaneous intervals, draw V times as many
+            replicates.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
@@ -355,12 +355,12 @@ class Bootstrap(_Drawing):
 class Posterior(_Drawing):
     """Bayesian credible interval: posterior mean and equal-tailed quantiles of the metric.
 
-    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`: for all
-    cells together, or for each class separately if `stratified` is True. The metric is computed for
-    each draw. The default prior adds 1 to the correct cell and 1 / (K - 1) to each wrong cell of a
-    class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the
-    number of examples of class i. If the prior adds 1 to every cell, `prior=(1, K - 1)`, intervals
-    have poor coverage.
+    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`. All cells
+    together have one Dirichlet posterior; if `stratified` is True, each class has its own. The
+    metric is computed for each draw. The default prior adds 1 to the correct cell and 1 / (K - 1)
+    to each wrong cell of a class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i -
+    C_ii), where m_i is the number of examples of class i. If the prior adds 1 to every cell,
+    `prior=(1, K - 1)`, intervals have poor coverage.
 
     The recall of a class without examples is drawn from its prior. If a metric is an average over
     many classes with few examples, the priors dominate: the interval is narrow around the value
@@ -439,13 +439,13 @@ def interval(
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
     Args:
-        metric: a function that takes a `(K, K)` matrix, or a batch of them, and returns an array or
-            a pytree of arrays. It must not change if all counts are multiplied by the same number.
+        metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
+            or arrays in a dict or tuple. They must not change if all counts are doubled.
         counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
             need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
             `label_macro(rate)` needs a matrix per label, `(..., L, 2, 2)`, metrics of scores need
-            histograms `(..., 2, B)`, and functions with the attribute `table_ndim = 3` need a
-            matrix per group, `(..., G, K, K)`.
+            histograms `(..., 2, B)`, and functions with `table_ndim = 3` need a matrix per group,
+            `(..., G, K, K)`.
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
@@ -460,8 +460,8 @@ def interval(
             examples (or clusters); True stands for 500.
 
     Returns:
-        `Estimate` of shape `(..., *shape of the array)`, or a pytree of estimates; NaN if the
-        metric is undefined, if there are no examples or, under jit, if counts are invalid.
+        `Estimate` of shape `(..., *shape of the array)`, or a dict or tuple of estimates; NaN if
+        the metric is undefined, if there are no examples or, under jit, if counts are invalid.
 
     Raises:
         TypeError, ValueError: if the metric is not a function or has no finite value, or if the

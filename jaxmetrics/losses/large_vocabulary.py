@@ -118,7 +118,7 @@ def linear_cross_entropy(
             given. If there is such a word and `label_smoothing` > 0, the loss is inf.
         chunk_size: number of words per block. By default, a block has about 4 million logits on a
             CPU or 134 million on other devices, and at least 512 words.
-        where: bool, `(..., n)`; where False, loss and gradient are 0, even if `hidden` is NaN.
+        where: bool, `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
         label_smoothing: number eps in [0, 1], with which the loss is
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
         z_loss: factor of a second loss, which is added: `z_loss (ln sum_v exp(z_v))^2`. Source:
