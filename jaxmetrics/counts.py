@@ -294,7 +294,7 @@ def soft_confusion_matrix(
     The soft confusion matrix is the expected confusion matrix if each predicted class is drawn at
     random from the predicted probabilities. Any smooth metric of the soft confusion matrix can be a
     training loss, because the matrix is differentiable (see `metric_loss`). The probabilities are
-    summed unchanged: rows are neither normalised nor passed through a softmax.
+    summed unchanged: the function neither normalises them nor applies a softmax.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative class id are ignored.
@@ -497,8 +497,8 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
         over: `"true"`, `"pred"` or `"all"`, as explained above.
 
     Returns:
-        Fractions in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples
-        is filled with 0, as in scikit-learn.
+        Shares in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples is
+        filled with 0, as in scikit-learn.
 
     Raises:
         TypeError, ValueError: if `over` is none of these three strings, or if `counts` is not

@@ -113,7 +113,7 @@ def compare(
     Returns:
         `Comparison`, or a dict or tuple of them. If the method is `Bootstrap` or `Posterior`,
         `probability_better` is the share of random tables in which the metric of A is greater than
-        that of B; ties count half. For `Posterior`, this share is a posterior probability; for
+        that of B; a tie counts half. For `Posterior`, this share is a posterior probability; for
         `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
         `Delta`, `probability_better` is computed from two halves of normal distributions, which are
         fitted to the lower and the upper half of the interval of the difference.

@@ -357,7 +357,8 @@ def paired_difference_interval(
 
     Args:
         paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. Weights are read as frequencies.
+            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of weights; an
+            example of weight w has the same effect as w examples.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 

@@ -158,7 +158,7 @@ class Leaderboard(_Leaderboard):
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ValueError: for all errors of `to_text`.
+            ValueError: under the same conditions as `to_text`.
             ImportError: if narwhals (the extra `tables`) or the backend is not installed.
         """
         rows = as_dict(self, names)["classifiers"]

@@ -119,28 +119,30 @@ class IntervalMethod:
 class Likelihood(IntervalMethod):
     """Likelihood-ratio confidence interval of any smooth metric of a confusion matrix.
 
-    The ends are the smallest and the largest value of the metric over all tables of expected counts
-    E with
+    The ends of the interval are the smallest and the largest value of the metric over all tables of
+    expected counts E with
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
     where C are the counts and z is the normal quantile of the confidence level. For each end, a
     third of an example is first added to the cell of C that moves the metric most towards this end,
-    so that the interval allows for kinds of error that did not occur in this test set. If there is
-    no error among n examples, the upper limit of the error rate is 3.0 / n, which is also the limit
-    of the mid-p interval. Some cells have no effect on the metric if they change only slightly; for
-    example, a minimum over classes depends only on the worst class. If the table has at most 1024
-    cells, the effect of each such cell is computed at the largest count that the likelihood allows.
-    If the first example of a class without examples would make the metric jump, the cells of this
-    class stay empty. This happens if the metric is an average over the classes that occur.
+    so that the interval allows for kinds of error that did not occur in this test set. For example,
+    if there is no error among n examples, the upper end of the interval of the error rate is 3.0 /
+    n, as in the mid-p interval. Some cells have no effect on the metric if they change only
+    slightly; for example, a minimum over classes depends only on the worst class. If the table has
+    at most 1024 cells, the effect of each such cell is computed at the largest count that the
+    likelihood allows. If the first example of a class without examples would make the metric jump,
+    the cells of this class stay empty. This happens if the metric is an average over the classes
+    that occur.
 
-    This method draws no random numbers, and needs neither a prior nor a transformation of the
-    metric, such as logit. Both ends of the interval lie within the range of the metric. Sources:
-    Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
-    `bench/coverage.py` measures the coverage. If there are clusters, the counts are multiplied by a
-    factor such that independent examples would give the metric the same variance as the clusters do
-    (Rao and Scott, 1981, JASA 76). For each end, three quarters of the counts of the cluster that
-    moves the metric most towards this end are also added.
+    This method draws no random numbers. It needs no prior, and it needs no transformation of the
+    metric, such as the logit. Both ends of the interval lie within the range of the metric.
+    Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of
+    Statistics 19. The script `bench/coverage.py` measures the coverage of the interval. If there
+    are clusters, the counts are multiplied by a factor such that independent examples would give
+    the metric the same variance as the clusters do (Rao and Scott, 1981, JASA 76). For each end,
+    three quarters of the counts of the cluster that moves the metric most towards this end are also
+    added.
 
     The metric must be a smooth function of the cells. For example, the minimum of the recalls of
     several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
@@ -173,14 +175,15 @@ class Delta(IntervalMethod):
     """Delta-method (normal, Wald) confidence interval from derivatives, `θ ± z s`.
 
     θ is the value of the metric, s its standard error, and z the normal quantile of the level. If g
-    is the gradient of the metric with respect to the counts C of n examples, the first-order
-    variance under multinomial sampling is `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
+    is the gradient of the metric with respect to the counts C of n independent examples, the
+    variance of the metric is, to first order, `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
     stratified (the number of examples of each class was fixed in advance), this variance is
     computed for each row of the matrix, and the variances of the rows are added.
 
-    If examples are clustered, s is the first-order jackknife error over clusters. For k clusters of
-    equal size with the counts C_c, `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is the quantile
-    of Student's t with k - 1 degrees of freedom. If the clusters have unequal sizes m, k is Kish's
+    If examples are clustered, s is the jackknife standard error over clusters, computed to first
+    order from the derivatives. If k clusters of equal size have the counts C_c,
+    `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is replaced by the quantile of Student's t
+    distribution with k - 1 degrees of freedom. If the clusters have unequal sizes m, k is Kish's
     effective number of clusters, `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023),
     Journal of Applied Econometrics 38.
 
@@ -453,8 +456,8 @@ def interval(
             shape `(..., C, K, K)`. A warning is issued if there are fewer than 20 clusters, or if
             their sizes are very unequal.
         stratified: True if the number of examples per class was fixed in advance.
-        simultaneous: True if all values of the metric should lie in their intervals at the same
-            time with probability `level` (Šidák, 1967, JASA 62).
+        simultaneous: True if `level` should be the probability that all values of the metric lie in
+            their intervals at the same time (Šidák, 1967, JASA 62).
         anytime: True if the interval (`Likelihood` or `Delta`) must be valid even if you look at it
             after every example. If it is an integer, the interval is narrowest at this number of
             examples (or clusters); True stands for 500.
