@@ -74,18 +74,18 @@ def mcnemar(
 
     - `"exact"`: the p-value is `2 P(X <= min(b, c))`, or 1 if this is greater than 1; the statistic
       is min(b, c).
-    - `"mid-p"`: the same, except that `P(X = min(b, c))` counts half; this method is less
-      conservative than `"exact"`, and recommended (Fagerland, Lydersen and Laake, 2013, BMC Medical
+    - `"mid-p"`: the same as `"exact"`, except that `P(X = min(b, c))` is multiplied by 1/2; this
+      method is less conservative, and recommended (Fagerland, Lydersen and Laake, 2013, BMC Medical
       Research Methodology 13).
     - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with the chi-square
       distribution with one degree of freedom (McNemar, 1947, Psychometrika 12).
-    - `"corrected"`: the same, except that the statistic is `(|b - c| - 1)^2 / (b + c)` (Edwards'
-      continuity correction).
+    - `"corrected"`: the same as `"asymptotic"`, except that the statistic is
+      `(|b - c| - 1)^2 / (b + c)` (Edwards' continuity correction).
 
     If there are C clusters of correlated examples, the statistic is
-    `((C - 1) / C) (sum_k d_k)^2 / sum_k d_k^2`, where d_k is b - c in cluster k. It is compared
-    with the chi-square distribution with one degree of freedom. Sources: Obuchowski (1998),
-    Statistics in Medicine 17; Yang, Sun and Hardin (2010), Biometrical Journal 52.
+    `((C - 1) / C) (sum_k d_k)^2 / sum_k d_k^2`, where d_k is b - c in cluster k. The statistic is
+    compared with the chi-square distribution with one degree of freedom. Sources: Obuchowski
+    (1998), Statistics in Medicine 17; Yang, Sun and Hardin (2010), Biometrical Journal 52.
 
     Args:
         paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
@@ -139,11 +139,11 @@ def mcnemar(
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
     """Test whether accuracy exceeds the no-information rate, the share of the most common class.
 
-    A classifier that always predicts the most common class has this accuracy. The test is the
-    one-sided exact binomial test that the R package caret also performs: if s of n predictions are
-    correct and q is the share of the most common class, the p-value is `P(X >= s)`, where
-    `X ~ Binomial(n, q)`. The test ignores the random error of q, which is estimated from the same
-    examples.
+    A classifier that always predicts the most common class has an accuracy equal to this rate. The
+    test is the one-sided exact binomial test that the R package caret also performs: if s of n
+    predictions are correct and q is the share of the most common class, the p-value is `P(X >= s)`,
+    where `X ~ Binomial(n, q)`. The test ignores the random error of q, which is estimated from the
+    same examples.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
@@ -259,17 +259,17 @@ def permutation_test(
 ) -> Any:
     """Perform a paired permutation test: do classifiers A and B differ in a metric?
 
-    In each permutation, the predictions of A and B are swapped with probability 1/2, independently
-    for each example. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where d is the observed
-    difference, d* are the differences after permutation, and S is the number of permutations for
-    which the metric is defined. The p-value is at least `1 / (1 + S)`. Source: Edgington and
-    Onghena (2007), Randomization Tests.
+    In each permutation, the predictions of A and of B for an example are swapped with probability
+    1/2, independently of all other examples. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where
+    d is the observed difference, d* are the differences after permutation, and S is the number of
+    permutations for which the metric is defined. The p-value is at least `1 / (1 + S)`. Source:
+    Edgington and Onghena (2007), Randomization Tests.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
-        num_samples: number of random permutations.
+        num_samples: the number of random permutations.
         cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
             shape `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 

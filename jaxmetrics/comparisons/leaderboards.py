@@ -86,7 +86,7 @@ class _Leaderboard(NamedTuple):
 
 
 class Leaderboard(_Leaderboard):
-    """Ranking of M classifiers by one metric.
+    """Ranking of M classifiers by one metric, as returned by `leaderboard` and `score_leaderboard`.
 
     Attributes:
         estimates: `(M,)`, the metric of each classifier. The greatest value is too high on average,
@@ -102,10 +102,10 @@ class Leaderboard(_Leaderboard):
             have if the true values of all classifiers were known; rank 1 is the best. All M
             intervals contain the true ranks at the same time with probability `level`. If
             `rank_low` is 1, the classifier may be the best.
-        tiers: `(M,)`, from 1 for the best tier. Classifiers of one tier are tied: none of them is
-            significantly better than another. Each classifier of tier t > 1 is significantly worse
-            than some classifier of tier t - 1. All these statements are true at the same time with
-            probability `level`.
+        tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Classifiers of one tier are
+            tied: none of them is significantly better than another. Each classifier of tier t > 1
+            is significantly worse than some classifier of tier t - 1. All these statements are true
+            at the same time with probability `level`.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
     classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an

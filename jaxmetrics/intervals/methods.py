@@ -132,8 +132,8 @@ class Likelihood(IntervalMethod):
     slightly; for example, a minimum over classes depends only on the worst class. If the table has
     at most 1024 cells, the effect of each such cell is computed at the largest count that the
     likelihood allows. If the first example of a class without examples would make the metric jump,
-    the cells of this class stay empty. This happens if the metric is an average over the classes
-    that occur.
+    the cells of this class are 0 in all tables E. This is so if the metric is an average over the
+    classes that occur.
 
     This method draws no random numbers. It needs no prior, and it needs no transformation of the
     metric, such as the logit. Both ends of the interval lie within the range of the metric.
@@ -191,16 +191,16 @@ class Delta(IntervalMethod):
     as an accuracy of 1 on the logit scale, the ends of the interval are NaN, because the scale maps
     this value to infinity. The ends are also NaN if the value lies outside of the range; in this
     case, a warning is issued if the counts are NumPy arrays. If `scale` is None and the metric has
-    the same derivative in all cells that contain examples (as an accuracy of 1 has), the width of
-    the interval is 0. No random numbers are drawn. An example of weight w has the same effect as w
-    examples.
+    the same derivative in all cells that contain examples (for example, if the accuracy is 1), the
+    width of the interval is 0. No random numbers are drawn. An example of weight w has the same
+    effect as w examples.
 
     Attributes:
-        scale: the transformation of the metric before the interval is computed. The ends are
-            transformed back, so that they stay in the range of the metric. Use `"logit"` for
-            metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"` for
-            ratios in [0, inf). If the scale is None, which is the default, nothing is transformed;
-            use None for differences.
+        scale: the transformation that is applied to the metric before the interval is computed. The
+            ends are transformed back, so that they stay in the range of the metric. Use `"logit"`
+            for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"`
+            for ratios in [0, inf). If the scale is None, which is the default, nothing is
+            transformed; use None for differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
@@ -298,11 +298,11 @@ class Bootstrap(_Drawing):
       `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same standard error in a
       replicate. If s* = 0 and θ* != θ, the replicate counts as undefined.
 
-    Resampling n examples is equivalent to drawing the cells of the table from a multinomial
-    distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the classifier
-    made no errors, the width of the interval is 0, because the bootstrap never draws errors that
-    did not occur. `Likelihood` and `Posterior` allow for such errors. The standard error is the
-    standard deviation of the replicates.
+    Instead of n examples, the cells of the table are drawn from a multinomial distribution, which
+    is equivalent, so the cost does not depend on n. If there are clusters, whole clusters are
+    drawn. If the classifier made no errors, the width of the interval is 0, because the bootstrap
+    never draws errors that did not occur. `Likelihood` and `Posterior` allow for such errors. The
+    standard error is the standard deviation of the replicates.
 
     Attributes:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays). All
