@@ -54,9 +54,8 @@ class Estimate(Printed, _Estimate):
         standard_error: the standard error of the value. The docstring of the function that returned
             the estimate says how the standard error is computed.
         num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite; 0
-            if the interval was not computed from replicates. Replicates in which the metric is NaN
-            or infinite are left out of the interval, which therefore describes only test sets in
-            which the metric is defined.
+            if the interval was not computed from replicates. The interval is computed without these
+            undefined replicates, so it describes only test sets in which the metric is defined.
 
     The narrower the interval, the more decimals are printed, unless you give a format such as
     `.1%`. If the arrays contain several estimates, `print` writes them as a table. `float` returns

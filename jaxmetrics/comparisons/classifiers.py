@@ -95,9 +95,9 @@ def compare(
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
     The attribute `difference` of the result equals
-    `interval(difference(metric), paired, method=method)`. If the method draws random tables
-    (`Bootstrap` or `Posterior`), the metrics of A and of B are computed from the same random
-    tables.
+    `interval(difference(metric), paired, method=method)`. If the method is `Bootstrap` or
+    `Posterior`, which draw random tables, the metrics of A and of B are computed from the same
+    random tables.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

@@ -362,8 +362,8 @@ class Posterior(_Drawing):
     together have one Dirichlet posterior; if `stratified` is True, each class has its own. The
     metric is computed for each draw. The default prior adds 1 to the correct cell and 1 / (K - 1)
     to each wrong cell of a class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i -
-    C_ii), where m_i is the number of examples of class i. If the prior adds 1 to every cell,
-    `prior=(1, K - 1)`, intervals have poor coverage.
+    C_ii), where C_ii is the number of correct predictions among the m_i examples of class i. If the
+    prior adds 1 to every cell, `prior=(1, K - 1)`, intervals have poor coverage.
 
     The recall of a class without examples is drawn from its prior. If a metric is an average over
     many classes with few examples, the priors dominate: the interval is narrow around the value
