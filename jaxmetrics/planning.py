@@ -222,7 +222,7 @@ def simulated_error(
     few examples, because the metric is then far from a linear function of the counts.
 
     Args:
-        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. If
             counts are paired counts, use `difference(metric)`.
         counts: confusion matrix `(..., K, K)` of a pilot study. Simulated test sets are drawn with

@@ -60,15 +60,15 @@ def delong(
     """Test the difference of two ROC AUCs on the same examples by DeLong's test.
 
     The area under the ROC curve is the share of pairs of a positive and a negative example in which
-    the positive has the higher score; ties count half. For each of m positives, let V_i be the
-    share of negatives with lower scores. For each of n negatives, let W_j be the share of positives
-    with higher scores. The variance of an area is `var(V) / m + var(W) / n`, where var is the
-    sample variance. For the variance of the difference A - B, the same formula is applied to V of A
-    minus V of B, and W of A minus W of B. The statistic is the difference divided by its standard
-    error. The p-value comes from Student's t distribution with the degrees of freedom of Welch and
-    Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V and W are
-    computed from ranks in O(n log n) time, as by Sun and Xu (2014), IEEE Signal Processing Letters
-    21.
+    the positive has the higher score; ties count half. Let V_i be the share of negatives with lower
+    scores than positive i, and W_j the share of positives with higher scores than negative j, for m
+    positives and n negatives. The variance of an area is `var(V) / m + var(W) / n`, where var is
+    the sample variance. For the variance of the difference A - B, the same formula is applied to V
+    of A minus V of B, and W of A minus W of B. The statistic is the difference divided by its
+    standard error. The p-value comes from Student's t distribution with the degrees of freedom of
+    Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V and
+    W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE Signal
+    Processing Letters 21.
 
     The intervals of both areas are computed by `delong_interval`. The interval of the difference is
     computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics

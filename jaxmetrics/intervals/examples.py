@@ -87,8 +87,8 @@ def bootstrap_examples(
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. Whole clusters are drawn; fewer than 20 give a warning.
         strata: `(n,)`, hashable ids: examples with the same id form a stratum, such as a class,
-            whose number of examples was fixed in advance. Each resample has as many examples (or
-            clusters) of each stratum as the data have.
+            whose number of examples was fixed in advance. Each resample has as many examples (or,
+            if given, clusters) of each stratum as the data have.
 
     Returns:
         `Estimate`, or a dict or tuple of them.

@@ -91,14 +91,15 @@ def mean_interval(
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
         where: bool, `(..., n)`; examples for which `where` is False are left out, even if NaN.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
-            one patient) may be correlated. Fewer than 20, or very unequal, clusters give a warning.
+            one patient) may be correlated. Few clusters (below 20) or very unequal ones give a
+            warning.
         missing: if `"bounds"`, the interval allows for any number within the bounds in place of
             each NaN (worst-case bounds, Horowitz and Manski, 2000); the estimate ignores NaN.
 
     Returns:
         `Estimate` of shape `(...)`; NaN if there are no examples. The ends are NaN if there is only
         one cluster, or only one example and no bounds. If all values are equal and there are no
-        bounds, the width is 0 (NaN if they are 0 on the scale `"log"`).
+        bounds, the width is 0 (NaN if they are 0 and `transform="log"`).
 
     Raises:
         TypeError, ValueError: if a shape, an option or a cluster id is invalid, if weights are NaN,

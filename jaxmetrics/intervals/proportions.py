@@ -56,8 +56,8 @@ def proportion_interval(
 
     With s successes in n trials, p = s / n, and z the normal quantile of `level`, the methods are:
 
-    - `"wilson"`: all probabilities that a score test does not reject (Wilson, 1927, JASA 22), from
-      the lower to the upper end
+    - `"wilson"`: all probabilities that a score test does not reject (Wilson, 1927, JASA 22), an
+      interval with the ends
       `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
     - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
       midpoint of Wilson's interval. This interval always contains Wilson's interval (Agresti and
