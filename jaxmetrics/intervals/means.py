@@ -91,8 +91,7 @@ def mean_interval(
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
         where: bool, `(..., n)`; examples for which `where` is False are left out, even if NaN.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
-            one patient) may be correlated. Few clusters (below 20) or very unequal ones give a
-            warning.
+            one patient) may be correlated. Few (below 20) or very unequal clusters give a warning.
         missing: if `"bounds"`, the interval allows for any number within the bounds in place of
             each NaN (worst-case bounds, Horowitz and Manski, 2000); the estimate ignores NaN.
 
