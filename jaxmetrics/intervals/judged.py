@@ -1,4 +1,4 @@
-"""Prediction-powered inference: intervals from a few true labels and many labels by a judge.
+"""Prediction-powered inference: intervals from a few true labels and many labels of a judge.
 
 The judge labels all examples, and its errors are estimated from the n examples whose truth is
 known. T are the shares of each combination (truth, prediction) among these n examples, J are the
