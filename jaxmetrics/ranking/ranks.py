@@ -47,8 +47,8 @@ class Ranked(NamedTuple):
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply the weights of examples by `weights`, `(..., n)`, in the order before
-        ranking."""
+        """Multiply each example's weight by `weights`, `(..., n)`, in the order of the
+        arguments."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative
