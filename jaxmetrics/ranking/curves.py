@@ -228,8 +228,8 @@ def best_threshold(
 ) -> OperatingPoint:
     """Find the threshold that maximises a metric of a confusion matrix.
 
-    If the metric has its greatest value at several thresholds, the highest of these thresholds is
-    returned. For example, recall at a precision of 0.9 is
+    If several thresholds give the greatest value, the highest of these thresholds is returned. For
+    example, recall at a precision of 0.9 is
     `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest recall
     among all thresholds with a precision of at least 0.9. On new examples, expect a smaller value,
     because the threshold is chosen on the same examples that give the value. Therefore evaluate the

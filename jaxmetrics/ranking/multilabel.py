@@ -360,8 +360,9 @@ def ndcg(
 
     Args:
         y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
-            shape `(..., n, L)`. If all labels of an example have relevance 0, its NDCG is 0.
-            Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX arrays.
+            shape `(..., n, L)`. If all labels of an example have relevance 0, the NDCG of this
+            example is 0. Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX
+            arrays.
         y_score: real scores of shape `(..., n, L)`.
         k: number of ranks in the sum, which are the ranks 1 to k; default: all ranks.
         sample_weight: weight of each example, of shape `(..., n)`.

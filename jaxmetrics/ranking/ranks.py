@@ -47,8 +47,7 @@ class Ranked(NamedTuple):
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply each example's weight by `weights`, `(..., n)`, in the order of the
-        arguments."""
+        """Multiply the weights of the examples by `weights`, `(..., n)`, in the original order."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative

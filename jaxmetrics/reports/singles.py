@@ -433,9 +433,8 @@ def report(
             if a label is negative, or is an id without class name or without column of `y_prob`.
         y_prob: probabilities `(n, K)`, one column per class, for expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. In a data frame, columns are named "0", "1" and so on, or by class, with or
-            without "prob_" before. If most `y_pred` are not the most probable class, a warning is
-            given.
+            ROC AUC. The columns of a data frame are named "0", "1", ..., or by class; they may
+            begin with "prob_". A warning is given if most `y_pred` are not the argmax of `y_prob`.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
             than 20 clusters give a warning. If weights are given, too, ROC AUC has no interval.

@@ -112,16 +112,16 @@ def calibration_curve(
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
         strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges at the quantiles
-            j / B of the probabilities. Bins may then be empty, because equal probabilities are in
-            the same bin, and `sample_weight` must be the number of times that an example occurs;
-            weights with sum 1 give NaN. `"isotonic"` uses no bins but isotonic regression: the
-            frequencies f_i increase with the probability, and they minimise `sum_i (f_i - y_i)^2`,
-            where y_i is the label of example i. Source: Dimitriadis, Gneiting and Jordan (2021),
-            PNAS 118, where this method is called CORP.
+            j / B of the probabilities. Bins may be empty, because equal probabilities are in the
+            same bin. If the strategy is "quantile", `sample_weight` must be the number of times
+            that an example occurs; weights with sum 1 give NaN. `"isotonic"` uses no bins but
+            isotonic regression: the frequencies f_i increase with the probability, and they
+            minimise `sum_i (f_i - y_i)^2`, where y_i is the label of example i. Source:
+            Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
         level: confidence level of Wilson's interval in each bin. These intervals are valid only if
             `sample_weight` is the number of times that each example occurs. With "isotonic",
-            `level` is the level of the simultaneous confidence band, which is explained at the top
-            of the file `jaxmetrics/scoring/calibration.py`.
+            `level` is the level of a confidence band for the whole curve, which is explained at the
+            top of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
 

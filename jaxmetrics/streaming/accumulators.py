@@ -106,11 +106,11 @@ def count_metrics(
 
     Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`;
     fields are keyword arguments of `update`. The fields `logits` and `y_prob` have shape
-    `(..., K)`, and the prediction is the class with the greatest value. Examples with a label out
-    of range or a NaN logit are ignored. To get the confusion matrix, use the metric
-    `{"counts": lambda counts: counts}`. If JAX needs a long time to compile a metric, compute the
-    metric from this matrix outside of the evaluator. For example, JAX needs tens of seconds to
-    compile the posterior of balanced accuracy within the evaluator.
+    `(..., K)`, and the prediction is the class with the greatest value. Examples are ignored if a
+    label is not between 0 and K - 1, or if a logit is NaN. To get the confusion matrix, use the
+    metric `{"counts": lambda counts: counts}`. If JAX needs a long time to compile a metric,
+    compute the metric from this matrix outside of the evaluator. For example, JAX needs tens of
+    seconds to compile the posterior of balanced accuracy within the evaluator.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
@@ -329,7 +329,7 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add intervals that are computed by the Poisson bootstrap to another accumulator.
+    """Add intervals, computed by the Poisson bootstrap, to the results of another accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
     distribution. The weight is computed from a hash of the field `unit`, the seed and the number of
