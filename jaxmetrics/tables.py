@@ -90,7 +90,7 @@ def confusion_matrix_of(
             labels are both strings and integers.
         ValueError: if a column is missing, if a label is not in `labels`, if a weight is negative,
             NaN, infinite or null, if a cluster id is null, if no class occurs, if the result has
-            too many entries, or if a count is 2^63 or more.
+            too many entries, or if a sum of weights is 2^63 or more.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
@@ -169,7 +169,7 @@ def score_histogram_of(
         table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
-        y_true: name of a column of labels: 0 and 1, bool, or the two `labels`.
+        y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.
         y_score: name of a column of scores, real numbers.
         threshold: if it is given, rows with `score >= threshold` and other rows are counted
             separately. The threshold is rounded to float32 if scores are float32.

@@ -359,7 +359,7 @@ def delong_interval(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster, such as images of one patient, are correlated. A cluster may contain both
-            classes. Fewer than 20 clusters give a warning for NumPy arrays.
+            classes. If NumPy arrays contain fewer than 20 clusters, a warning is given.
 
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has

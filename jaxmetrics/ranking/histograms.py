@@ -61,7 +61,7 @@ def score_histogram(
 
     - `scale="probability"`: bins for probabilities p, which are narrower near 0 and 1. If p is
       below 1/2, each range of p between two powers of 2, down to 2^-41, has `num_bins / 64` bins.
-      If p is above 1/2, each range of 1 - p does, down to 2^-25.
+      If p is above 1/2, the same is true of 1 - p, down to 2^-25.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
       4096 bins, there are eight bins between two powers of 2.

@@ -72,8 +72,8 @@ def average_precision_interval(
         level: the confidence level.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters give
-            a warning for NumPy arrays.
+            one cluster, such as images of one patient, are correlated. If NumPy arrays contain
+            fewer than 20 clusters, a warning is given.
 
     Returns:
         `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a

@@ -116,10 +116,11 @@ class Report(AnyReport):
             shows them.
         gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
             with its verdict: passed, failed or unknown.
-        examples: the labels of the examples, which `mistakes` uses; None if the report was made
-            from counts.
+        examples: the labels of the examples, which the method `mistakes` uses; None if the report
+            was made from counts.
 
-    `print` writes the report as text, with the first 20 classes. `report[name]` returns a value:
+    `print` writes the report as text, for the first 20 classes only. `report[name]` returns a
+    value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)

@@ -182,7 +182,8 @@ def calibration_error(
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
+            `y_prob`).
         debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
             correction, an error computed from few examples is too large on average. In each bin of
             n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is

@@ -65,7 +65,8 @@ def calibration_interval(
             use `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
+            `y_prob`).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
@@ -73,7 +74,7 @@ def calibration_interval(
             one cluster are correlated. Therefore n is replaced by the effective number of
             independent examples, which is at most n. It is n times the variance that the gaps would
             have if all examples were independent, divided by the jackknife variance of the gaps
-            over clusters. Fewer than 20 clusters give a warning for NumPy arrays.
+            over clusters. If NumPy arrays contain fewer than 20 clusters, a warning is given.
 
     Returns:
         `Estimate` of shape `(...)`, whose values are NaN if there are no examples.

@@ -177,7 +177,7 @@ def mean_of(
     num_groups: int | None = None,
     weights: str | None = None,
 ) -> Accumulator:
-    """Accumulate the mean `sum w x / sum w` of a field that has one number x per example.
+    """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
     If x is NaN for an example that is not ignored, the mean is NaN, so that you notice a diverging
     loss. To compute the loss per token, let x be the mean loss of a sequence, and w the number of
