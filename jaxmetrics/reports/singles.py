@@ -119,8 +119,7 @@ class Report(AnyReport):
         examples: the labels of the examples, which the method `mistakes` uses; None if the report
             was made from counts.
 
-    `print` writes the report as text, for the first 20 classes only. `report[name]` returns a
-    value:
+    `print` writes the report as text (first 20 classes). `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)

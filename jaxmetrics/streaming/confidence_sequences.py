@@ -81,10 +81,10 @@ def confidence_sequence(
       (2024), Journal of the Royal Statistical Society B 86, theorem 2.
     - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where n is the number of
       values so far, KL is the Kullback-Leibler divergence of Bernoulli distributions with these
-      means, α is as above, and r is the log-likelihood of the mean so far minus the log-likelihood
-      of a mixture of Bernoulli distributions with Jeffreys' prior. Source: Robbins (1970), Annals
-      of Mathematical Statistics 41. "mixture" is narrower than "bernstein" if values are only 0 and
-      1, such as wrong and correct, and the mean is between 0.01 and 0.99.
+      means, `α = 1 - level`, and r is the log-likelihood of the mean so far minus the
+      log-likelihood of a mixture of Bernoulli distributions with Jeffreys' prior. Source: Robbins
+      (1970), Annals of Mathematical Statistics 41. "mixture" is narrower than "bernstein" if values
+      are only 0 and 1, such as wrong and correct, and the mean is between 0.01 and 0.99.
 
     Args:
         level: the probability that the mean is within the bounds of all batches simultaneously.
