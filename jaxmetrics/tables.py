@@ -82,7 +82,7 @@ def confusion_matrix_of(
         `TableCounts`, whose `counts` have shape `(K, K)`: `counts[i, j]` is the number of rows of
         class i predicted as class j. The shape is `(G, K, K)` if `groups` is given, `(C, K, K)` if
         `clusters` is given, and `(G, C, K, K)` if both are given. If there are clusters, pass
-        `cluster_axis=-3` to the function that computes an interval from the counts.
+        `cluster_axis=-3` to functions such as `interval`, which compute intervals from counts.
 
     Raises:
         ImportError: if narwhals is not installed.
@@ -162,8 +162,8 @@ def score_histogram_of(
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
     The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
-    `average_precision` to get a lower and an upper bound of the value without binning. If
-    `threshold` is given, the counts also contain the confusion matrix.
+    `average_precision` to get a lower and an upper bound of the value that the scores without bins
+    would give. If `threshold` is given, the counts also contain the confusion matrix.
 
     Args:
         table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.

@@ -106,8 +106,8 @@ class Report(AnyReport):
         calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
             probability of the second class if there are two classes, and otherwise for the
             probability of the predicted class; None if there were no probabilities.
-        calibrated_event: the event whose probability is in `calibration_bins`, such as the name of
-            the second class.
+        calibrated_event: the name of the event whose probability is in `calibration_bins`, such as
+            the name of the second class.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
@@ -119,7 +119,7 @@ class Report(AnyReport):
         examples: the labels of the examples, which the method `mistakes` uses; None if the report
             was made from counts.
 
-    `print` writes the report as text (first 20 classes). `report[name]` returns a value:
+    `print` writes the report as text (only the first 20 classes). `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -431,10 +431,10 @@ def report(
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
             if a label is negative, or is an id without class name or without column of `y_prob`.
-        y_prob: probabilities `(n, K)`, one column per class, for expected accuracy (mean
+        y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
             ROC AUC. The columns of a data frame are named "0", "1", ..., or by class; they may
-            begin with "prob_". A warning is given if most `y_pred` are not the argmax of `y_prob`.
+            begin with "prob_". A warning is given if most `y_pred` are not the argmax.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
             than 20 clusters give a warning. If weights are given, too, ROC AUC has no interval.

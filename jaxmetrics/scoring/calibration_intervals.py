@@ -72,9 +72,10 @@ def calibration_interval(
         where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster are correlated. Therefore n is replaced by the effective number of
-            independent examples, which is at most n. It is n times the variance that the gaps would
-            have if all examples were independent, divided by the jackknife variance of the gaps
-            over clusters. If NumPy arrays contain fewer than 20 clusters, a warning is given.
+            independent examples, which is at most n. This number is n times the variance that the
+            gaps would have if all examples were independent, divided by the jackknife variance of
+            the gaps over clusters. If NumPy arrays contain fewer than 20 clusters, a warning is
+            given.
 
     Returns:
         `Estimate` of shape `(...)`, whose values are NaN if there are no examples.

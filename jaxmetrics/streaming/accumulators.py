@@ -105,12 +105,12 @@ def count_metrics(
     """Accumulate a confusion matrix over batches, and compute metrics from the matrix.
 
     Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`;
-    fields are keyword arguments of `update`. The fields `logits` and `y_prob` have shape
-    `(..., K)`, and the prediction is the class with the greatest value. Examples are ignored if a
-    label is not between 0 and K - 1, or if a logit is NaN. To get the confusion matrix, use the
-    metric `{"counts": lambda counts: counts}`. If JAX needs a long time to compile a metric,
-    compute the metric from this matrix outside of the evaluator. For example, JAX needs tens of
-    seconds to compile the posterior of balanced accuracy within the evaluator.
+    fields are keyword arguments of the evaluator's method `update`. The fields `logits` and
+    `y_prob` have shape `(..., K)`, and the prediction is the class with the greatest value.
+    Examples are ignored if a label is not between 0 and K - 1, or if a logit is NaN. To get the
+    confusion matrix, use the metric `{"counts": lambda counts: counts}`. If JAX needs a long time
+    to compile a metric, compute the metric from this matrix outside of the evaluator. For example,
+    JAX needs tens of seconds to compile the posterior of balanced accuracy within the evaluator.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
@@ -146,8 +146,8 @@ def paired_metrics(
     """Accumulate metrics of two classifiers on the same examples, and their differences.
 
     Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b`; fields are keyword
-    arguments of `update`. Instead of `y_pred_a`, the predictions of classifier A, you can pass
-    `logits_a` or `y_prob_a`, and similarly for classifier B.
+    arguments of the evaluator's method `update`. Instead of `y_pred_a`, the predictions of
+    classifier A, you can pass `logits_a` or `y_prob_a`, and similarly for classifier B.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
@@ -257,7 +257,7 @@ def ranking_metrics(
     """Accumulate a histogram of scores over batches to compute ROC AUC and average precision.
 
     Each batch must have the fields `y_true` (0 or 1) and `y_score`; fields are keyword arguments of
-    `update`. Examples with a NaN score are ignored.
+    the evaluator's method `update`. Examples with a NaN score are ignored.
 
     Args:
         metrics: dict from the name of each metric to a function of a histogram `(2, B)`. Default:
@@ -301,7 +301,7 @@ def calibration_metrics(
     """Accumulate `calibration_bins` over batches to compute the expected calibration error (ECE).
 
     Each batch must have the fields `y_true` (0 or 1) and `y_prob`; fields are keyword arguments of
-    `update`.
+    the evaluator's method `update`.
 
     Args:
         metrics: dict from the name of each metric to a function of the sums in B bins, `(B, 3)`,
@@ -329,7 +329,7 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add intervals, computed by the Poisson bootstrap, to the results of another accumulator.
+    """Add Poisson bootstrap intervals to the results of another accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
     distribution. The weight is computed from a hash of the field `unit`, the seed and the number of
