@@ -106,7 +106,7 @@ def roc_curve(ranked: Ranked) -> RocCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `RocCurve` with one point for each threshold; the curve goes from (0, 0) to (1, 1). If there
@@ -129,7 +129,7 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `PrecisionRecallCurve` with one point for each threshold. Thresholds are in decreasing order
@@ -153,7 +153,7 @@ def det_curve(ranked: Ranked) -> DetCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `DetCurve` with two values for each threshold: false positive rate `FP / (FP + TN)` and
@@ -187,7 +187,7 @@ def metric_at_thresholds(
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Two values. The first is the metric at each threshold, of shape `(..., n + 1, *shape)` if
@@ -244,7 +244,7 @@ def best_threshold(
             constraint is at least the least value are considered. The least value is a number, or
             an array whose shape broadcasts to the leading axes `(...)` of the scores.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which `metric` or

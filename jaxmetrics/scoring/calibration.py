@@ -123,7 +123,7 @@ def calibration_curve(
             `level` is the level of a confidence band for the whole curve, which is explained at the
             top of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `CalibrationCurve`, whose non-empty bins are the same as those of scikit-learn's
@@ -191,7 +191,7 @@ def calibration_error(
             that a small bias remains. If `debiased` is True, `sample_weight` must be the number of
             times that an example occurs. Source: Kumar, Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Errors of shape `(...)`, which are NaN if there are no examples.
@@ -261,7 +261,7 @@ def score_decomposition(
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
         num_bins: number of bins; not used with "isotonic".
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `ScoreDecomposition`, whose three parts have shape `(...)`.

@@ -69,13 +69,13 @@ def calibration_interval(
             `y_prob`).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster are correlated. Therefore n is replaced by the effective number of
             independent examples, which is at most n. This number is n times the variance that the
             gaps would have if all examples were independent, divided by the jackknife variance of
-            the gaps over clusters. If NumPy arrays contain fewer than 20 clusters, a warning is
-            given.
+            the gaps over clusters. Fewer than 20 clusters raise a warning if the arguments are
+            NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`, whose values are NaN if there are no examples.
