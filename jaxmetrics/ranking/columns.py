@@ -60,17 +60,21 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Compute a binary metric of scores, such as `roc_auc`, for each label of a multilabel problem.
+    """Compute a metric for two classes, such as `roc_auc`, for each label of a multilabel problem.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, such as `roc_auc`.
-        average: None for one value per label, or `"macro"`, `"weighted"` (by the number of positive
-            examples) or `"micro"` for an average.
+        measure: a function of `(y_true, y_score, ...)`, such as `roc_auc`, that accepts arrays with
+            leading batch axes.
+        average: None returns one value per label. `"macro"` returns the mean of these values.
+            `"weighted"` returns their mean, weighted by the number of positive examples of each
+            label. In both means, labels whose value is NaN are skipped. `"micro"` treats every pair
+            of an example and a label as one example of a single binary problem.
 
     Returns:
         A function of `y_true` and `y_score`, both of shape `(..., n, L)` for n examples and L
-        labels. The result is one value per label, `(..., L)`, or an average, `(...)`. Labels are 0
-        or 1; if a value is negative, this label of this example is ignored.
+        labels. The result has shape `(..., L)` if `average` is None, and otherwise shape `(...)`.
+        Labels are 0 or 1; if a label of an example is negative, only this label of this example is
+        ignored.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])

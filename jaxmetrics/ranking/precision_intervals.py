@@ -58,12 +58,13 @@ def average_precision_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute average precision with a confidence interval, from its influence function.
+    """Compute average precision with a confidence interval, without a bootstrap.
 
-    The interval is much faster than a bootstrap, because the scores are sorted only once. The
-    formulas are explained at the top of the file `jaxmetrics/ranking/precision_intervals.py`.
-    Average precision depends on the fraction of positives; the interval includes the sampling error
-    of this fraction.
+    The standard error is computed from the influence function of average precision, which says how
+    much each example changes the value. This is much faster than a bootstrap, because the scores
+    are sorted only once. The formulas are explained at the top of the file
+    `jaxmetrics/ranking/precision_intervals.py`. Average precision depends on the fraction of
+    positives; the interval includes the sampling error of this fraction.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
