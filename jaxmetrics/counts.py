@@ -99,7 +99,7 @@ def confusion_matrix(
             cannot be used with JAX arrays. A label that is not in this list raises ValueError,
             unless `where` is False for the example.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
             With groups, the result has one matrix per group.
 
@@ -156,7 +156,7 @@ def paired_confusion_matrix(
         labels: list of the K classes, for example strings, in the order of the axes; `labels`
             cannot be used with JAX arrays.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
@@ -301,7 +301,7 @@ def soft_confusion_matrix(
         num_classes: number of classes K, optional; if given, it must equal the last axis of
             `y_prob`.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
@@ -342,7 +342,7 @@ def multilabel_confusion_matrix(
         y_true, y_pred: 0 or 1 (or bool) for each of n examples and L labels, of shape
             `(..., n, L)`. If a value is negative, only this label of this example is ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
@@ -409,7 +409,7 @@ def confusion_matrix_at_thresholds(
             thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
             threshold of 0.7.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:

@@ -232,7 +232,8 @@ def compare_average_precision(
         level: the confidence level.
         rope: the region of practical equivalence: differences up to this size do not matter.
         clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
-            images of one patient. Fewer than 20 clusters give a warning for NumPy arrays.
+            images of one patient. Fewer than 20 clusters raise a warning if the arguments are NumPy
+            arrays.
 
     Returns:
         `Comparison` of shape `(...)`; NaN if there are fewer than two positives.

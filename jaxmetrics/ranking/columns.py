@@ -34,18 +34,19 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     """Compute a binary metric of scores, such as `roc_auc`, for each class against all others.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` that accepts batch axes, such as `roc_auc`,
-            `partial(best_threshold, metric)` or a function that you wrote. If you pass
-            `sample_weight` or `where`, the function must accept them, too.
-        average: None returns one value per class. `"macro"` returns the mean of these values, and
-            `"weighted"` returns their mean weighted by the number (or total weight) of the examples
-            of each class; both skip classes whose value is NaN. With `"micro"` every pair of an
-            example and a class is one example of a single binary problem.
+        measure: a function of `(y_true, y_score, ...)` that accepts arrays with leading batch axes,
+            such as `roc_auc`, `partial(best_threshold, metric)` or a function that you wrote. If
+            you pass `sample_weight` or `where`, the function must accept them, too.
+        average: if None, one value per class is returned. `"macro"` returns the mean of these
+            values, and `"weighted"` returns their mean weighted by the number (or total weight) of
+            the examples of each class. In both means, classes whose value is NaN are skipped.
+            `"micro"` treats every pair of an example and a class as one example of a single binary
+            problem.
 
     Returns:
         A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
         one value per class, `(..., K)`, or an average, `(...)`. All other arguments are passed to
-        the metric.
+        `measure`.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]

@@ -105,7 +105,7 @@ def roc_curve(ranked: Ranked) -> RocCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `RocCurve` with a point per threshold, from (0, 0) to (1, 1). If there are no positives,
@@ -127,7 +127,7 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `PrecisionRecallCurve` with a point per threshold. Thresholds are in decreasing order (in
@@ -151,7 +151,7 @@ def det_curve(ranked: Ranked) -> DetCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `DetCurve` with a point per threshold: false positive rate `FP / N` and false negative rate
@@ -183,7 +183,7 @@ def metric_at_thresholds(
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Two values: the metric at each threshold, an array of shape `(..., n + 1)` followed by the
@@ -238,7 +238,7 @@ def best_threshold(
             constraint is at least the least value are considered. The least value is a number, or
             an array that broadcasts with the batch axes.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which a metric is

@@ -80,7 +80,7 @@ def score_histogram(
         scale, edges: definition of the bins, see above.
         num_bins: number of bins B, a power of two from 64 to 2^16. Not used if `edges` is given.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups: group id of each example, from 0 to G - 1, of shape `(..., n)`; examples with other
             ids are ignored.
         num_groups: number of groups G; required if `groups` is a JAX array.

@@ -102,7 +102,7 @@ def top_k_accuracy(
             over all orders of the tied classes:
             `(k - number of higher scores) / number of tied classes`, clipped to [0, 1].
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Fractions in [0, 1], of shape `(...)`.
@@ -351,7 +351,7 @@ def ndcg(
         y_score: real scores of shape `(..., n, L)`.
         k: number of ranks that are used, from the first; default: all ranks.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)

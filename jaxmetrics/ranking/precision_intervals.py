@@ -69,10 +69,10 @@ def average_precision_interval(
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_score: real scores of shape `(..., n)`.
         level: the confidence level.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters give
-            a warning for NumPy arrays.
+            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters raise
+            a warning if the arguments are NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a

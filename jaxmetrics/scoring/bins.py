@@ -48,7 +48,7 @@ def calibration_bins(
         edges: B - 1 increasing edges between the bins, without 0 and 1, such as quantiles of the
             first batch.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Sums of weights, probabilities and labels in each bin, floats of shape `(..., B, 3)`. For

@@ -122,7 +122,7 @@ def calibration_curve(
             `level` is the level of the simultaneous confidence band, which is explained at the top
             of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `CalibrationCurve`, whose non-empty bins equal scikit-learn's `calibration_curve`. With
@@ -190,7 +190,7 @@ def calibration_error(
             remains. Weights must then be the number of times that an example occurs. Source: Kumar,
             Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Errors of shape `(...)`, which are NaN if there are no examples.
@@ -259,7 +259,7 @@ def score_decomposition(
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
         num_bins: number of bins; not used with "isotonic".
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `ScoreDecomposition`, whose three parts have shape `(...)`.

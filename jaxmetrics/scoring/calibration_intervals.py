@@ -67,13 +67,13 @@ def calibration_interval(
         strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster are correlated. Therefore n is replaced by the effective number of
             independent examples: n is multiplied by the variance that the gaps would have if all
             examples were independent, and divided by the jackknife variance of the gaps over
-            clusters. The effective number is at most n. Fewer than 20 clusters give a warning for
-            NumPy arrays.
+            clusters. The effective number is at most n. Fewer than 20 clusters raise a warning if
+            the arguments are NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`, whose values are NaN if there are no examples.

@@ -83,7 +83,7 @@ def log_loss(
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two. Softmax is applied to `logits` only.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -113,8 +113,8 @@ def normalized_entropy(
             are probabilities of the true class.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values of shape `(...)`, which are NaN if fewer than two classes occur.
@@ -143,8 +143,8 @@ def d2_log_loss_score(
             are probabilities of the true class.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -176,7 +176,7 @@ def brier_score(
             two classes, it equals the mean of `(p - y)^2`. If `"auto"`, the score is divided by 2
             only if K = 2, as in scikit-learn.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -209,8 +209,8 @@ def d2_brier_score(
         y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
             `(..., n, K)`.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values of shape `(...)`, which are NaN if all labels are the same.
@@ -239,8 +239,8 @@ def spherical_score(
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
             are probabilities of the true class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -267,8 +267,8 @@ def ranked_probability_score(
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
             are probabilities of the true class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)

@@ -35,7 +35,7 @@ def fit_temperature(
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         logits: logits of shape `(..., n, K)`; -inf means that the class is impossible.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         T of shape `(...)`. T is inf if no T gives a smaller loss than equal probabilities for all
