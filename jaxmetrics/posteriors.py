@@ -156,7 +156,7 @@ def posterior_counts(
     depend on the other matrices.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         counts: confusion matrix of shape `(..., K, K)`.
         num_samples: number of draws S.
         prior: a number (if alpha = beta) or a pair (alpha, beta). The diagonal cell of each row has

@@ -77,7 +77,7 @@ def cross_entropy(
 ) -> Array:
     """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
-    With label smoothing s the loss is `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where
+    If label smoothing s is given, the loss is `(1 - s) w_y l_y + (s / K) sum_c w_c l_c`, where
     `l_c = -ln softmax(z)_c` and w_c is the weight of class c: Szegedy et al. (2016), CVPR, section
     7.
 
