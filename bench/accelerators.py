@@ -412,7 +412,10 @@ def chosen(parts: Sequence[str]) -> list[str]:
     return [name for name in PROGRAMS if not parts or any(part in name for part in parts)]
 
 
-NOTE = "The programs were compiled for devices that were not present, and were not run."
+NOTE = (
+    "The programs were compiled for devices that the computer did not have, so the programs were"
+    " not run."
+)
 
 
 def main(
@@ -438,7 +441,7 @@ def main(
         for name in PROGRAMS
         if name in found
     ]
-    units = "The columns are explained above."
+    units = "The columns are explained above the table."
     harness.publish("accelerators", results, HEADINGS, rows, NOTE, units, timed=False)
 
 

@@ -150,11 +150,15 @@ def main() -> None:
         "mean, sd and 95 % interval, per matrix",
         {"classes, one matrix": results},
         {f"k = {k}": result for k, result in results.items()},
-        "jaxmetrics computes 1000 matrices per call (100 for k = 1000 classes) in float32; the"
-        " other rows compute one matrix in float64. For mclearn's method at k = 10, the time of"
-        " one evaluation of the cdf is multiplied by the number of evaluations for k = 3. The"
-        f" limit is the time for reading a matrix once, at {bandwidth_in_words()}; the necessary"
-        " arithmetic is unknown.",
+        "In the row `jaxmetrics`, one call computes the posteriors of 1000 matrices (or of 100"
+        " matrices if there are k = 1000 classes) in float32, and the table shows the time per"
+        " matrix. In the other rows, one call computes the posterior of one matrix in float64. The"
+        " row `mclearn's method` is for the algorithm of the library mclearn, which evaluates the"
+        " cumulative distribution function many times. For k = 10 classes, only one evaluation was"
+        " measured, and its time was multiplied by the number of evaluations for k = 3 classes."
+        " The row `limit` is the time for reading one matrix once, at the measured memory"
+        f" bandwidth of {bandwidth_in_words()}. It does not include arithmetic, because it is not"
+        " known how many operations are necessary.",
     )
 
 

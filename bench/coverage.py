@@ -455,19 +455,20 @@ def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
         found = _found(grid, results, metric, name)
         bad = {d: x for d, x in found.items() if d.n >= 50 and not is_good(x)}
         written = [
-            f"the design `{key_of(d)}` with a coverage of {100 * x.covers:.1f} %"
+            f"{100 * x.covers:.1f} % in the design `{key_of(d)}`"
             for d, x in bad.items()
             if not is_sparse(d) and x.covers < GOOD[0]
         ]
-        for kind, sparse in (("", False), ("sparse ", True)):
+        for kind, sparse in (("non-sparse", False), ("sparse", True)):
             covers = [100 * x.covers for d, x in bad.items() if is_sparse(d) == sparse]
             if not sparse:
                 covers = [x for x in covers if x > 100 * GOOD[1]]
             if covers:
                 ends = dict.fromkeys(f"{x:.0f}" for x in (min(covers), max(covers)))
-                number = f"{len(covers)} {kind}{'design' if len(covers) == 1 else 'designs'}"
-                written.append(f"{number} with a coverage of {' to '.join(ends)} %")
-        lines.append(f"- {named(grid, metric)}: {', and '.join(written) or 'none'}")
+                number = f"{len(covers)} {kind} {'design' if len(covers) == 1 else 'designs'}"
+                written.append(f"{' to '.join(ends)} % in {number}")
+        shown = f"the coverage is {', and '.join(written)}"
+        lines.append(f"- {named(grid, metric)}: {shown if written else 'there is no such design'}")
     return lines
 
 
@@ -546,15 +547,17 @@ def exact_ties(data_sets: int) -> list[str]:
 
 HEADINGS = ["metric", "interval", *(f"n = {n}" for n in SIZES), "outside", "width", "none"]
 LIST = (
-    "Designs with 50 or more examples in which the coverage of the likelihood interval is below"
-    " 90 % or above 99.5 %:"
+    "The following list is for designs with 50 or more examples. It shows in how many of these"
+    " designs the coverage of the likelihood interval is below 90 % or above 99.5 %:"
 )
 NOTE = (
-    "If a design has a coverage above 99.5 % and is not sparse, the two classifiers give nearly the"
-    " same predictions. In a sparse design, some test sets contain no example of some class, and"
-    " averages over classes then leave out this class. For each design, 2000 test sets were drawn"
-    " (200 to 500 for designs with 50 classes and for likelihood intervals of differences). The"
-    " true value is the metric of the cell probabilities from which the test sets were drawn."
+    "In the designs that have a coverage above 99.5 % and are not sparse, the two classifiers give"
+    " nearly the same predictions. In a sparse design, some test sets contain no example of some"
+    " class. Averages over classes leave out this class, but the true value includes it. For each"
+    " design, 2000 test sets were drawn. Only 200 to 500 test sets were drawn for designs with 50"
+    " classes and for likelihood intervals of differences. Test sets are drawn from known"
+    " probabilities of the cells of the confusion matrix, and the true value is the metric of"
+    " these probabilities."
 )
 
 

@@ -78,8 +78,9 @@ def main() -> None:
             for k in (10, 1000, 32_000)
             for part, results in (("forward", forward), ("with gradient", both))
         },
-        "Logits are float32, and labels are class ids. The limit is the time for reading the logits"
-        f" once and writing their gradient once, at {bandwidth_in_words()}.",
+        "Logits are float32 arrays, and labels are class ids. The row `limit` is the time for"
+        f" reading the logits once, at the measured memory bandwidth of {bandwidth_in_words()}. In"
+        " the columns `with gradient`, it also includes the time for writing the gradient once.",
     )
 
 

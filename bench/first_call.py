@@ -19,15 +19,19 @@ from bench.harness import ROOT, insert, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
 NOTE = (
-    f"Each cell shows the time of the first call, as the median (fastest-slowest) of {PROCESSES}"
-    " processes, and then the time of the second call. The data are 1000 examples of 10 classes,"
-    " as NumPy or JAX arrays. The times of metrics include counting the labels. For"
-    " posteriors, the bootstrap (BCa) and Delta, the argument is one confusion matrix, which was"
-    f" counted before. There are {REPLICATES} random"
-    " draws, and 10,000 permutations. SciPy resamples the examples and calls scikit-learn for F1."
-    " The report of scikit-learn has no intervals, and prob_conf_mat compares without pairing."
-    " Libraries and the modules of the functions are imported, and data made, before the clock"
-    " starts; SciPy's special functions are imported in the first call that needs them."
+    f"Each cell shows the time of the first call: the median of {PROCESSES} processes, with the"
+    " fastest and the slowest process in parentheses. After the comma, the cell shows the time of"
+    " the second call. The row `import` shows only one time, because a library is imported once."
+    " The data are 1000 examples of 10 classes. The times of metrics, such as `accuracy`, include"
+    " the time for counting the labels. The functions for posteriors, for the bootstrap (with BCa"
+    " intervals) and for `Delta` get a confusion matrix that was counted before the call."
+    f" Bootstraps and sampled posteriors draw {REPLICATES} replicates, and permutation tests draw"
+    " 10,000 permutations. In the column `SciPy`, the bootstrap resamples the examples and calls"
+    " scikit-learn to compute F1. The report of scikit-learn contains no intervals. The comparison"
+    " of prob_conf_mat does not use the information that both classifiers predicted the same"
+    " examples. Before the time of a call is measured, the libraries and the modules of the"
+    " functions are imported and the data are made. Only SciPy's special functions are imported"
+    " later, in the first call that needs them."
 )
 
 IN_BRIEF = (

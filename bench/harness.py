@@ -187,7 +187,10 @@ def publish_times(
         ["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())]
     )
     unit = {1e3: "milliseconds", 1e6: "microseconds"}[per_second]
-    units = f"Times are medians (quartiles) in {unit}."
+    units = (
+        f"Each measured time is a median in {unit}, followed by the lower and the upper quartile in"
+        " parentheses."
+    )
     publish(name, sweeps, [job, *columns], rows, note, units, sweeps)
 
 
@@ -218,7 +221,8 @@ def publish(
     machine = (
         f"{cpu if on_cpu else gpu}, jax {jax.__version__}" if timed else f"jax {jax.__version__}"
     )
-    source = f"Measured with {machine}, by `python -m bench.{name}`."
+    where = f"on an {machine.replace(', jax', ' with jax')}" if timed else f"with {machine}"
+    source = f"The command `python -m bench.{name}` gave these results, {where}."
     text = f"{table(headings, rows)}\n\n{note} {units} {source}"
     print(text)
     path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
@@ -259,7 +263,11 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
     what, sweep = next(iter(sweeps.items()))
     size = max(sweep, key=lambda size: (len(sweep[size]), size))
     medians = "; ".join(
-        f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items()
+        f"{cell({'median': figures['median']})} ms for `{name}`"
+        for name, figures in sweep[size].items()
     )
-    panels = f"Plots of the time by size, on logarithmic axes, for: {'; '.join(sweeps)}."
-    return f"{job}. {panels} At {size:,} {what}: {medians}."
+    axes = "; ".join(f"`{x}`" for x in sweeps)
+    plots = (
+        f"Each plot shows the time on logarithmic axes. The horizontal axes are labelled {axes}."
+    )
+    return f"{job}. {plots} At {size:,} {what}, the median time is {medians}."

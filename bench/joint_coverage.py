@@ -324,18 +324,21 @@ def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
 
 HEADINGS = ["jointly covered values", "interval", "designs", "coverage", "above", "below", "width"]
 NOTE = (
-    "The disparity is the largest minus the smallest accuracy or recall of 2 or 5 groups of 100 or"
-    " 1000 examples; one of the groups is worse by .1 or .3, or all groups are equal. In the"
-    ' rows "all classes", there is one interval per class, for its recall or its F1; there are 3 or'
-    ' 10 classes and 100 or 500 examples. In the rows "all times", streams of 20,000 examples were'
-    ' evaluated 40 times, beginning with the 20th example (for "delta", with the 500th example),'
-    " and the metrics were accuracy, macro F1 and kappa. Confidence sequences were"
-    " evaluated after every 100 examples, for accuracies of .5 to .99. The isotonic band must"
-    f" contain a whole calibration curve; {len(CURVES)} curves were simulated, with ties, steps and"
-    " rare events. The other rows evaluate each interval alone: mean losses of 10, 40"
-    " and 500 examples of overconfident classifiers; accuracy and Matthews' coefficient of 30 and"
-    " 100 clusters, in which larger clusters may be harder; and the values of reports on calibrated"
-    " probabilities of 2 and 3 classes, 60 and 500 examples, for the first class."
+    'In the rows "disparity of groups" and "disparity of equal groups", the disparity is the'
+    " largest minus the smallest accuracy (or recall) of 2 or 5 groups. Each group has 100 or 1000"
+    " examples. One group is worse than the others by .1 or .3, or all groups are equal. In the"
+    ' rows "all classes", one interval is computed for each class, for its recall or its F1. There'
+    ' are 3 or 10 classes and 100 or 500 examples. In the rows "all times", intervals of accuracy,'
+    " macro F1 and kappa were computed 40 times in each stream of 20,000 examples. The first"
+    ' interval was computed after 20 examples (for "delta", after 500 examples). In the rows'
+    ' "confidence_sequence", an interval of the accuracy was computed after every 100 examples.'
+    ' The true accuracies were .5 to .99. In the rows "isotonic band", the band must contain a'
+    f" whole calibration curve. The {len(CURVES)} simulated curves include curves with ties, with"
+    " steps and with rare events. In all other rows, each interval is evaluated alone. These rows"
+    " show mean losses of overconfident classifiers for 10, 40 and 500 examples; accuracy and"
+    " Matthews' coefficient for 30 and 100 clusters, in which larger clusters may be harder to"
+    " classify; and the values of reports for the first class, with calibrated probabilities of 2"
+    " and 3 classes and with 60 and 500 examples."
 )
 
 
@@ -360,7 +363,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if quick:
         print(f"{harness.table(HEADINGS, rows)}\n\n{NOTE}")
     else:
-        units = "All columns but the width are in percent."
+        units = "The columns `coverage`, `above` and `below` are in percent."
         harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, units, timed=False)
 
 

@@ -130,10 +130,12 @@ HEADINGS = ["n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
 NOTE = (
     "The simulated metrics are accuracy, macro F1, Matthews' coefficient, and the differences of"
     " these metrics between two classifiers. There are 2 classes of equal size or 3 classes of"
-    " unequal size, and the recalls are .65 or .85. Each cell has the lowest and the highest"
-    " coverage of these designs. The width is the mean width, divided by the mean width of"
-    " intervals from the n true labels alone; it is shown for N of at least 10 n. For each design,"
-    " 2000 pairs of samples were drawn."
+    " unequal size, and the recalls are .65 or .85. The columns `N = 1 n` to `N = 100 n` show the"
+    " lowest and the highest coverage of all these metrics and designs. For the column `width`,"
+    " the mean width of the intervals is divided by the mean width of intervals that use only the"
+    " n true labels. The column shows the smallest and the largest such ratio of the designs in"
+    " which N is at least 10 n. For each design, 2000 pairs of samples were drawn. Each pair"
+    " consists of n examples with true labels and N examples that only the judge labelled."
 )
 
 

@@ -73,11 +73,14 @@ def main() -> None:
             "200 classifiers, n = 1e3": by_examples[10**3],
             "200 classifiers, n = 1e5": by_classifiers[200],
         },
-        "There are ten classes. NumPy resamples the examples and counts how often each classifier"
-        f" wins, but computes no intervals of ranks; it drew only {FEW} replicates, and the time is"
-        " extrapolated to all replicates. The limit is the time for reading the predictions once,"
-        f" at {bandwidth_in_words()}, or for half of the products of all pairs,"
-        f" at {rate_in_words()}.",
+        "There are ten classes. The row `NumPy, shares of 2000 replicates won` resamples the"
+        " examples and counts in how many replicates each classifier has the highest accuracy, but"
+        f" computes no intervals of ranks. Only {FEW} replicates were drawn, and the time was"
+        " extrapolated to 2000 replicates. The row `limit` is the longer of two times. The first"
+        " is the time for reading the predictions once, at the measured memory bandwidth of"
+        f" {bandwidth_in_words()}. The second is the time for comparing all pairs of classifiers"
+        f" by one product of matrices, at the measured arithmetic speed of {rate_in_words()}; only"
+        " half of this product is necessary, because it is symmetric.",
     )
 
 

@@ -140,11 +140,13 @@ def main() -> None:
         "loss and gradients",
         sweeps,
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
-        f"Times are for {EXAMPLES} examples of width {WIDTH}. In the columns of memory,"
-        " the first number is the memory that XLA plans for intermediate results if the size is"
-        f" {planned} (examples x width x words). The second number is by how much the memory of a"
-        f" new process grows during one run of size {run}. The limit is"
-        f" the time for three products of matrices, at {rates}.",
+        f"The times are for {EXAMPLES} examples, and the hidden vector of each example has {WIDTH}"
+        " numbers (the width). Each cell in the two columns of memory contains two values. The"
+        " first value is the memory that the compiler XLA reserves for intermediate results if"
+        f" examples x width x words are {planned}. The second value shows by how much the memory"
+        f" of a new process grows during one run, in which examples x width x words are {run}. The"
+        " row `limit` is the time for three products of matrices (one for the logits and two for"
+        f" the gradients), at the measured arithmetic speed of {rates}.",
     )
 
 

@@ -104,10 +104,12 @@ def main() -> None:
         {name: score.tolist() for name, score in scores.items()},
         ["trained on", "macro-F1 on the other half", "metric_loss minus this, 95 %"],
         rows,
-        "The three classes are 8, 9 and the other digits. Images have 4 x 4 pixels, the model has"
-        f" one hidden layer, and each step uses all training examples. There are {SEEDS} random"
-        " splits.",
-        "Scores and differences are means; the intervals are paired t intervals.",
+        "The classifiers distinguish three classes of digits: 8, 9 and all other digits. Images"
+        " have 4 x 4 pixels, the model has one hidden layer, and each training step uses all"
+        " training examples. The digits were split at random into training examples and held-out"
+        f" examples, {SEEDS} times.",
+        "Each score and each difference in the table is the mean over these splits. The interval"
+        " of a difference is a paired t interval.",
     )
 
 

@@ -121,10 +121,12 @@ def main() -> None:
             "histogram, n = 1e6": of_bins[10**6],
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
-        f"Histograms have {BINS} bins. jaxmetrics draws bootstrap replicates of the histogram."
-        f" scikit-learn resamples the examples; it drew only {FEW} replicates, and the time is"
-        " extrapolated to all replicates. The limit is the time for reading scores and labels once,"
-        f" and for writing the histograms of the replicates once, at {bandwidth_in_words()}.",
+        f"Histograms have {BINS} bins. To compute a bootstrap interval, jaxmetrics draws"
+        " replicates of the histogram, and the loop with scikit-learn resamples the examples. This"
+        f" loop drew only {FEW} replicates, and its time was extrapolated to {REPLICATES}"
+        " replicates. The row `limit` is the time for reading the scores and labels once, at the"
+        f" measured memory bandwidth of {bandwidth_in_words()}. For the bootstrap, it also"
+        " includes the time for writing the histograms of all replicates once.",
     )
 
 

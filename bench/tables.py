@@ -20,12 +20,15 @@ from bench.harness import ROOT, publish, three_digits
 ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
 NOTE = (
-    f"The Parquet file has {ROWS:.0e} rows with {CLASSES} classes, scores and weights. `by hand`"
-    " is the engine's own query. It counts scores in bins of equal width, and adds float weights"
-    " in any order. `score_histogram_of` uses the 4096 bins of `score_histogram` for"
-    " probabilities, and also counts the confusion matrix at a threshold. Weights are added"
-    f" exactly, in a second pass. Times are medians of {PROCESSES} processes, and in each process"
-    f" the fastest of {CALLS} calls. Memory is the maximum of a process, including its libraries."
+    f"The Parquet file has {ROWS:.0e} rows. Each row has a true and a predicted label ({CLASSES}"
+    " classes), a score and a weight. `by hand` is a query that is written for the engine, without"
+    " jaxmetrics. This query counts scores in bins of equal width, and adds float weights in any"
+    " order, so its sums have rounding errors. `score_histogram_of` counts scores in the 4096 bins"
+    " that `score_histogram` uses for probabilities, and also counts the confusion matrix at one"
+    " threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over the"
+    f" data. Each measurement was repeated in {PROCESSES} processes. The time of a process is the"
+    f" time of the fastest of {CALLS} calls, and the table shows the median of the processes. The"
+    " memory of a process is the largest amount of memory that it used, including its libraries."
 )
 
 Query = Callable[[str], Any]
@@ -150,7 +153,7 @@ def main() -> None:
     headings = ["s, MB", *SIDES, "speed", "memory", "memory, by hand"]
     rows = [row(name, sides) for name, sides in results.items()]
     note = f"{NOTE} The machine has {os.cpu_count()} cores."
-    publish("tables", results, headings, rows, note, "Times are in seconds, memory is in MB.")
+    publish("tables", results, headings, rows, note, "Times are in seconds, and memory is in MB.")
 
 
 if __name__ == "__main__":

@@ -240,14 +240,16 @@ def main() -> None:
         },
         {f"loop, {n:,}": loops[n] for n in BATCHES}
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
-        f"The number in each heading is the number of examples per batch; each example has {K}"
-        " logits. Unless stated otherwise, an update adds one batch to accuracy, macro precision,"
-        " macro recall, macro F1 and the confusion matrix. Times are for one update, averaged over"
-        f" {STEPS}. The state of jaxmetrics has {size} bytes for any number of batches. The limit"
-        f" is the time for reading logits and labels once, at {bandwidth_in_words()} (a loop may"
-        " be faster than this limit, because its single batch stays in the cache). For a training"
-        " step, the limit is the time for the matrix"
-        f" products, at {rate_in_words()}.",
+        "The number in each column heading is the number of examples in one batch, and each"
+        f" example has {K} logits. Unless the name of a row says otherwise, an update adds one"
+        " batch to accuracy, macro precision, macro recall, macro F1 and the confusion matrix. The"
+        f" columns `loop` and `scan` show the mean time of one update in a run of {STEPS} updates."
+        f" jaxmetrics keeps its counts in a state, which has {size} bytes, however many batches"
+        " were added. The row `limit` is the time for reading the logits and labels once, at the"
+        f" measured memory bandwidth of {bandwidth_in_words()}. A loop may be faster than this"
+        " limit, because all updates use the same batch, which stays in the cache of the"
+        " processor. In the column `training step`, the limit is the time for the matrix products,"
+        f" at the measured arithmetic speed of {rate_in_words()}.",
         per_second=1e6,
     )
 

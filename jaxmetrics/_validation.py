@@ -120,7 +120,8 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 def is_integer(x: Array) -> bool:
     """Return whether an array contains integers or bools; durations (timedelta64) are neither."""
-    return (xp.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
+    kind = getattr(x.dtype, "kind", "")  # keys of JAX have none
+    return kind in ("b", "i", "u") or (kind == "V" and xp.issubdtype(x.dtype, np.integer))
 
 
 def check_real(array: Array, name: str) -> None:
@@ -410,7 +411,7 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
         return ids
     # One pass over the labels checks both limits: as unsigned integers, negative ids are larger
     # than all others.
-    least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
+    least = min(size, 2 ** (8 * ids.dtype.itemsize - 1)) if ids.dtype.kind == "i" else size
     unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
     if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
         # NumPy would convert the sum of uint64 and int64 to float64.

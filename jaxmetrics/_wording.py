@@ -56,7 +56,7 @@ def written(*numbers: float) -> list[str]:
 
 
 def interval(value: float, low: float, high: float, spec: str = "") -> str:
-    """Write a value with its interval in brackets, with enough decimals to distinguish the ends.
+    """Write `value [low, high]`, with enough decimals to distinguish the ends low and high.
 
     >>> interval(0.85123, 0.8, 0.892), interval(0.85123, 0.8511, 0.8514), interval(1, 0.5, 1, ".1%")
     ('0.851 [0.800, 0.892]', '0.85123 [0.85110, 0.85140]', '100.0% [50.0%, 100.0%]')

@@ -21,10 +21,12 @@ __all__ = ["pass_at_k", "score_variance"]
 def pass_at_k(
     scores: ArrayLike, k: int, *, rule: Literal["any", "all", "majority"] = "any"
 ) -> Array:
-    """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
+    """Estimate the probability that any, all or most of k attempts at an item are correct.
 
-    If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
-    `C(c, k) / C(r, k)`, because the number of correct attempts among k of the r attempts has a
+    These probabilities are known as pass@k (any), pass^k (all) and majority@k (most). They are
+    estimated without bias from r >= k attempts at each item. If c of the r attempts are correct,
+    pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`, where C are binomial
+    coefficients: if k of the r attempts are drawn at random, the number of correct ones has a
     hypergeometric distribution. To compute a confidence interval of the mean over items, call
     `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
@@ -38,11 +40,13 @@ def pass_at_k(
             probability that more than half of k attempts are correct, where a tie counts half.
 
     Returns:
-        Probabilities of shape `(..., n)`; NaN for items with fewer than k attempts.
+        Probabilities of shape `(..., n)`. If an item has fewer than k attempts that are not
+        missing, its probability is NaN.
 
     Raises:
-        TypeError, ValueError: if `scores` have no axis of attempts or are not 0, 1 or NaN (under
-            jit the result is NaN), if `k` is not an integer from 1 to r, or if `rule` is unknown.
+        TypeError, ValueError: if `scores` has fewer than two axes, if a score is not 0, 1 or NaN
+            (under jit, the result is NaN instead), if `k` is not an integer from 1 to r, or if
+            `rule` is unknown.
 
     >>> scores = [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     >>> pass_at_k(scores, 2).round(3).tolist()
@@ -117,13 +121,14 @@ class ScoreVariance(NamedTuple):
 def score_variance(scores: ArrayLike) -> ScoreVariance:
     """Split the variance of scores into variance between items and variance within items.
 
-    Use this function to find out whether more items or more attempts per item would make the
-    interval of the mean narrower: call the method `standard_error(num_items, num_attempts)` of the
-    result. The formulas are those of one-way analysis of variance with random effects: the variance
-    within items, `attempts`, is the pooled sample variance of the attempts at each item. The
-    variance between items is the sample variance of the item means minus `attempts * mean(1 / r)`,
-    where r is the number of attempts at an item, but at least 0. Source: Searle, Casella and
-    McCulloch (1992), Variance Components.
+    The result shows whether more items or more attempts per item would make the confidence interval
+    of the mean score narrower: its method `standard_error(num_items, num_attempts)` returns the
+    standard error that the mean would have with these numbers. The formulas are those of one-way
+    analysis of variance with random effects. The variance within items (the attribute `attempts` of
+    the result) is the pooled sample variance of the attempts at each item. The variance between
+    items (the attribute `items`) is the sample variance of the item means minus
+    `attempts * mean(1 / r)`, where r is the number of attempts at an item; if this is negative, the
+    variance between items is 0. Source: Searle, Casella and McCulloch (1992), Variance Components.
 
     Args:
         scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale. NaN
@@ -135,7 +140,7 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
         no item has two attempts.
 
     Raises:
-        TypeError, ValueError: if `scores` are not real numbers or have no axis of attempts.
+        TypeError, ValueError: if `scores` are not real numbers or have fewer than two axes.
 
     >>> variance = score_variance([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 1]])
     >>> variance.items.round(3), variance.attempts.round(3)

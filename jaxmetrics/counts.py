@@ -93,26 +93,27 @@ def confusion_matrix(
     Args:
         y_true, y_pred: true and predicted class ids of shape `(..., n)`; if `labels` is given,
             members of `labels`. Examples with a negative class id are ignored.
-        num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
-            NumPy arrays is the largest class id + 1.
+        num_classes: number of classes K, a Python int. It is required if labels are JAX arrays; if
+            labels are NumPy arrays, the default is the largest class id + 1.
         labels: list of the K classes, for example strings, in the order of the rows; `labels`
             cannot be used with JAX arrays. A label that is not in this list raises ValueError,
             unless `where` is False for the example.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
-            With groups, the result has one matrix per group.
+            If groups are given, the result has one matrix per group.
 
     Returns:
-        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are
-        integers, or floats if `sample_weight` is given.
+        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` if groups are given. Counts
+        are integers, or floats if `sample_weight` is given.
 
     Raises:
         TypeError: if labels are not integers, if `where` is not boolean, or if `num_classes` is not
             a Python int.
-        ValueError: if shapes do not match, or if `num_classes` is missing for JAX arrays. For NumPy
-            arrays also if a class id is `num_classes` or more, if a label is not in `labels`, or if
-            a weight is NaN, infinite or negative.
+        ValueError: if shapes do not match, or if labels are JAX arrays and `num_classes` is
+            missing. If the arrays are NumPy arrays, ValueError is also raised if a class id is
+            `num_classes` or more, if a label is not in `labels`, or if a weight is NaN, infinite or
+            negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -151,18 +152,18 @@ def paired_confusion_matrix(
         y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, of shape
             `(..., n)`; if `labels` is given, members of `labels`. Examples with a negative class id
             are ignored.
-        num_classes: number of classes K, a Python int. Required for JAX arrays; the default for
-            NumPy arrays is the largest class id + 1.
+        num_classes: number of classes K, a Python int. It is required if labels are JAX arrays; if
+            labels are NumPy arrays, the default is the largest class id + 1.
         labels: list of the K classes, for example strings, in the order of the axes; `labels`
             cannot be used with JAX arrays.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Counts of shape `(..., K, K, K)`, or `(..., G, K, K, K)` with groups. The sum over the last
-        axis is the confusion matrix of A. The sum over the last axis but one is the confusion
-        matrix of B.
+        Counts of shape `(..., K, K, K)`, or `(..., G, K, K, K)` if groups are given. The sum over
+        the last axis is the confusion matrix of A. The sum over the last axis but one is the
+        confusion matrix of B.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix`.
@@ -296,19 +297,20 @@ def soft_confusion_matrix(
     The soft confusion matrix is the expected confusion matrix if each predicted class is drawn at
     random from the predicted probabilities. Any smooth metric of the soft confusion matrix can be a
     training loss, because the matrix is differentiable (see `metric_loss`). The probabilities are
-    summed unchanged: rows are neither normalised nor passed through a softmax.
+    summed unchanged: the function neither normalises them nor applies a softmax.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative class id are ignored.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        num_classes: number of classes K, optional; if given, it must equal the last axis of
-            `y_prob`.
+        num_classes: number of classes K, optional; if given, it must equal the length of the last
+            axis of `y_prob`.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` with groups.
+        Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` if groups are
+        given.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix`.
@@ -345,14 +347,14 @@ def multilabel_confusion_matrix(
 
     Args:
         y_true, y_pred: 0 or 1 (or bool) for each of n examples and L labels, of shape
-            `(..., n, L)`. If a value is negative, only this label of this example is ignored.
+            `(..., n, L)`. If a value is below 0, this label is ignored for this example.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
         Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., L, 2, 2)`, or
-        `(..., L, G, 2, 2)` with groups.
+        `(..., L, G, 2, 2)` if groups are given.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix`.
@@ -400,26 +402,25 @@ def confusion_matrix_at_thresholds(
 ) -> Array:
     """Compute a 2x2 confusion matrix per threshold; class 1 is predicted if `y_score >= threshold`.
 
-    The computation takes O(n log T) time instead of O(n T), because the scores are counted only
-    once, in the bins between the sorted thresholds, and cumulative sums of the bins give all
-    matrices.
+    The computation takes O(n log T) time instead of O(n T): the scores are counted only once, in
+    the bins between the sorted thresholds, and all matrices are cumulative sums of the bins.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative value are ignored.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples whose value is below 0 are ignored.
         y_score: scores, real numbers of shape `(..., n)`. If a score in a NumPy array is NaN, an
             error is raised, unless `where` is False for the example; if a score in a JAX array is
-            NaN, the example is ignored. JAX compares numbers whose absolute value is below 1.2e-38
-            (2.2e-308 in float64) as if they were 0.
+            NaN, the example is ignored. In comparisons, JAX treats numbers whose absolute value is
+            below 1.2e-38 (2.2e-308 in float64) as 0.
         thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
             thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
             threshold of 0.7.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
 
     Returns:
         Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., T, 2, 2)`, or
-        `(..., T, G, 2, 2)` with groups, in the order of `thresholds`.
+        `(..., T, G, 2, 2)` if groups are given. The matrices are in the order of `thresholds`.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix`.
@@ -460,10 +461,11 @@ def one_vs_rest(counts: ArrayLike) -> Array:
 
     Returns:
         One matrix per class, in an array of shape `(..., K, 2, 2)`. If the counts are integers, the
-        result contains exact integers. NumPy arrays give int64 (or floats if the sum of all counts
-        is 2^62 or more). JAX arrays give int32 or wider, which is exact only if every cell of the
-        result is below 2^31. Float counts are only added, never subtracted, so that small cells are
-        not lost in rounding errors of large ones.
+        result contains exact integers. If `counts` is a NumPy array, these are int64 (or floats if
+        the sum of all counts is 2^62 or more). If `counts` is a JAX array, these are int32 or
+        wider; they are exact only if every cell of the result is below 2^31. If the counts are
+        floats, they are only added, never subtracted, so that small cells are not lost in rounding
+        errors of large cells.
 
     Raises:
         TypeError, ValueError: if `counts` is not numeric or does not have shape `(..., K, K)`.
@@ -500,8 +502,8 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
         over: `"true"`, `"pred"` or `"all"`, as explained above.
 
     Returns:
-        Fractions in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples
-        is filled with 0, as in scikit-learn.
+        Shares in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples is
+        filled with 0, as in scikit-learn.
 
     Raises:
         TypeError, ValueError: if `over` is none of these three strings, or if `counts` is not
@@ -517,7 +519,7 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 
 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
-    """Raise if a label lies outside `[0, num_classes)`.
+    """Raise ValueError if a label lies outside of `[0, num_classes)`.
 
     Use `check_labels` to find invalid labels in JAX arrays, because `confusion_matrix` ignores the
     examples with such labels without raising an error. `check_labels` cannot run under jit, because
@@ -527,7 +529,7 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
         labels: class ids, a NumPy or JAX array of any shape; negative class ids raise ValueError,
             too.
         num_classes: number of classes K.
-        name: name of the argument in the error message.
+        name: the name of `labels` in the error message.
 
     Raises:
         ValueError: if a label is out of range; the message contains the first such label and its

@@ -54,13 +54,12 @@ class Estimate(Printed, _Estimate):
         standard_error: the standard error of the value. The docstring of the function that returned
             the estimate says how the standard error is computed.
         num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite; 0
-            if the interval was not computed from replicates. The interval leaves out the replicates
-            that are NaN or infinite, so the interval describes only test sets in which the metric
-            is defined.
+            if the interval was not computed from replicates. The interval is computed without these
+            undefined replicates, so it describes only test sets in which the metric is defined.
 
-    An estimate is printed with as many decimals as the width of its interval justifies, or in a
-    format that you give, such as `.1%`; `print` writes a batch of estimates as a table. `float`
-    returns the value, `to_dict` and `to_frame` return all numbers.
+    The narrower the interval, the more decimals are printed, unless you give a format such as
+    `.1%`. If the arrays contain several estimates, `print` writes them as a table. `float` returns
+    the value of a single estimate; `to_dict` and `to_frame` return the numbers of all attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)

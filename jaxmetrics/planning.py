@@ -38,39 +38,39 @@ def required_examples(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the sample size for an interval of a given half-width or to detect a difference.
+    """Estimate how many test examples are needed for a confidence interval or for a comparison.
 
-    For a half-width h, the sample size is `n = N (z s / h)^2`, where s is the standard error (delta
-    method) for the N examples of a pilot study, and z is the normal quantile of the level. For a
-    difference d, the sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal
-    quantile of the power; the interval of the difference then excludes 0 with the given power.
-    Round n up. To verify n, use `simulated_error`: z times the simulated error should be close to h
-    (within a few percent unless classes are rare).
+    For a confidence interval of half-width h, the sample size is `n = N (z s / h)^2`, where s is
+    the standard error of the metric on the N examples of a pilot study, and z is the two-sided
+    normal quantile of the level (1.96 for 95 %). To detect a difference d between two classifiers,
+    the sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal quantile of
+    `power` (0.84 for 80 %). Round n up. To verify n, call `simulated_error` with n examples: unless
+    classes are rare, z times the simulated error should differ from h by only a few percent.
 
-    The random error of the pilot study is ignored. If it contains only k mistakes, or k examples of
-    an important class, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
+    If the pilot study contains only k mistakes, or only k examples of a class that matters for the
+    metric, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
-        counts: confusion matrix `(..., K, K)` of a pilot study, or one that you expect; only
-            proportions matter. For a difference, paired counts `(..., K, K, K)` from
-            `paired_confusion_matrix`.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+        counts: confusion matrix `(..., K, K)` of a pilot study. If `difference` is given, pass
+            paired counts `(..., K, K, K)` from `paired_confusion_matrix` instead. Only the
+            proportions of the cells matter.
         half_width: half-width h of the interval, in the units of the metric.
         difference: difference d to detect, in the units of the metric, instead of `half_width`.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3 for
-            `(..., C, K, K)`, -4 for paired counts. n and N are then numbers of clusters, and
-            `(z^3 + z) / (2 z + 2 z_power)` is added to n because the interval uses Student's
-            quantile (z_power is 0 for a half-width).
+        cluster_axis: axis of clusters, such as patients, if counts have one matrix per cluster: -3,
+            or -4 if they are paired counts. In this case n and N are numbers of clusters, and
+            `(z^3 + z) / (2 z + 2 z_power)` is added to n for Student's quantile (if `half_width` is
+            given, z_power is 0).
 
     Returns:
-        n of shape `(...)`, or a pytree of such arrays. n is NaN if the standard error is 0 or
-        undefined, for example if there are no mistakes or no disagreements.
+        n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
+        or undefined, for example if there are no mistakes or no disagreements.
 
     Raises:
-        ValueError: if none or both of `half_width` and `difference` are given, if the given one is
-            not above 0, if `power` is not in ((1 - level) / 2, 1), or if `interval` would raise.
+        ValueError: as in `interval`, and if not exactly one of `half_width` and `difference` is
+            given, if its value is not above 0, or if `power` is not in ((1 - level) / 2, 1).
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -119,28 +119,30 @@ def detectable_difference(
 ) -> Any:
     """Estimate the smallest difference of two classifiers that a test set of a given size detects.
 
-    If the true difference is d, the interval of the difference excludes 0 with the given power. The
-    formula is `d = (z + z_power) s sqrt(N / n)`, where s is the standard error of the difference
-    (delta method) for the N examples of a pilot study, and z and z_power are the normal quantiles
-    of the level and of the power.
+    If the true difference is d, the confidence interval of the difference excludes 0 with
+    probability `power`. The formula is `d = (z + z_power) s sqrt(N / n)`, where s is the standard
+    error of the difference on the N examples of a pilot study (by the delta method), z is the
+    two-sided normal quantile of the level (1.96 for 95 %), and z_power is the normal quantile of
+    the power (0.84 for 80 %).
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
             Only the proportions of the cells matter, mainly how often the two classifiers disagree.
         num_examples: number of examples n.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n and N are
-            then numbers of clusters, and z is Student's quantile with n - 1 degrees of freedom.
+        cluster_axis: -4, if `paired` has one table per cluster, such as a patient, and shape
+            `(..., C, K, K, K)`. In this case n and N are numbers of clusters, and z is a quantile
+            of Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
-        d of shape `(...)`, or a pytree of such arrays. d is NaN if the standard error is 0 or
-        undefined, for example if the classifiers never disagree.
+        d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
+        or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or a single
-            cluster, or if `compare` would raise.
+        ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or only one
+            cluster, or if `compare(metric, paired)` raises ValueError.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -163,31 +165,32 @@ def power(
 ) -> Any:
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
-    Power is the probability that the interval of the difference excludes 0 and has the same sign as
-    the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where n is the size
-    of the test set, Φ is the normal distribution function, z is the two-sided normal quantile of
-    the level (1.96 for 95 %), and s is the standard error of the difference for the N examples of a
-    pilot study. `power` is the inverse of
-    `detectable_difference`.
+    Power is the probability that the confidence interval of the difference excludes 0 and has the
+    same sign as the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where n is the
+    size of the test set, Φ is the normal distribution function, z is the two-sided normal quantile
+    of the level (1.96 for 95 %), and s is the standard error of the difference for the N examples
+    of a pilot study. `detectable_difference` solves this formula for d, given the power.
 
     Args:
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
         num_examples: number of examples n.
         difference: true difference d, in the units of the metric; its sign does not matter. Choose
             a difference that would matter to you. Do not pass the difference that was observed in
-            the pilot study, because the power for the observed difference is only a function of the
-            p-value: Hoenig and Heisey (2001), The American Statistician 55.
+            the pilot study: the power for the observed difference depends only on the p-value, and
+            so tells you nothing new. Source: Hoenig and Heisey (2001), The American Statistician
+            55.
         level: the confidence level.
-        cluster_axis: -4, if `paired` has one table per cluster, `(..., C, K, K, K)`. n is then the
-            number of clusters.
+        cluster_axis: -4, if `paired` has one table per cluster, such as a patient, and shape
+            `(..., C, K, K, K)`. In this case n is the number of clusters.
 
     Returns:
-        Power of shape `(...)`, or a pytree of such arrays. Power is NaN if the standard error is 0
-        or undefined, for example if the classifiers never disagree.
+        Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
+        error is 0 or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: if `difference` is 0, or if `detectable_difference` would raise.
+        ValueError: if `difference` is 0, or if `detectable_difference` raises ValueError for the
+            same arguments.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -223,23 +226,25 @@ def simulated_error(
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        metric: a function of a `(K, K)` matrix that returns an array or a pytree of arrays. If
-            counts are paired counts, use `difference(metric)`.
-        counts: confusion matrix `(..., K, K)` of a pilot study. Simulated test sets are drawn with
-            the proportions of its cells.
-        num_examples: number of examples n. If `cluster_axis` is given, this is the number of
-            clusters, and each cluster is drawn as a whole.
-        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 for pairs.
-        num_samples: number of simulated test sets S. If S is 2000, the result has a standard error
-            of 1.6 %.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+            If `counts` are paired counts, pass `difference(metric)`.
+        counts: confusion matrix `(..., K, K)` of a pilot study. Each example of a simulated test
+            set falls into a cell of this matrix with a probability proportional to the count of the
+            cell.
+        num_examples: number of examples n. If `cluster_axis` is given, `num_examples` is the number
+            of clusters; a cluster is always drawn with all its examples.
+        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 if they are
+            paired counts.
+        num_samples: number of simulated test sets S. If S is 2000, the standard error of the result
+            is 1.6 % of the result.
 
     Returns:
-        Standard deviations of shape `(...)`, or a pytree of such arrays. Test sets for which the
-        metric is undefined are skipped.
+        Standard deviations of shape `(...)`, or a dict or tuple of such arrays. Test sets for which
+        the metric is undefined are skipped.
 
     Raises:
-        ValueError: if `counts` have another shape or are negative, if there are no examples, or if
-            `num_samples` is below 2.
+        ValueError: if `counts` are negative or do not have the shape above, if there are no
+            examples, or if `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> pilot = [[45, 5], [5, 45]]

@@ -35,30 +35,32 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     """Compute the posterior distribution of balanced accuracy.
 
     Balanced accuracy is the mean of K independent recalls
-    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples. For a class
-    without examples, the distribution of the recall is the prior. The function `balanced_accuracy`
-    skips such classes instead. Sources: Brodersen et al. (2010), ICPR; Carrillo, Brodersen and
-    Castellanos (2014), ROBOT 2013.
+    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples and Beta(alpha,
+    beta) is the prior. If a class has no examples, the distribution of its recall is the prior. The
+    function `balanced_accuracy` skips such classes instead. Sources: Brodersen et al. (2010), ICPR;
+    Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
     A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
     Therefore, if a classifier always predicts the same class, the posterior is not centred at 1 /
-    K: the posterior mean of the recall of a rare class is above 0, and the probability that
-    balanced accuracy is above 1 / K, `sf(1 / K)`, may be 0.9. The coverage of the credible interval
-    may be far below `level`: if there are many classes and their recalls are near 1, the interval
-    misses the true value. With Jeffreys' prior, `prior=0.5`, the coverage is better.
+    K, because the posterior means of the recalls of rare classes are above 0. The posterior
+    probability that balanced accuracy is above 1 / K, `sf(1 / K)`, may then be 0.9. If there are
+    many classes and their recalls are near 1, the credible interval often misses the true balanced
+    accuracy, so that its coverage may be far below `level`. With Jeffreys' prior, `prior=0.5`, the
+    coverage is better.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
-        prior: a number, a pair `(alpha, beta)`, or an array of shape `(K, 2)`.
+        prior: a number (alpha = beta), a pair `(alpha, beta)`, or an array of K pairs, of shape
+            `(K, 2)`.
 
     Returns:
         `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
-        `.interval(level)`. If a count of a matrix is NaN, or negative in a JAX array, all values of
-        this matrix are NaN.
+        `.interval(level)`. If a confusion matrix contains NaN, all results for this matrix are NaN.
+        The same is true of a matrix with a negative count if `counts` is a JAX array.
 
     Raises:
-        ValueError: if `counts` are not square, or if `prior` is below 1/2 (below 0.2 if there are
-            two classes), because the result would not be accurate.
+        ValueError: if `counts` are not square, or if a number in `prior` is so small that the
+            result would not be accurate: below 1/2, or below 0.2 if there are two classes.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -73,8 +75,9 @@ def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> 
     """Compute the posterior mean of balanced accuracy, without computing the whole posterior.
 
     The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
-    examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` is a
-    number, a pair `(alpha, beta)` or an array of shape `(K, 2)`; its numbers must be at least 0.05.
+    examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` of each
+    recall is a beta distribution, given by a number (alpha = beta), a pair `(alpha, beta)` or an
+    array of K pairs, of shape `(K, 2)`; alpha and beta must be at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -91,8 +94,9 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
-    its numbers must be at least 0.05.
+    `(..., K, K)`. The `prior` of each recall is a beta distribution, given by a number (alpha =
+    beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
+    at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -104,8 +108,9 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` is a number, a pair `(alpha, beta)` or an array of shape `(K, 2)`;
-    its numbers must be at least 0.05.
+    `(..., K, K)`. The `prior` of each precision is a beta distribution, given by a number (alpha =
+    beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
+    at least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -117,7 +122,8 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
     Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
-    The `prior` is a number or a pair `(alpha, beta)`; its numbers must be at least 0.05.
+    The `prior` of accuracy is a beta distribution, given by a number (alpha = beta) or a pair
+    `(alpha, beta)`; alpha and beta must be at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -141,34 +147,36 @@ def posterior_counts(
     prior: ArrayLike = 1.0,
     prevalence: ArrayLike | Literal["inferred", "fixed"] = "inferred",
 ) -> Array:
-    """Draw confusion matrices from the posterior of their cell probabilities, Dirichlet(a_ij +
-    C_ij).
+    """Draw matrices of cell probabilities from their Dirichlet posterior, given a confusion matrix.
 
-    Use it to get the posterior of any metric: call the metric with the returned matrices. If the
-    metric does not accept batch axes, call `jax.vmap(metric)` instead. The same random numbers are
-    used for all matrices of a batch, so that the draws for a matrix do not depend on the other
-    matrices.
+    The posterior is Dirichlet(a_ij + C_ij), where C_ij are the counts and a_ij are the parameters
+    of the prior. To get the posterior of any metric, call the metric with the returned matrices. If
+    the metric accepts only a single matrix `(K, K)`, call `jax.vmap(metric)` instead. The same
+    random numbers are used for all matrices of a batch, so that the draws for a matrix do not
+    depend on the other matrices.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         counts: confusion matrix of shape `(..., K, K)`.
         num_samples: number of draws S.
         prior: a number (if alpha = beta) or a pair (alpha, beta). The diagonal cell of each row has
             `a_ii = alpha`, and the other cells have `a_ij = beta / (K - 1)`, so that the posterior
-            of recall does not depend on K. With the pair `(1, K - 1)` all a_ij are 1, which makes
-            mistakes that were never observed too probable.
-        prevalence: if `"inferred"`, all cells have one Dirichlet distribution. If `"fixed"`, each
-            row has a Dirichlet distribution, and is multiplied by the share of its class in
-            `counts`. If an array `(K,)` of known shares, which sum to 1, each row is multiplied
-            by the known share of its class.
+            of recall does not depend on K. If `prior` is the pair `(1, K - 1)`, all a_ij are 1;
+            this prior makes mistakes that were never observed too probable.
+        prevalence: how the shares of the true classes are drawn. If `"inferred"`, all cells
+            together have one Dirichlet distribution, so that the shares are random, too. If
+            `"fixed"`, each row has its own Dirichlet distribution and is multiplied by the share of
+            its class in `counts`. If `prevalence` is an array `(K,)` of known shares whose sum is
+            1, each row has its own Dirichlet distribution and is multiplied by the known share of
+            its class.
 
     Returns:
-        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A matrix is NaN if one of its
-        counts is NaN, or negative in a JAX array.
+        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A drawn matrix is NaN if its
+        confusion matrix contains NaN or, if `counts` is a JAX array, a negative count.
 
     Raises:
-        ValueError: if `counts` are not square, if `prior` has another shape or is below 0.05, or if
-            `prevalence` does not sum to 1.
+        ValueError: if `counts` are not square, if `prior` has another shape or a number below 0.05,
+            or if `prevalence` does not sum to 1.
 
     >>> draws = posterior_counts(0, [[90, 10], [5, 95]], 1000)
     >>> draws.shape

@@ -40,7 +40,8 @@ _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # tolerance for rounding errors
 
 
 class TableCounts(NamedTuple):
-    """Counts of a table, with the names of classes, groups and clusters.
+    """Counts of the rows of a data frame or SQL table, with the names of classes, groups and
+    clusters.
 
     Attributes:
         counts: array of int64, or float64 if weights are not integers.
@@ -70,25 +71,26 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
+        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
         y_true, y_pred: names of the columns of true and predicted labels.
-        sample_weight: name of a column of weights, or of counts of equal rows.
+        sample_weight: name of a column of weights, such as how many examples a row stands for.
         groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result has one matrix per group or cluster.
+            the result contains the counts of each group or cluster.
         labels: the K classes in the order of the rows; default: all classes that occur, sorted.
 
     Returns:
         `TableCounts`, whose `counts` have shape `(K, K)`: `counts[i, j]` is the number of rows of
-        class i predicted as class j. The shape is `(G, K, K)` with groups, `(C, K, K)` with
-        clusters (pass `cluster_axis=-3` to other functions), and `(G, C, K, K)` with both.
+        class i predicted as class j. The shape is `(G, K, K)` if `groups` is given, `(C, K, K)` if
+        `clusters` is given, and `(G, C, K, K)` if both are given. If there are clusters, pass
+        `cluster_axis=-3` to functions such as `interval`, which compute intervals from counts.
 
     Raises:
         ImportError: if narwhals is not installed.
         TypeError: if `table` is not a table, if a column does not contain labels or weights, or if
             labels are both strings and integers.
         ValueError: if a column is missing, if a label is not in `labels`, if a weight is negative,
-            NaN, infinite or null, if a cluster id is null, if no class occurs, if there are too
-            many cells, or if a sum is 2^63 or more.
+            NaN, infinite or null, if a cluster id is null, if no class occurs, if the result has
+            too many entries, or if a sum of weights is 2^63 or more.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
@@ -119,18 +121,19 @@ def paired_confusion_matrix_of(
     """Compute the paired confusion matrix of a data frame or SQL table, the input of `compare`.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
+        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
-        sample_weight: name of a column of weights, or of counts of equal rows.
+        sample_weight: name of a column of weights, such as how many examples a row stands for.
         groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result has one matrix per group or cluster.
+            the result contains the counts of each group or cluster.
         labels: the K classes in the order of the axes; default: all classes that occur, sorted.
 
     Returns:
-        `TableCounts`, whose `counts` have shape `(K, K, K)`, as in `paired_confusion_matrix`. With
-        groups or clusters there are additional leading axes. The same errors are raised as in
-        `confusion_matrix_of`.
+        `TableCounts`, whose `counts` have shape `(K, K, K)`: `counts[i, j, k]` is the number of
+        rows of class i for which A predicts class j and B predicts class k. If `groups` or
+        `clusters` is given, their axes come first, as in `confusion_matrix_of`. The same errors are
+        raised as in `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -159,27 +162,28 @@ def score_histogram_of(
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
     The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
-    `average_precision` to get lower and upper bounds of the exact area. If `threshold` is given,
-    the confusion matrix is counted in the same pass over the table.
+    `average_precision` to get a lower and an upper bound of the value that the scores without bins
+    would give. If `threshold` is given, the counts also contain the confusion matrix.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 cells of the result may be non-empty.
+        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
-        y_true: name of a column of labels: 0 and 1, bool, or the two `labels`.
+        y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.
         y_score: name of a column of scores, real numbers.
-        threshold: if given, rows are also counted by the prediction `score >= threshold`. The
-            threshold is rounded to float32 if scores are float32.
+        threshold: if it is given, rows with `score >= threshold` and other rows are counted
+            separately. The threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
-        sample_weight: name of a column of weights, or of counts of equal rows.
+        sample_weight: name of a column of weights, such as how many examples a row stands for.
         groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result has one matrix per group or cluster.
+            the result contains the counts of each group or cluster.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
-        `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then of
-        positives. If `threshold` is given, the shape is `(2, 2, B)`: `counts.sum(-1)` is the
-        confusion matrix, and `counts.sum(-2)` the histogram.
+        `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then the
+        histogram of positives. If `threshold` is given, the shape is `(2, 2, B)` for true class,
+        predicted class and bin: `counts.sum(-1)` is the confusion matrix, and `counts.sum(-2)` is
+        the histogram.
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also

@@ -230,7 +230,7 @@ class BetaAverage(Printed, _BetaAverage):
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the two ends of a credible interval, which contains A with probability `level`.
+        """Return the ends of a credible interval: the average A is in it with probability `level`.
 
         If `kind` is "equal_tailed", A is below the interval with probability `(1 - level) / 2`, and
         above it with the same probability. If `kind` is "hdi", the result is the highest-density
@@ -252,7 +252,8 @@ class BetaAverage(Printed, _BetaAverage):
         """Draw independent samples, an array of shape `(*shape, *batch)`.
 
         Args:
-            key: a JAX key, an int seed or, for NumPy parameters, a NumPy Generator.
+            key: a JAX key, an int seed, or a NumPy Generator (only if the parameters are NumPy
+                arrays).
             shape: shape of the samples for each batch entry.
             method: if `"ppf"`, quantiles of the spline are evaluated at random probabilities; if
                 `"betas"`, k beta variables are drawn and averaged.

@@ -36,7 +36,7 @@ __all__ = ["report", "report_of"]
 
 
 def report(given: Namespace) -> int:
-    """Run `jaxmetrics report FILE`, and return the exit code of its gates."""
+    """Run `jaxmetrics report FILE`. Return 1 if a `--gate` fails, 3 if one is undecided, else 0."""
     check_gates(given)
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
     if given.labels_prefix is not None:

@@ -53,7 +53,7 @@ _OF_POSITIVE: dict[str, Metric] = {
 
 
 def compare(given: Namespace) -> int:
-    """Run `jaxmetrics compare A B`, and return the exit code of its gates."""
+    """Run `jaxmetrics compare A B`. Return 1 if a `--gate` fails, 3 if one is undecided, else 0."""
     check_gates(given)
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)

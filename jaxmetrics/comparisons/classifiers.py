@@ -54,9 +54,10 @@ class Comparison(Printed, _Comparison):
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
         probability_better: the probability that the metric of A is greater than the metric of B.
-        probability_equivalent: the probability that the difference is at most `rope` in size.
+        probability_equivalent: the probability that the difference lies between `-rope` and `rope`,
+            where `rope` is the argument of the function that compared A and B.
 
-    A `Comparison` prints like an `Estimate` and has the same methods.
+    A `Comparison` prints like an `Estimate` and has the same methods `to_dict` and `to_frame`.
 
     >>> import jaxmetrics as jm
     >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
@@ -93,33 +94,34 @@ def compare(
 ) -> Any:
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
-    The difference is the same as `interval(difference(metric), paired, method=method)`. The metrics
-    of A and of B are estimated from the same pairs of predictions and, if the method draws
-    replicates, from the same replicates.
+    The attribute `difference` of the result equals
+    `interval(difference(metric), paired, method=method)`. If the method is `Bootstrap` or
+    `Posterior`, which draw random tables, the metrics of A and of B are computed from the same
+    random tables.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; if there are hundreds of classes,
-            use `compare_predictions`.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+        paired: counts `(..., K, K, K)`, computed by `paired_confusion_matrix`; if there are
+            hundreds of classes, use `compare_predictions`, which needs less memory.
         method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size, in the metric's
-            units, do not matter.
-        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)` with one table
-            of pairs per cluster.
+        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
+            (the region of practical equivalence) as too small to matter.
+        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
+            shape `(..., C, K, K, K)`, with one table for each of C clusters.
 
     Returns:
-        `Comparison`, or a pytree of them. If the method draws replicates, `probability_better` is
-        the share of replicates in which A is better than B; ties count half. If the method is
-        `Posterior`, this share is a posterior probability; if the method is `Bootstrap`, the share
-        is roughly one minus a one-sided p-value. If the method draws no replicates,
-        `probability_better` comes from a two-piece normal distribution fitted to the interval of
-        the difference.
+        `Comparison`, or a dict or tuple of them. If the method is `Bootstrap` or `Posterior`,
+        `probability_better` is the share of random tables in which the metric of A is greater than
+        that of B; a tie counts half. For `Posterior`, this share is a posterior probability; for
+        `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
+        `Delta`, `probability_better` is computed from two halves of normal distributions, which are
+        fitted to the lower and the upper half of the interval of the difference.
 
     Raises:
-        ValueError: if `paired` has another shape or negative counts, counts are fractional (for
-            `Likelihood` and `Bootstrap`), rope is below 0, the level lies outside of (0, 1), or
-            the method is `Posterior` and there are clusters.
+        ValueError: if `paired` has another shape, if counts are negative, if counts are fractional
+            and the method is `Likelihood` or `Bootstrap`, if `rope` is below 0, if `level` lies
+            outside of (0, 1), or if there are clusters and the method is `Posterior`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -151,30 +153,30 @@ def compare_predictions(
 ) -> Any:
     """Compare two classifiers on the same examples as `compare` does, but directly from labels.
 
-    Time and memory grow with the number of combinations of labels that occur, not with K^3, so that
-    this function can also be used for many classes.
+    Time and memory grow with the number of different triples (true class, prediction of A,
+    prediction of B) that occur, not with K^3, so this function can also be used for many classes.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, or strings (their sorted values are then the
-            classes), or, if `labels` is given, members of `labels`. An example with a negative
-            class id is left out.
-        num_classes: number of classes K. For NumPy arrays the default is the largest class id + 1.
-        labels: the K classes in the order of class ids, for NumPy arrays and lists.
-        where: bool, `(n,)`; if False, the example is left out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
-            of one patient; clusters are then the independent units. Each of the C clusters has a
-            table of all K^3 pairs, and C K^3 may be 2^27 at most.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. If they are
+            strings and `labels` is not given, the classes are all strings that occur, sorted. An
+            example with a negative class id is left out.
+        num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
+        where: bool, `(n,)`; examples for which `where` is False are left out.
+        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
+            patient) may be correlated. As each of the C clusters needs a table of K^3 cells, C K^3
+            must not exceed 2^27.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size, in the metric's
-            units, do not matter.
+        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
+            (the region of practical equivalence) as too small to matter.
 
     Returns:
-        `Comparison`, or a pytree of them.
+        `Comparison`, or a dict or tuple of them.
 
     Raises:
-        TypeError, ValueError: if labels are invalid, and for all errors of `compare`.
+        TypeError, ValueError: if labels are invalid, or if `compare` would raise an error.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -261,21 +263,21 @@ def compare_unpaired(
     comparison that ignores the pairs of predictions loses most of its statistical power.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Both arrays must have the same
             shape, except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size, in the metric's
-            units, do not matter.
-        cluster_axis: the axis of the clusters, -3 if counts are `(..., C, K, K)` with one matrix
-            per cluster.
+        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
+            (the region of practical equivalence) as too small to matter.
+        cluster_axis: the axis of clusters (groups of correlated examples); -3 if counts have the
+            shape `(..., C, K, K)`, with one matrix for each of C clusters.
 
     Returns:
-        `Comparison`, or a pytree of them.
+        `Comparison`, or a dict or tuple of them.
 
     Raises:
-        ValueError: if shapes differ, and for all errors of `compare`.
+        ValueError: if shapes differ, or if `compare` would raise an error.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])

@@ -30,35 +30,36 @@ def compare_groups(
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
     Even if all groups have the same true value, the largest observed difference is positive by
-    chance. Ordinary intervals of the largest difference (likelihood, bootstrap) are therefore
-    wrong. Instead, this function computes an interval [l, u] of the value v of each group at the
-    level `1 - (1 - level) / (G (G - 1) / 2)`. The interval of the difference between groups i and j
-    has the lower end `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper
-    end (MOVER: Zou and Donner, 2008, Statistics in Medicine 27; for ratios: Donner and Zou, 2012,
-    Statistical Methods in Medical Research 21). By Bonferroni's inequality, the intervals of all
-    pairs contain their true differences at the same time with a probability of at least `level`.
-    The largest difference then lies between the largest lower end and the largest upper end.
+    chance. Likelihood and bootstrap intervals of the largest difference are therefore wrong.
+    Instead, for each of G groups, this function computes the value v of the metric and its interval
+    [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)`. For two groups i and j, the interval of
+    `v_i - v_j` begins at `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at
+    `v_i - v_j + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`. Sources: Zou and Donner (2008), Statistics in
+    Medicine 27, for differences; Donner and Zou (2012), Statistical Methods in Medical Research 21,
+    for ratios. By Bonferroni's inequality, the intervals of all pairs contain their true
+    differences at the same time with a probability of at least `level`. If they do, the largest
+    true difference lies between the largest lower end and the largest upper end of these intervals.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays. If
-            ratio is True, its values must be >= 0.
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
+            If `ratio` is True, the values of the metric must be >= 0.
         counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
         method: the interval method for each group.
-        ratio: if True, the smallest value divided by the largest value (see `group_ratio`) is
-            estimated instead of the difference.
+        ratio: if True, the ratio of the smallest group value to the largest group value (see
+            `group_ratio`) is estimated instead of the largest difference.
         level: the confidence level.
-        cluster_axis: the axis of the clusters, -4 if counts are `(..., C, G, K, K)`. The formula
-            assumes that groups are independent: if groups are correlated because they share
-            clusters, the interval is too wide.
+        cluster_axis: the axis of clusters (groups of correlated examples); -4 if counts have the
+            shape `(..., C, G, K, K)`. The formula assumes that groups are independent: if groups
+            are correlated because they share clusters, the interval is too wide.
 
     Returns:
-        `Estimate` or a pytree of them, whose standard error is NaN. A group is skipped if it has no
-        examples or if its interval is undefined. The result is NaN if fewer than two groups are
-        left.
+        `Estimate`, or a dict or tuple of them. The standard error is NaN, because the formula gives
+        none. A group is skipped if it has no examples or if its interval is undefined. The result
+        is NaN if fewer than two groups are left.
 
     Raises:
-        ValueError: if there are fewer than two groups, counts have another shape, the level lies
-            outside of (0, 1), or `method` does not accept the counts.
+        ValueError: if there are fewer than two groups, if counts have another shape, if `level`
+            lies outside of (0, 1), or if `method` does not accept the counts.
 
     >>> import jaxmetrics as jm
     >>> groups = [[[80, 20], [10, 90]], [[40, 10], [25, 75]]]

@@ -50,8 +50,9 @@ class HypothesisTest(NamedTuple):
     """Result of a hypothesis test.
 
     Attributes:
-        statistic: `(...)`, the test statistic, which each test defines.
-        p_value: `(...)`, the p-value in [0, 1]. It is two-sided, except for `no_information_test`.
+        statistic: `(...)`, the test statistic; the docstring of the test function defines it.
+        p_value: `(...)`, the p-value in [0, 1]. All tests are two-sided, except
+            `no_information_test`.
     """
 
     statistic: Array
@@ -71,33 +72,36 @@ def mcnemar(
     which only B is correct. If A and B are correct equally often, b is distributed as a binomial
     variable X with b + c trials and the probability 1/2. The methods are:
 
-    - `"exact"`: the p-value is `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
-    - `"mid-p"`: the same, except that `P(X = min(b, c))` counts half; this method is less
-      conservative than `"exact"`, and recommended. Fagerland, Lydersen and Laake (2013), BMC
-      Medical Research Methodology 13.
-    - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with chi-square with one
-      degree of freedom. McNemar (1947), Psychometrika 12.
-    - `"corrected"`: the same, except that the statistic is `(|b - c| - 1)^2 / (b + c)` (Edwards'
-      continuity correction).
+    - `"exact"`: the p-value is `2 P(X <= min(b, c))`, or 1 if this is greater than 1; the statistic
+      is min(b, c).
+    - `"mid-p"`: the same as `"exact"`, except that `P(X = min(b, c))` is multiplied by 1/2; this
+      method is less conservative, and recommended (Fagerland, Lydersen and Laake, 2013, BMC Medical
+      Research Methodology 13).
+    - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with the chi-square
+      distribution with one degree of freedom (McNemar, 1947, Psychometrika 12).
+    - `"corrected"`: the same as `"asymptotic"`, except that the statistic is
+      `(|b - c| - 1)^2 / (b + c)` (Edwards' continuity correction).
 
     If there are C clusters of correlated examples, the statistic is
-    `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`, where `d_k = b_k - c_k` for cluster k. The statistic
-    is compared with chi-square with one degree of freedom: Obuchowski (1998), Statistics in
-    Medicine 17, in the form of Yang, Sun and Hardin (2010), Biometrical Journal 52.
+    `((C - 1) / C) (sum_k d_k)^2 / sum_k d_k^2`, where d_k is b - c in cluster k. The statistic is
+    compared with the chi-square distribution with one degree of freedom. Sources: Obuchowski
+    (1998), Statistics in Medicine 17; Yang, Sun and Hardin (2010), Biometrical Journal 52.
 
     Args:
-        paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. In float32 JAX arrays, counts of 2^24
-            and more are rounded.
+        paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`. A float32 JAX array represents counts
+            exactly only below 2^24.
         method: `"mid-p"` by default. If there are clusters, only `"asymptotic"` is available.
-        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`.
+        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
+            shape `(..., C, K, K, K)`.
 
     Returns:
         `HypothesisTest` of shape `(...)`. If b + c = 0, the p-value is 1.
 
     Raises:
-        ValueError: if `paired` has another shape or negative counts (NaN under jit), the method is
-            unknown, or there are clusters and the method is not `"asymptotic"`.
+        ValueError: if `paired` has another shape, if counts are negative (under jit, the result is
+            NaN instead), if the method is unknown, or if there are clusters and the method is not
+            `"asymptotic"`.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -135,20 +139,22 @@ def mcnemar(
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
     """Test whether accuracy exceeds the no-information rate, the share of the most common class.
 
-    A classifier that always predicts the most common class has this accuracy. The test is the
-    one-sided exact binomial test of R's caret: for s correct predictions among n examples, and the
-    share q of the most common class, the p-value is `P(X >= s)` with X ~ Binomial(n, q). The test
-    treats the share q as known, although q is estimated from the same examples.
+    A classifier that always predicts the most common class has an accuracy equal to this rate. The
+    test is the one-sided exact binomial test that the R package caret also performs: if s of n
+    predictions are correct and q is the share of the most common class, the p-value is `P(X >= s)`,
+    where `X ~ Binomial(n, q)`. The test ignores the random error of q, which is estimated from the
+    same examples.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy; NaN if there are no
-        examples and, under jit, for negative counts.
+        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. The result is NaN if
+        there are no examples or, under jit, if counts are negative.
 
     Raises:
-        TypeError, ValueError: if counts are not numeric, negative or not of shape `(..., K, K)`.
+        TypeError, ValueError: if counts are not numbers, if they are negative, or if their shape is
+            not `(..., K, K)`.
 
     >>> test = no_information_test([[48, 12], [6, 34]])
     >>> test.statistic, test.p_value < 1e-5
@@ -253,26 +259,26 @@ def permutation_test(
 ) -> Any:
     """Perform a paired permutation test: do classifiers A and B differ in a metric?
 
-    In each permutation, the predictions of A and B are swapped with probability 1/2, independently
-    for each example. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where d is the observed
-    difference, d* are the differences after permutation, and S is the number of permutations for
-    which the metric is defined. The p-value is at least `1 / (1 + S)`. Source: Edgington and
-    Onghena (2007), Randomization Tests.
+    In each permutation, the predictions of A and of B for an example are swapped with probability
+    1/2, independently of all other examples. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where
+    d is the observed difference, d* are the differences after permutation, and S is the number of
+    permutations for which the metric is defined. The p-value is at least `1 / (1 + S)`. Source:
+    Edgington and Onghena (2007), Randomization Tests.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
+        metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
-        num_samples: number of random permutations.
-        cluster_axis: the axis of the clusters, -4 if `paired` is `(..., C, K, K, K)`. All
-            predictions for a cluster are swapped together.
+        num_samples: the number of random permutations.
+        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
+            shape `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 
     Returns:
-        `HypothesisTest`, or a pytree of them, whose `statistic` is the difference A - B.
+        `HypothesisTest`, or a dict or tuple of them. The `statistic` is the difference A - B.
 
     Raises:
-        ValueError: if `paired` has another shape, counts are negative or fractional, or num_samples
-            is below 2.
+        ValueError: if `paired` has another shape, if counts are negative or fractional, or if
+            `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10
@@ -340,28 +346,30 @@ def paired_difference_interval(
     If only A is correct for b of n examples, and only B for c examples, the difference A - B is
     (b - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
 
-    - `"tango"`: the interval contains all differences δ that a score test does not reject,
-      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level, and q
-      is the maximum likelihood estimate of the probability that only B is correct if the difference
-      is δ. Tango (1998), Statistics in Medicine 17.
+    - `"tango"`: the interval contains all differences δ that a score test does not reject (Tango,
+      1998, Statistics in Medicine 17). These are all δ with
+      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level. For
+      each δ, q is the maximum likelihood estimate of the probability that only B is correct, under
+      the hypothesis that the true difference is δ.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
-      p = (b + 1) / (n + 2) and q = (c + 1) / (n + 2). Bonett and Price (2012), Journal of
-      Educational and Behavioral Statistics 37.
+      `p = (b + 1) / (n + 2)` and `q = (c + 1) / (n + 2)` (Bonett and Price, 2012, Journal of
+      Educational and Behavioral Statistics 37).
 
     Args:
-        paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. Weights are read as frequencies.
+        paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of weights; an
+            example of weight w has the same effect as w examples.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 
     Returns:
-        `Estimate` of shape `(...)`, in [-1, 1], with `standard_error`
+        `Estimate` of shape `(...)`, with ends in [-1, 1]. The `standard_error` is
         `sqrt(b + c - (b - c)^2 / n) / n`. If there are no examples, the value is NaN, and the
         interval is [-1, 1].
 
     Raises:
-        ValueError: if `paired` has another shape or negative counts (NaN under jit), the level lies
-            outside of (0, 1), or the method is unknown.
+        ValueError: if `paired` has another shape, if counts are negative (under jit, the result is
+            NaN instead), if `level` lies outside of (0, 1), or if the method is unknown.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]

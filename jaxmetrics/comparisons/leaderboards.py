@@ -86,27 +86,30 @@ class _Leaderboard(NamedTuple):
 
 
 class Leaderboard(_Leaderboard):
-    """Ranking of M classifiers by one metric.
+    """Ranking of M classifiers by one metric, as returned by `leaderboard` and `score_leaderboard`.
 
     Attributes:
-        estimates: `(M,)`, the metric of each classifier, not corrected for selection.
+        estimates: `(M,)`, the metric of each classifier. The greatest value is too high on average,
+            because it was selected as the greatest; `winner_estimate` corrects this.
         probability_best: `(M,)`, the probability that the classifier is the best of all in the
             population from which the examples come.
         winner: the index of the classifier with the highest value. If several classifiers have this
             value, it is the first of them.
-        winner_estimate: the expected value of the winner on new examples. It is corrected for the
-            selection of the winner on the same examples that its value is computed from.
-        rank_low, rank_high: `(M,)`, the confidence interval of the rank of the classifier's true
-            value; rank 1 is the best. All M intervals contain the true ranks at the same time with
-            probability `level`. If `rank_low` is 1, the classifier may be the best.
-        tiers: `(M,)`, from 1 for the best tier. Classifiers of one tier are tied: none of them is
-            significantly better than another. Each classifier of tier t > 1 is significantly worse
-            than some classifier of tier t - 1. All these statements are true at the same time with
-            probability `level`.
+        winner_estimate: the expected value of the winner on new examples. On the examples at hand,
+            the winner's value is too high on average, because the winner was selected on the same
+            examples; `winner_estimate` is corrected for this.
+        rank_low, rank_high: `(M,)`, the confidence interval of the rank that each classifier would
+            have if the true values of all classifiers were known; rank 1 is the best. All M
+            intervals contain the true ranks at the same time with probability `level`. If
+            `rank_low` is 1, the classifier may be the best.
+        tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Classifiers of one tier are
+            tied: none of them is significantly better than another. Each classifier of tier t > 1
+            is significantly worse than some classifier of tier t - 1. All these statements are true
+            at the same time with probability `level`.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
-    classifiers, the first 20 are printed. The methods take the names of the classifiers, which are
-    "0" to "M - 1" by default.
+    classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an
+    argument `names` with the names of the classifiers; the default names are "0" to "M - 1".
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -155,7 +158,7 @@ class Leaderboard(_Leaderboard):
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
-            ValueError: for all errors of `to_text`.
+            ValueError: under the same conditions as `to_text`.
             ImportError: if narwhals (the extra `tables`) or the backend is not installed.
         """
         rows = as_dict(self, names)["classifiers"]
@@ -178,33 +181,36 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank classifiers or checkpoints by a metric on the same examples.
 
-    A step-down max-t test (Romano and Wolf 2005) decides which classifiers are tied, and the
-    estimate of the winner is corrected for its selection as the best; see
-    `jaxmetrics.comparisons.leaderboards` for the methods.
+    A test of all pairs of classifiers that corrects for multiple comparisons (the step-down max-t
+    test of Romano and Wolf, 2005) decides which classifiers are tied. The winner's value is
+    corrected for its selection as the best. The docstring of `jaxmetrics.comparisons.leaderboards`
+    explains the methods.
 
     Args:
-        metric: a differentiable function of one `(K, K)` matrix that returns one number. This
-            number must not change if all counts are multiplied by the same number. Greater values
-            are better; a classifier whose metric is NaN comes last.
-        y_true: `(n,)`, class ids, or strings (their sorted values are then the classes), or, if
-            `labels` is given, members of `labels`.
+        metric: a differentiable function of a `(K, K)` matrix that returns one number. This number
+            must not change if all counts are multiplied by the same number. Greater values are
+            better; a classifier whose metric is NaN comes last.
+        y_true: `(n,)`, class ids, strings, or members of `labels`. If they are strings and `labels`
+            is not given, the classes are all strings that occur, sorted.
         y_preds: predictions `(M, n)`, one row for each classifier. An example is left out if its
-            truth or any prediction lies outside of `[0, num_classes)`.
-        num_classes: number of classes K. For NumPy arrays the default is the largest class id + 1.
-        labels: the K classes in the order of class ids, for NumPy arrays and lists.
-        key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
-        where: bool, `(n,)`; if False, the example is left out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
-            of one patient; clusters are then the independent units. Fewer than 20 clusters give a
-            warning.
+            true class or any predicted class lies outside of `[0, num_classes)`.
+        num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
+        key: a JAX key, an int seed, or a NumPy Generator (only if labels are NumPy arrays).
+        where: bool, `(n,)`; examples for which `where` is False are left out.
+        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
+            patient) may be correlated. Fewer than 20 clusters give a warning.
         method: the interval method for `estimates` and `winner_estimate`.
-        num_samples: number of random draws for probabilities and for the test of all pairs.
-        level: the confidence level of each interval, and of all ranks and tiers together.
+        num_samples: number of random draws for `probability_best` and for the test of all pairs of
+            classifiers.
+        level: the confidence level of each interval; with this probability, all ranks and tiers are
+            right at the same time.
 
     Raises:
-        ValueError: if shapes do not match, the metric is not one number or is finite for no
-            classifier, num_samples is below 2, the level lies outside of (0, 1), there are fewer
-            than two examples or clusters, or clusters have more than 2^27 cells `M C K K`.
+        ValueError: if shapes do not match, if the metric is not one number or is NaN or infinite
+            for all classifiers, if `num_samples` is below 2, if `level` lies outside of (0, 1), if
+            there are fewer than two examples or clusters, or if the matrices of M classifiers in C
+            clusters have more than 2^27 cells, `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40

@@ -47,7 +47,7 @@ def compare_scores(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Comparison:
-    """Compare the mean scores of two systems on the same items (paired comparison of evals).
+    """Compare the mean scores of two systems, such as language models, on the same items.
 
     `mean_interval` computes the intervals of the mean of A, of B, and of the paired differences
     `a - b`. If no bounds are given, the intervals are Student's t intervals (as in a paired
@@ -56,22 +56,24 @@ def compare_scores(
 
     Args:
         a, b: scores `(..., n)` of the same items in the same order; greater scores are better. If
-            one of both scores is NaN, the item is left out for both systems.
+            the score of A or of B is NaN for an item, the item is left out for both systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
-            text; clusters are then the independent units.
-        where: bool, `(..., n)`; if False, the item is left out.
+        clusters: `(..., n)`, hashable ids: items with the same id (a cluster, such as questions
+            about the same text) may be correlated; different clusters must be independent.
+        where: bool, `(..., n)`; items for which `where` is False are left out.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size do not matter.
+        rope: a number >= 0. You regard differences from -rope to rope (the region of practical
+            equivalence) as too small to matter.
 
     Returns:
-        `Comparison` of shape `(...)`; NaN if no item has both scores. `probability_better` and
-        `probability_equivalent` are computed from Student's t distribution or, if bounds are given,
-        from a two-piece normal distribution fitted to the interval of the difference.
+        `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems.
+        `probability_better` and `probability_equivalent` are computed from Student's t
+        distribution. If bounds are given, they are computed from two halves of normal distributions
+        instead, which are fitted to the lower and the upper half of the interval of the difference.
 
     Raises:
-        ValueError: if shapes do not match, scores lie outside of the bounds (NaN under jit), rope
-            is below 0, or the level lies outside of (0, 1).
+        ValueError: if shapes do not match, if scores lie outside of the bounds (under jit, the
+            result is NaN instead), if `rope` is below 0, or if `level` lies outside of (0, 1).
 
     Source: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
@@ -119,31 +121,33 @@ def score_leaderboard(
 ) -> Leaderboard:
     """Rank systems by their mean scores on the same items.
 
-    Ranks, tiers, the probability of being best and the winner's corrected estimate are computed by
-    the methods of `leaderboard`.
+    Ranks, tiers, `probability_best` and `winner_estimate` are computed in the same way as by
+    `leaderboard`.
 
     Args:
         scores: `(M, n)`, one row for each system; greater scores are better. If the score of one
             system is NaN for an item, the item is left out for all systems.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
-            clusters are then the independent units.
-        groups: ids `(n,)` of groups of items, such as tasks, for NumPy scores only. If groups are
-            given, systems are ranked by the unweighted mean of their group means (see
-            `score_report`).
-        where: bool, `(n,)`; if False, the item is left out.
-        key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
-        num_samples: number of random draws for probabilities and for the test of all pairs.
-        level: the confidence level of each interval, and of all ranks and tiers together.
+        clusters: `(n,)`, hashable ids: items with the same id (a cluster, such as questions about
+            the same text) may be correlated; different clusters must be independent.
+        groups: `(n,)`, the id of a group, such as a task, for each item. If groups are given,
+            systems are ranked by the unweighted mean of their group means (see `score_report`), and
+            scores must be NumPy arrays.
+        where: bool, `(n,)`; items for which `where` is False are left out.
+        key: a JAX key, an int seed, or a NumPy Generator (only if scores are NumPy arrays).
+        num_samples: number of random draws for `probability_best` and for the test of all pairs of
+            systems.
+        level: the confidence level of each interval; with this probability, all ranks and tiers are
+            right at the same time.
 
     Returns:
-        `Leaderboard`, whose estimates are computed by `mean_interval` or, if groups are given, are
-        the means over groups that `score_report` also shows.
+        `Leaderboard`. Its estimates are computed by `mean_interval`; if groups are given, they are
+        the unweighted means of group means that `score_report` also shows.
 
     Raises:
-        ValueError: if scores have another shape, fewer than two items (or clusters) have scores of
-            all systems, scores lie outside of the bounds (NaN under jit), num_samples is below 2,
-            or the level lies outside of (0, 1).
+        ValueError: if scores have another shape, if fewer than two items (or clusters) have scores
+            of all systems, if scores lie outside of the bounds (under jit, the result is NaN
+            instead), if `num_samples` is below 2, or if `level` lies outside of (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))

@@ -60,34 +60,38 @@ def delong(
     """Test the difference of two ROC AUCs on the same examples by DeLong's test.
 
     The area under the ROC curve is the share of pairs of a positive and a negative example in which
-    the positive has the higher score; ties count half. For each of m positives, let V_i be the
-    share of negatives with lower scores. For each of n negatives, let W_j be the share of positives
-    with higher scores. The variance of an area is `var(V) / m + var(W) / n`. The variance of the
-    difference A - B is computed in the same way from the differences of V and of W. The statistic
-    is the difference divided by its standard error. It is compared with Student's t distribution
-    with Welch and Satterthwaite's degrees of freedom. Sources: DeLong, DeLong and Clarke-Pearson
-    (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal Processing Letters 21, for V and W by
-    ranks, which takes O(n log n) time.
+    the positive has the higher score; ties count half. Let V_i be the share of negatives with lower
+    scores than positive i, and W_j the share of positives with higher scores than negative j, for m
+    positives and n negatives. The variance of an area is `var(V) / m + var(W) / n`, where var is
+    the sample variance. For the variance of the difference A - B, the same formula is applied to V
+    of A minus V of B, and W of A minus W of B. The statistic is the difference divided by its
+    standard error. The p-value comes from Student's t distribution with the degrees of freedom of
+    Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V and
+    W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE Signal
+    Processing Letters 21.
 
-    The intervals of both areas are computed by `delong_interval`. The interval of the difference
-    combines the distances from each area to its ends (MOVER: Zou and Donner, 2008, Statistics in
-    Medicine 27), so that its width is positive even if no pair of a positive and a negative example
-    is in the wrong order.
+    The intervals of both areas are computed by `delong_interval`. The interval of the difference is
+    computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics
+    in Medicine 27). Its width is therefore positive even if both classifiers give all positives
+    higher scores than all negatives.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
+        y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples. The
-            standard error is then the jackknife error over clusters.
+        clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
+            one patient) may be correlated. If clusters are given, the standard error is the
+            jackknife standard error over clusters.
 
     Returns:
-        `DeLong`; NaN if there are fewer than two positives or two negatives. If the standard error
-        is 0, the p-value is 1 if the difference is 0, and otherwise 0.
+        `DeLong`; its numbers are NaN if there are fewer than two positives or fewer than two
+        negatives. If the standard error is 0, a difference of 0 has the p-value 1, and any other
+        difference has the p-value 0.
 
     Raises:
-        ValueError: if lengths are unequal, the level lies outside of (0, 1), a score is NaN (the
-            result is NaN for JAX arrays), and for all errors of `roc_auc` and `delong_interval`.
+        ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if a score in a NumPy
+            array is NaN (in a JAX array, it makes the result NaN), or if `roc_auc` or
+            `delong_interval` would raise an error.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
@@ -122,24 +126,25 @@ def delong_unpaired(
 ) -> DeLong:
     """Test the difference of two ROC AUCs on independent test sets by DeLong's test.
 
-    The variance of the difference A - B is the sum of the variances of both areas. The statistic,
-    the difference divided by its standard error, is compared with Student's t distribution with
-    Welch and Satterthwaite's degrees of freedom, computed from the variances of the positives and
-    the negatives of both test sets. The interval of the difference is computed in the same way as
-    by `delong`.
+    The variance of the difference A - B is the sum of the variances of both areas under the ROC
+    curve. The statistic is the difference divided by its standard error. The p-value comes from
+    Student's t distribution. Its degrees of freedom are computed by the formula of Welch and
+    Satterthwaite from four variances: those of the positives and of the negatives in each test set.
+    The interval of the difference is computed in the same way as by `delong`.
 
     Args:
-        y_true_a: 0 or 1 (or bool), `(..., n)`, the truth of the test set of A. An example with a
-            negative label is left out.
+        y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. An example
+            whose label is below 0 is left out.
         y_score_a: the scores of A, real numbers, `(..., n)`.
-        y_true_b, y_score_b: the truth of the test set of B and the scores of B, `(..., m)`.
+        y_true_b, y_score_b: the true labels of the test set of B and the scores of B, `(..., m)`.
         level: the confidence level.
 
     Returns:
-        `DeLong`; NaN if a test set has fewer than two positives or two negatives.
+        `DeLong`; its numbers are NaN if a test set has fewer than two positives or fewer than two
+        negatives.
 
     Raises:
-        ValueError: for all errors of `delong`.
+        ValueError: if `delong` would raise an error.
 
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
@@ -221,27 +226,33 @@ def compare_average_precision(
     """Compare the average precisions of two classifiers on the same examples (paired).
 
     The variance of the difference A - B is computed from the influence of each example on A minus
-    its influence on B. The interval of the difference combines the intervals of A and of B by MOVER
-    (Zou and Donner, 2008, Statistics in Medicine 27). Half an example is added for A, and half an
-    example for B, which makes the correlation of A and B smaller. The width of the interval is
-    therefore positive even if both classifiers rank all examples in the same way.
+    its influence on B. The influence of an example is the change of the average precision if the
+    weight of the example is increased slightly. The interval of the difference is computed from the
+    intervals of A and of B and from their correlation by the method MOVER (Zou and Donner, 2008,
+    Statistics in Medicine 27). The correlation is made smaller by adding the variance that half an
+    example contributes to the variance of A and to the variance of B. This allows for errors that
+    only A or only B might make, but that did not occur. The width of the interval is therefore
+    positive even if both classifiers rank all examples in the same way.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. An example with a negative label is left out.
+        y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        rope: the region of practical equivalence: differences up to this size do not matter.
-        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
-            images of one patient. Fewer than 20 clusters give a warning for NumPy arrays.
+        rope: a number >= 0. You regard differences from -rope to rope (the region of practical
+            equivalence) as too small to matter.
+        clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
+            one patient) may be correlated. Fewer than 20 clusters raise a warning if the arguments
+            are NumPy arrays.
 
     Returns:
-        `Comparison` of shape `(...)`; NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` are computed from a two-piece normal
-        distribution fitted to the interval of the difference.
+        `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
+        `probability_better` and `probability_equivalent` are computed from two halves of normal
+        distributions, which are fitted to the lower and the upper half of the interval of the
+        difference.
 
     Raises:
-        TypeError, ValueError: if lengths are unequal, the level lies outside of (0, 1), or rope is
-            below 0, and for all errors of `average_precision_interval`.
+        TypeError, ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if `rope`
+            is below 0, or if `average_precision_interval` would raise an error.
 
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10

@@ -68,35 +68,36 @@ def bootstrap_examples(
 ) -> Any:
     """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
-    If the statistic is a metric of counts, `interval` with `Bootstrap` is far cheaper.
+    If the statistic is a metric of a confusion matrix, `interval` with `Bootstrap` is far faster.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy arrays, a NumPy Generator.
-        statistic: a function of the arrays that returns an array or a pytree of arrays. For NumPy
-            arrays, the function is called with NumPy arrays, and with many resamples `(N, n, ...)`
-            at once if it accepts them. For JAX arrays, it must work under `jax.jit`.
+        key: a JAX key, an int seed, or a NumPy Generator (only if `arrays` are NumPy arrays).
+        statistic: a function of `arrays` that returns an array, or arrays in a dict or tuple. If
+            `arrays` are NumPy arrays, it is called with NumPy arrays, and with N resamples
+            `(N, n, ...)` at once if it accepts them. If `arrays` are JAX arrays, it must work under
+            `jax.jit`.
         arrays: `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn, which is faster for statistics that sort. (`roc_auc` and `average_precision`, and
-            `functools.partial` of either, sort only once in both cases.)
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples (one patient,
-            for example). Whole clusters are drawn. Fewer than 20 clusters give a warning.
-        strata: `(n,)` ids, of any hashable type, of groups (classes, for example) whose number of
-            examples was fixed in advance. Each resample contains the same number of examples, or
-            clusters, of each stratum as the data.
+            drawn. If the statistic sorts the examples, `"weights"` is faster, except for `roc_auc`
+            and `average_precision`, which sort only once in both cases.
+        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
+            patient) may be correlated. Whole clusters are drawn; fewer than 20 give a warning.
+        strata: `(n,)`, hashable ids: examples with the same id form a stratum, such as a class,
+            whose number of examples was fixed in advance. Each resample has as many examples (or,
+            if given, clusters) of each stratum as the data have.
 
     Returns:
-        `Estimate` or a pytree of them.
+        `Estimate`, or a dict or tuple of them.
 
     Raises:
-        TypeError, ValueError: if arrays differ in length or have no examples; ids are missing, not
-            hashable or traced by jit; a cluster lies in two strata; `"weights"` is used for a
-            statistic without an argument `sample_weight`, or `"indices"` for JAX arrays with
-            clusters of unequal sizes; the statistic has no finite value; an option is invalid.
+        TypeError, ValueError: if arrays differ in length or are empty, if ids are missing, not
+            hashable or traced by jit, if a cluster lies in two strata, if `resample` is `"weights"`
+            and the statistic has no argument `sample_weight`, if it is `"indices"` and clusters of
+            JAX arrays differ in size, if the statistic is never finite, or if an option is invalid.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
@@ -397,16 +398,18 @@ def bootstrap_counts(
 
     - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
     - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
-      total varies. This makes it possible to resample each batch of a stream on its own.
-    - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1). Rubin (1981),
-      Annals of Statistics 9. Counts may be sums of weights, which are read as frequencies.
+      total varies. Each batch of a stream of examples can therefore be resampled separately.
+    - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
+      Annals of Statistics 9). Counts may be sums of weights; a weight w has the same effect as w
+      examples.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         counts: `(..., K, K)` numbers of examples. The total of a matrix must be below 2^31.
         num_samples: number of replicates S.
-        kind: the kind of bootstrap, one of the three above.
-        stratified: True if each replicate should have as many examples of each class as `counts`.
+        kind: `"multinomial"`, `"poisson"` or `"bayesian"`, as explained above.
+        stratified: True if each replicate should have as many examples of each true class as
+            `counts`.
 
     Returns:
         Replicates `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with negative or

@@ -1,4 +1,4 @@
-"""Prediction-powered inference: intervals from a few true labels and many labels by a judge.
+"""Prediction-powered inference: intervals from a few true labels and many labels of a judge.
 
 The judge labels all examples, and its errors are estimated from the n examples whose truth is
 known. T are the shares of each combination (truth, prediction) among these n examples, J are the
@@ -55,40 +55,40 @@ def prediction_powered(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate a metric from a few true labels and many labels by a judge (PPI++).
+    """Estimate a metric from few true labels and many labels that a judge assigned (PPI++).
 
-    Prediction-powered inference uses a judge, such as a language model, that labels all examples.
-    The metric is computed from the judge's labels, corrected by the judge's errors on the examples
-    whose truth is known. The formula is at the top of `jaxmetrics.intervals.judged`.
+    The judge, such as a language model, labels all examples. The metric is computed from the
+    judge's labels, corrected by the judge's errors on the examples whose true label is known. The
+    docstring of `jaxmetrics.intervals.judged` has the formula.
 
-    **The examples with truth must be a random sample of the same population as the others.** If
-    they were chosen because they are hard or recent, or because the judge was unsure, the judge's
-    errors differ between both samples, and the interval misses the true value without any warning.
-    The judge may make many errors, but must not have been fitted to the examples with truth.
+    **The examples whose true label is known must be a random sample of the same population as the
+    others.** If they were chosen because they are hard or recent, or because the judge was unsure,
+    the judge errs more or less often on them than on the others, and the interval misses the true
+    value without any warning. The judge may make many errors, but must not have been trained on the
+    examples whose true label is known.
 
     Args:
-        metric: a function of counts `(..., K, K)`, or `difference(metric)` to compare two
-            classifiers A and B. For a difference, `labelled` is `(..., K, K, K, K)` with the axes
-            truth, judge's label, A and B, and `judged` lacks the first axis.
-        labelled: counts `(..., K, K, K)` by truth, judge's label and prediction, made by
-            `paired_confusion_matrix`. Each class should have at least five examples.
-        judged: counts `(..., K, K)` by judge's label and prediction, of examples not in `labelled`.
+        metric: a function of counts `(..., K, K)`, or `difference(metric)` for two classifiers.
+        labelled: counts `(..., K, K, K)` of the examples whose true label is known, computed by
+            `paired_confusion_matrix(y_true, y_judge, y_pred)`. Each class should have at least five
+            examples. If `metric` is a difference, the last two axes are both predictions.
+        judged: counts of all other examples, with the same axes except the true label.
         level: the confidence level.
-        cluster_axis: the axis of the clusters in `labelled`, -4 if it is `(..., C, K, K, K)`. In
-            `judged`, clusters lie on axis -3. No cluster may be in both tables.
+        cluster_axis: the axis of clusters (of correlated examples) in `labelled`, -4 for the shape
+            `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
 
     Returns:
-        `Estimate` or a pytree of them, within the range of the metric; NaN if there are no examples
-        with truth. If `judged` contains no examples, the interval is computed from truth alone.
-        Negative entries of R, which occur if few examples have truth, are set to 0, and others are
-        reduced so that the share of correct predictions does not change.
+        `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
+        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
+        labels are known, the corrected matrix may have negative entries. They are set to 0, and
+        other entries are reduced so that the share of correct predictions does not change.
 
     Raises:
-        ValueError: if tables have other shapes, counts are negative or fractional (under jit the
-            result is NaN instead), or the level lies outside of (0, 1).
+        ValueError: if tables have other shapes, if counts are negative or fractional (under jit,
+            the result is NaN instead), or if `level` lies outside of (0, 1).
 
-    A judge errs on 10 % of 200 examples with truth. These examples alone give a wider interval,
-    0.825 [0.766, 0.874]:
+    Here 10 % of the judge's labels are wrong. The 200 examples in `labelled` alone would give a
+    wider interval, 0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction

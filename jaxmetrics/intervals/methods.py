@@ -50,8 +50,9 @@ _ROUNDING = 1e-12  # a value may exceed its range by this much, through rounding
 class IntervalMethod:
     """Base class of interval methods. Derive from this class to write your own method.
 
-    A method is a frozen dataclass with a `name`, which reports print, and a function `estimate`.
-    `interval`, comparisons, leaderboards, streaming states and reports accept methods as `method=`.
+    A method is a frozen dataclass with a `name`, which is printed in reports, and a function
+    `estimate`, which computes the interval. You can pass your method as `method=` to `interval` and
+    to all other functions with this argument, such as `compare`, `leaderboard` and `report`.
 
     >>> import dataclasses
     >>> import jaxmetrics as jm
@@ -118,36 +119,39 @@ class IntervalMethod:
 class Likelihood(IntervalMethod):
     """Likelihood-ratio confidence interval of any smooth metric of a confusion matrix.
 
-    The ends are the smallest and the largest value of the metric over all tables of expected counts
-    E with
+    The ends of the interval are the smallest and the largest value of the metric over all tables of
+    expected counts E with
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
     where C are the counts and z is the normal quantile of the confidence level. For each end, a
     third of an example is first added to the cell of C that moves the metric most towards this end,
-    so that the interval allows for kinds of error that did not occur in this test set. If there is
-    no error among n examples, the upper limit of the error rate is 3.0 / n, which is also the limit
-    of the mid-p interval. A small change of some cells does not change the metric: a minimum over
-    classes, for example, depends on the worst class only. In tables of up to 1024 cells, the effect
-    of such a cell is computed after the cell has grown as far as the likelihood allows. The cells
-    of a class without examples stay empty if its first example would make the metric jump, as for
-    averages over the classes that occur.
+    so that the interval allows for kinds of error that did not occur in this test set. For example,
+    if there is no error among n examples, the upper end of the interval of the error rate is 3.0 /
+    n, as in the mid-p interval. Some cells have no effect on the metric if they change only
+    slightly; for example, a minimum over classes depends only on the worst class. If the table has
+    at most 1024 cells, the effect of each such cell is computed at the largest count that the
+    likelihood allows. If the first example of a class without examples would make the metric jump,
+    the cells of this class are 0 in all tables E. This is so if the metric is an average over the
+    classes that occur.
 
-    This method draws no random numbers, and needs neither a prior nor a transformation of the
-    metric, such as logit. Both ends lie within the range of the metric. Sources: Owen (2001),
-    Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
-    `bench/coverage.py` measures the coverage. Clustered examples count as the number of independent
-    examples that would give the metric the same variance (Rao and Scott, 1981, JASA 76), and three
-    quarters of the counts of the cluster that moves the metric most are added.
+    This method draws no random numbers. It needs no prior, and it needs no transformation of the
+    metric, such as the logit. Both ends of the interval lie within the range of the metric.
+    Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of
+    Statistics 19. The script `bench/coverage.py` measures the coverage of the interval. If there
+    are clusters, the counts are multiplied by a factor such that independent examples would give
+    the metric the same variance as the clusters do (Rao and Scott, 1981, JASA 76). For each end,
+    three quarters of the counts of the cluster that moves the metric most towards this end are also
+    added.
 
-    The metric must be a smooth function of the cells. The minimum over several equally good
-    classes, for example, is not smooth: this minimum is biased downwards, and its interval lies too
-    low.
+    The metric must be a smooth function of the cells. For example, the minimum of the recalls of
+    several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
+    its interval lies too low.
 
-    The standard error is the same as for `Delta`. An end is infinite if the metric has no bound,
-    for example for the positive likelihood ratio if there are no false positives. The ends are NaN
-    if no plausible table changes the value, for example for the precision of a class that is never
-    predicted, because this precision is 0 by convention.
+    The standard error is the same as for `Delta`. An end is infinite if the metric can be
+    arbitrarily large, such as the positive likelihood ratio if there are no false positives. The
+    ends are NaN if the metric has the same value in all plausible tables. For example, the
+    precision of a class that is never predicted is 0 by convention.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -171,30 +175,32 @@ class Delta(IntervalMethod):
     """Delta-method (normal, Wald) confidence interval from derivatives, `θ ± z s`.
 
     θ is the value of the metric, s its standard error, and z the normal quantile of the level. If g
-    is the gradient of the metric with respect to the counts C of n examples, the first-order
-    variance under multinomial sampling is `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
-    stratified, the totals of the rows are fixed. The expression is then computed for each row, and
-    the results are added.
+    is the gradient of the metric with respect to the counts C of n independent examples, the
+    variance of the metric is, to first order, `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
+    stratified (the number of examples of each class was fixed in advance), this variance is
+    computed for each row of the matrix, and the variances of the rows are added.
 
-    If examples are clustered, s is the first-order jackknife error over clusters. For k clusters of
-    equal size with the counts C_c, `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is the quantile
-    of Student's t with k - 1 degrees of freedom. For clusters of unequal sizes m, k is Kish's
-    effective number `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023), Journal of
-    Applied Econometrics 38.
+    If examples are clustered, s is the jackknife standard error over clusters, computed to first
+    order from the derivatives. If k clusters of equal size have the counts C_c,
+    `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is replaced by the quantile of Student's t
+    distribution with k - 1 degrees of freedom. If the clusters have unequal sizes m, k is Kish's
+    effective number of clusters, `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023),
+    Journal of Applied Econometrics 38.
 
-    If a scale is given and the value lies at an end of the scale's range (the accuracy of a
-    classifier without a mistake, for example), the ends of the interval are NaN, because the scale
-    maps this value to infinity. The ends are also NaN if the value lies outside of the range; if
-    the counts are NumPy arrays, a warning is issued. If no scale is given, the width of the
-    interval is 0 if all derivatives are equal. No random numbers are drawn. Weights are read as
-    frequencies.
+    If `scale` is given and the value of the metric lies at an end of the range of the scale, such
+    as an accuracy of 1 on the logit scale, the ends of the interval are NaN, because the scale maps
+    this value to infinity. The ends are also NaN if the value lies outside of the range; in this
+    case, a warning is issued if the counts are NumPy arrays. If `scale` is None and the metric has
+    the same derivative in all cells that contain examples (for example, if the accuracy is 1), the
+    width of the interval is 0. No random numbers are drawn. An example of weight w has the same
+    effect as w examples.
 
     Attributes:
-        scale: the transformation for which the interval is computed. The ends are transformed back,
-            so that they stay in the range of the metric. Use `"logit"` for metrics in [0, 1],
-            `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"` for ratios in [0, inf).
-            If the scale is None, which is the default, nothing is transformed; use None for
-            differences.
+        scale: the transformation that is applied to the metric before the interval is computed. The
+            ends are transformed back, so that they stay in the range of the metric. Use `"logit"`
+            for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"`
+            for ratios in [0, inf). If the scale is None, which is the default, nothing is
+            transformed; use None for differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
@@ -281,30 +287,31 @@ class _Drawing(IntervalMethod):
 class Bootstrap(_Drawing):
     """Bootstrap confidence interval: the metric is computed on test sets drawn with replacement.
 
-    θ is the metric of the counts, θ* are its values on the drawn test sets (replicates), Q are the
-    quantiles of θ*, and α is 1 - level. The ends are:
+    θ is the metric of the counts, θ* are the values of the metric on the drawn test sets
+    (replicates), Q(p) is the p-quantile of θ*, and α is 1 - level. The ends are:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
     - `"bca"`: quantiles of θ* at levels that are corrected for bias and skewness (Efron, 1987, JASA
-      82). The skewness comes from the derivatives (infinitesimal jackknife). If all replicates lie
-      on one side of θ, the ends are the same as for `"percentile"`.
-    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t are the quantiles of
-      `(θ* - θ) / s*`, and s is the standard error of `Delta`. A replicate with s* = 0 and θ* != θ
-      counts as undefined.
+      82). The skewness is computed from the derivatives of the metric (infinitesimal jackknife). If
+      all replicates lie on one side of θ, the ends are the same as for `"percentile"`.
+    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t(p) is the p-quantile of
+      `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same standard error in a
+      replicate. If s* = 0 and θ* != θ, the replicate counts as undefined.
 
-    Resampling n examples is equivalent to drawing the cells of the table from a multinomial
-    distribution, so the cost does not depend on n. Clusters are drawn as a whole. If the metric is
-    the same in all replicates, the width is 0. This happens for a classifier without errors,
-    because the bootstrap never draws errors that did not occur. `Likelihood` and `Posterior` allow
-    for such errors. The standard error is the standard deviation of the replicates.
+    Instead of n examples, the cells of the table are drawn from a multinomial distribution, which
+    is equivalent, so the cost does not depend on n. If there are clusters, whole clusters are
+    drawn. If the classifier made no errors, the width of the interval is 0, because the bootstrap
+    never draws errors that did not occur. `Likelihood` and `Posterior` allow for such errors. The
+    standard error is the standard deviation of the replicates.
 
     Attributes:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. All matrices of a batch
-            use the same random numbers; use `jax.vmap` over keys for independent draws.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays). All
+            matrices of a batch use the same random numbers, unless you call `jax.vmap` over keys.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
-        num_samples: number of replicates S. BCa needs S >= 2000, because it reads extreme
-            quantiles. For V simultaneous intervals, draw V times as many replicates.
+        num_samples: number of replicates S. For `"bca"`, use at least 2000, because its ends are
+            extreme quantiles. If you compute V simultaneous intervals, draw V times as many
+            replicates.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
@@ -352,27 +359,28 @@ class Bootstrap(_Drawing):
 class Posterior(_Drawing):
     """Bayesian credible interval: posterior mean and equal-tailed quantiles of the metric.
 
-    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`: for all
-    cells together, or for each class separately if `stratified` is True. The metric is computed for
-    each draw. The default prior adds 1 to the correct cell and 1 / (K - 1) to each wrong cell of a
-    class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where m_i is the
-    number of examples of class i. With a flat prior of 1 for all cells, `prior=(1, K - 1)`,
-    intervals have poor coverage.
+    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`. All cells
+    together have one Dirichlet posterior; if `stratified` is True, each class has its own. The
+    metric is computed for each draw. The default prior adds 1 to the correct cell and 1 / (K - 1)
+    to each wrong cell of a class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i -
+    C_ii), where C_ii is the number of correct predictions among the m_i examples of class i. If the
+    prior adds 1 to every cell, `prior=(1, K - 1)`, intervals have poor coverage.
 
-    The recall of a class without examples is drawn from its prior. In an average over many classes
-    with few examples, the priors dominate: the interval is narrow around the value that the priors
-    give, which may be far from the true value. For paired counts, the prior is the product of the
-    priors of A and B, so that each classifier alone has the posterior above. The K^2 pairs of
-    predictions of a class share a prior that counts as much as 2 examples.
+    The recall of a class without examples is drawn from its prior. If a metric is an average over
+    many classes with few examples, the priors dominate: the interval is narrow around the value
+    that the priors give, which may be far from the true value. If counts are paired, the prior of a
+    pair of predictions is the product of the priors of A and B, so that each classifier alone has
+    the posterior above. The priors of all K^2 pairs of predictions of a class have together the
+    effect of 2 examples.
 
-    To estimate a metric for a population in which the classes have other shares, use
-    `at_prevalence(metric, shares)`. Clusters are not supported. Weights are read as frequencies.
-    The standard error is the posterior standard deviation.
+    To estimate a metric for a population in which classes are more or less common, use
+    `at_prevalence(metric, shares)`. Clusters are not supported. An example of weight w has the same
+    effect as w examples. The standard error is the posterior standard deviation.
 
     Attributes:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
-        prior: `alpha` or `(alpha, beta)`, the parameters of the beta prior of each recall; see
-            `posterior_counts`.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
+        prior: the parameters of the beta prior of each recall: a pair `(alpha, beta)`, or one
+            number if alpha = beta; see `posterior_counts`.
         num_samples: number of draws S.
 
     >>> import jaxmetrics as jm
@@ -435,29 +443,29 @@ def interval(
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
     Args:
-        metric: a function of one matrix `(K, K)`, or of a batch, that returns an array or a pytree
-            of arrays. Its values must not change if all counts are multiplied by the same number.
+        metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
+            or arrays in a dict or tuple. They must not change if all counts are doubled.
         counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
             need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
-            `label_macro(rate)` tables of labels `(..., L, 2, 2)`, metrics of scores histograms
-            `(..., 2, B)`, and functions with the attribute `table_ndim = 3` tables of groups
+            `label_macro(rate)` needs a matrix per label, `(..., L, 2, 2)`, metrics of scores need
+            histograms `(..., 2, B)`, and functions with `table_ndim = 3` need a matrix per group,
             `(..., G, K, K)`.
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
-        cluster_axis: the axis of clusters of correlated examples, -3 if counts are `(..., C, K, K)`
-            with one matrix per cluster. A warning is issued if there are fewer than 20 clusters, or
-            if unequal sizes halve the effective number of clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples); -3 if counts have the
+            shape `(..., C, K, K)`. A warning is issued if there are fewer than 20 clusters, or if
+            their sizes are very unequal.
         stratified: True if the number of examples per class was fixed in advance.
-        simultaneous: True if all values of the metric should lie in their intervals at the same
-            time with probability `level` (Šidák, 1967, JASA 62).
+        simultaneous: True if `level` should be the probability that all values of the metric lie in
+            their intervals at the same time (Šidák, 1967, JASA 62).
         anytime: True if the interval (`Likelihood` or `Delta`) must be valid even if you look at it
-            after every example. An integer is the number of examples (clusters) at which the
-            interval is narrowest; True stands for 500.
+            after every example. If it is an integer, the interval is narrowest at this number of
+            examples (or clusters); True stands for 500.
 
     Returns:
-        `Estimate` of shape `(..., *shape of the array)`, or a pytree of estimates; NaN if the
-        metric is undefined, if there are no examples and, under jit, if counts are invalid.
+        `Estimate` of shape `(..., *shape of the array)`, or a dict or tuple of estimates; NaN if
+        the metric is undefined, if there are no examples or, under jit, if counts are invalid.
 
     Raises:
         TypeError, ValueError: if the metric is not a function or has no finite value, or if the

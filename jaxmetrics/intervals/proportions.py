@@ -56,34 +56,35 @@ def proportion_interval(
 
     With s successes in n trials, p = s / n, and z the normal quantile of `level`, the methods are:
 
-    - `"wilson"`: all probabilities that a score test does not reject, which are
-      `(p + z^2/2n ± z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
+    - `"wilson"`: all probabilities that a score test does not reject (Wilson, 1927, JASA 22), an
+      interval with the ends
+      `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
     - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
-      midpoint of Wilson's interval. This interval always contains Wilson's interval. Agresti and
-      Coull (1998), The American Statistician 52.
+      midpoint of Wilson's interval. This interval always contains Wilson's interval (Agresti and
+      Coull, 1998, The American Statistician 52).
     - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
-      Jeffreys' prior. The lower end is 0 if s = 0, and the upper end is 1 if s = n. Brown, Cai and
-      DasGupta (2001), Statistical Science 16, section 3.1.
+      Jeffreys' prior. The lower end is 0 if s = 0, and the upper end is 1 if s = n (Brown, Cai and
+      DasGupta, 2001, Statistical Science 16, section 3.1).
     - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
       from the lower quantile of `Beta(s, n - s + 1)` to the upper quantile of `Beta(s + 1, n - s)`.
-      The coverage is at least `level`, and mostly greater. Biometrika 26 (1934).
+      The coverage is at least `level`, and mostly greater (Clopper and Pearson, 1934, Biometrika
+      26).
 
     Args:
-        successes, trials: counts of any shapes that broadcast against each other. Sums of weights
-            are read as frequencies. If successes exceed the trials only because of rounding (by at
-            most 8 ulp), both count as equal.
+        successes, trials: counts of any shapes that broadcast against each other, or sums of
+            weights. If successes exceed trials by a rounding error, both are treated as equal.
         level: the confidence level.
         method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
-            correlated. All trials together then count as an effective number of independent trials,
-            which is at most the number of trials. If all clusters have the same proportion, the
-            effective number is the number of clusters. Korn and Graubard (1998), Survey Methodology
-            24. A warning is issued if there are fewer than 20 clusters.
+            correlated. If there are clusters, n is replaced by an effective number of independent
+            trials, at most n (Korn and Graubard, 1998, Survey Methodology 24). If all clusters have
+            the same proportion, it is the number of clusters. A warning is issued if there are
+            fewer than 20 clusters.
 
     Returns:
         `Estimate` in [0, 1] with `standard_error = sqrt(p (1 - p) / n)`. If there are no trials,
-        the value is NaN, but the interval is [0, 1]. Under jit, the result is NaN for `successes`
-        outside of `[0, trials]`.
+        the value is NaN, but the interval is [0, 1]. Under jit, the result is NaN if `successes`
+        lie outside of `[0, trials]`.
 
     Raises:
         ValueError: if `successes` lie outside of `[0, trials]`, `level` lies outside of (0, 1), or

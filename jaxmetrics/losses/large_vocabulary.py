@@ -100,32 +100,32 @@ def linear_cross_entropy(
 ) -> jax.Array:
     """Compute the cross-entropy of logits `z = hidden @ kernel + bias` without storing the logits.
 
-    The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use it for language models, whose
-    logits may not fit in memory.
+    The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use this function for language
+    models, whose logits may not fit in memory.
 
     `jax.grad` works with respect to `hidden`, `kernel` and `bias`; forward mode (`jax.jvp`) does
-    not. If `hidden` and `kernel` are bfloat16, products are bfloat16 and sums are float32, also in
-    the gradient; otherwise all computations are in float32 (float64 if `jax_enable_x64` is on). Use
-    batch axes instead of `jax.vmap`, which stores a gradient of the kernel per batch entry. NumPy
-    arrays are converted to JAX arrays.
+    not. If `hidden` and `kernel` are bfloat16, products are computed in bfloat16 and added in
+    float32, also for the gradient; otherwise all computations are in float32 (float64 if
+    `jax_enable_x64` is on). Use batch axes instead of `jax.vmap`, which stores a gradient of the
+    kernel for each entry of the batch. NumPy arrays are converted to JAX arrays.
 
     Args:
         hidden: activations, of shape `(..., n, d)`.
         kernel: weights of the linear layer, of shape `(d, V)`.
         labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
-            An id of V or more raises an error in a NumPy array, and acts as -1 in a JAX array.
-        bias: bias of shape `(V,)`. A word with bias -inf is impossible, even if `soft_cap` is
-            given; then label smoothing makes the loss inf.
-        chunk_size: number of words per block. By default a block has about 4 million logits on a
-            CPU and 134 million on other devices, but at least 512 words.
-        where: boolean mask `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
+            An id of V or more raises an error in a NumPy array, and acts like -1 in a JAX array.
+        bias: bias of shape `(V,)`. A word with bias -inf has probability 0, even if `soft_cap` is
+            given. If there is such a word and `label_smoothing` > 0, the loss is inf.
+        chunk_size: number of words per block. By default, a block has about 4 million logits on a
+            CPU or 134 million on other devices, and at least 512 words.
+        where: bool, `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
         label_smoothing: number eps in [0, 1], with which the loss is
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
         z_loss: factor of a second loss, which is added: `z_loss (ln sum_v exp(z_v))^2`. Source:
             Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
         soft_cap: number c > 0; the logits z are replaced by `c tanh(z / c)`, which are in [-c, c].
-        axis_name: axis of `jax.shard_map` over which the words are sharded. `kernel` and `bias`
-            then have the columns of one device, and `labels` are ids in the whole vocabulary.
+        axis_name: the axis of `jax.shard_map` that divides the words among devices. `kernel` and
+            `bias` then contain the columns of one device; `labels` are ids in the whole vocabulary.
 
     Returns:
         One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the

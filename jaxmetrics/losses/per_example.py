@@ -77,13 +77,14 @@ def cross_entropy(
 ) -> Array:
     """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
-    With label smoothing s the loss is `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where
+    If label smoothing s is given, the loss is `(1 - s) w_y l_y + (s / K) sum_c w_c l_c`, where
     `l_c = -ln softmax(z)_c` and w_c is the weight of class c: Szegedy et al. (2016), CVPR, section
     7.
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
+            gradient are 0.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
@@ -293,13 +294,16 @@ def focal_loss(
     """Compute the focal loss `-(1 - p_y)^gamma ln p_y` in nats, where p = softmax(z).
 
     Focal loss is cross-entropy with less weight on examples whose class y has a high probability
-    p_y. Use it if the data contain many easy examples. Source: Lin et al. (2017), ICCV. To use the
-    parameter alpha of this paper for two classes, pass `class_weights=[1 - alpha, alpha]`. For
-    binary classification with a single logit z, pass logits [0, z].
+    p_y. Use focal loss if the classifier is already right and confident on most examples, because
+    the sum of their many small losses would otherwise outweigh the losses of the few hard examples.
+    Source: Lin et al. (2017), ICCV. To use the parameter alpha of this paper for two classes, pass
+    `class_weights=[1 - alpha, alpha]`. For binary classification with a single logit z, pass the
+    two logits [0, z], whose softmax gives class 1 the probability sigmoid(z).
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If a label is negative, loss and gradient are 0.
+        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
+            gradient are 0.
         gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
@@ -349,7 +353,7 @@ def _one_minus_p(loss: Array) -> Array:
 
 
 def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """Compute the hinge loss of binary classification, `max(0, 1 - (2 y - 1) z)`.
+    """Compute the binary hinge loss `max(0, 1 - (2 y - 1) z)` of label y (0 or 1) and score z.
 
     `logits` are real scores z and `labels` y are 0 or 1 (or bool), both of shape `(...)`. Where the
     boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
@@ -376,12 +380,12 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
 def multiclass_hinge_loss(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`, or 0 if K = 1.
+    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)` for true class y.
 
-    `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. Where the
-    boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
-    example, of shape `(...)`. Source: Crammer and Singer (2001), Journal of Machine Learning
-    Research 2.
+    `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. If there is
+    only one class (K = 1), the loss is 0. Where the boolean mask `where` of shape `(...)` is False,
+    loss and gradient are 0. Returns one loss per example, of shape `(...)`. Source: Crammer and
+    Singer (2001), Journal of Machine Learning Research 2.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
@@ -411,26 +415,28 @@ def weighted_mean(
     axis: int | tuple[int, ...] | None = None,
     parts: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """Compute the weighted mean of losses, `sum w l / sum w`.
+    """Compute the weighted mean of losses l with weights w, `sum w l / sum w`.
 
-    The sum of w l is divided by the total weight, while `mean(w * l)` would divide it by the number
-    of examples. The mean is over all axes, unless `axis` is given: by default, losses of shape
-    `(batch, length)` have one mean over all tokens of all sequences. If losses are on several
-    devices or in several batches, do not average their means. Instead, use `parts=True`, sum each
-    of the two parts, and divide the sums.
+    The sum of w l is divided by the sum of the weights, so that examples with weight 0 do not
+    change the mean. In contrast, `mean(w * l)` divides by the number of examples. By default the
+    mean is over all axes. For example, losses of shape `(batch, length)` have one mean over all
+    tokens of all sequences. If losses are on several devices or in several batches, do not average
+    the means of the devices or batches, because their total weights may differ. Instead, use
+    `parts=True` to get `sum w l` and `sum w` of each device or batch, add up all `sum w l` and all
+    `sum w`, and divide the first total by the second.
 
     Args:
         values: losses l of shape `(...)`.
         sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
             loss is NaN.
-        where: boolean mask of shape `(...)`, which is False for examples to ignore. They are
-            ignored even if their loss is NaN.
+        where: boolean mask of shape `(...)`, which is False for examples to ignore. These examples
+            are ignored even if their loss is NaN.
         axis: axis or axes over which the mean is computed; default: all axes.
         parts: if True, return the pair `(sum w l, sum w)`.
 
     Returns:
-        The mean or, if `parts` is True, the pair. If all examples are ignored, the mean and its
-        gradient are 0.
+        The weighted mean or, if `parts` is True, the pair `(sum w l, sum w)`. If all examples are
+        ignored, the mean and its gradient are 0.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)

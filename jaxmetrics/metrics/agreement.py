@@ -26,21 +26,23 @@ def cohen_kappa(
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> Array:
-    """Compute Cohen's kappa or a related coefficient of agreement, `1 - D_o / D_e`, at most 1.
+    """Compute Cohen's kappa `1 - D_o / D_e` <= 1, or a similar coefficient of agreement.
 
     `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, where `p = counts / n` and w_ij is
     the cost of predicting class j for an example of class i. `D_e` is the mean disagreement
-    expected by chance, in which p_ij is replaced by a probability that depends on `chance`. Let t_i
-    be the fraction of examples whose true class is i, and q_j the fraction of examples predicted as
-    class j. Then this probability is:
+    expected by chance: the same sum, in which p_ij is replaced by a probability that depends on the
+    argument `chance`. Let t_i be the fraction of examples whose true class is i, and q_j the
+    fraction of examples predicted as class j. Depending on `chance`, the probability that replaces
+    p_ij is:
 
-    - `"marginals"`: `t_i q_j`; Cohen's kappa (1960).
-    - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`; Scott's pi (1955).
-    - `"uniform"`: `1 / K^2`; S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: `t_i` if j is the most common true class, and 0 otherwise. If `weights` is None,
-      the coefficient is `1 - (1 - accuracy) / (1 - max t)`.
-    - `"gwet"`: Gwet's AC1 (2008), whose agreement by chance is
-      `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of all `1 - w_ij / max w`.
+    - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
+    - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
+    - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
+    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. If `weights` is
+      None, this gives the coefficient `1 - (1 - accuracy) / (1 - max(t))`.
+    - `"gwet"`: the coefficient is Gwet's AC1 (2008), whose agreement expected by chance is
+      `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w` over all i
+      and j, and `m = (t + q) / 2`.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`.
@@ -56,7 +58,7 @@ def cohen_kappa(
         for example if only one class occurs or if there are no examples.
 
     Raises:
-        ValueError: if `weights` or `chance` is none of these options.
+        ValueError: if `weights` or `chance` is not one of the values listed above.
 
     >>> ratings = [[4, 1, 0], [1, 3, 1], [0, 2, 8]]
     >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic")
@@ -73,9 +75,10 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
     Both raters rate all n examples, so there are N = 2 n ratings. `D_o` and `D_e` are the observed
-    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Alpha is Scott's pi with a
-    correction for small samples. Alpha depends on n, so do not normalise `counts` first. Source:
-    Krippendorff (2011), Computing Krippendorff's alpha-reliability, equation for two observers.
+    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Alpha equals that
+    coefficient (Scott's pi) except for a correction for small samples. Alpha depends on n, so do
+    not normalise `counts` first. Source: Krippendorff (2011), Computing Krippendorff's
+    alpha-reliability, equation for two observers.
 
     Args:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
@@ -89,7 +92,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
         <= 1.
 
     Raises:
-        ValueError: if `weights` is none of these options, or if the array has another shape.
+        ValueError: if `weights` is neither one of these names nor an array of shape `(K, K)`.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))

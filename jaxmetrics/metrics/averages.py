@@ -47,17 +47,18 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Macro-average a per-class rate: `sum_i r_i / k`, the unweighted mean over k classes.
+    """Macro-average a per-class rate: `sum_i r_i / k`, the unweighted mean of k rates r_i.
 
     Classes that occur neither as true nor as predicted class are skipped, and so are classes whose
-    rate is NaN. If there are no examples, the macro average is the value that the rate returns for
-    0/0.
+    rate is NaN. If there are no examples, the macro average is the value that the rate returns if
+    its denominator is 0.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
             as `f1` or a function that you wrote.
-        classes: ids of the classes to average over, by default all classes. An example of one of
-            these classes that is predicted as another class is still a mistake.
+        classes: ids of the classes to average over, by default all classes. If an example of one of
+            these classes is predicted as a class that is not in `classes`, the prediction still
+            counts as a mistake.
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. The returned
@@ -66,8 +67,8 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Raises:
         TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
-            The returned function raises if a class is missing from `counts`, or if `rate` does not
-            return one value per class.
+            The returned function raises ValueError if a class is missing from `counts`, or if
+            `rate` does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
@@ -84,8 +85,8 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate weighted by support: `sum_i t_i r_i / sum_i t_i`.
 
     The support t_i is the number of examples of class i, the sum of row i. Classes whose rate is
-    NaN are skipped. If none of the remaining classes has examples, these classes all have the same
-    weight, as in scikit-learn.
+    NaN are skipped. If none of the remaining classes has examples, the unweighted mean of their
+    rates is returned, as in scikit-learn.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
@@ -107,9 +108,9 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Micro-average a per-class rate: compute the rate from the sum of the 2x2 matrices of all
     classes.
 
-    The 2x2 matrix of a class compares it with all other classes (`one_vs_rest`). If all classes are
-    averaged, micro-averaged precision, recall and F1 are all equal to accuracy. Classes that occur
-    neither as true nor as predicted class are skipped.
+    The 2x2 matrix of a class is the confusion matrix of this class against all other classes (see
+    `one_vs_rest`). If `classes` is None, micro-averaged precision, recall and F1 all equal
+    accuracy. Classes that occur neither as true nor as predicted class are skipped.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
@@ -128,11 +129,11 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """Compute a rate from the sum of the 2x2 matrices of all classes, each multiplied by its
-    support.
+    """Compute a rate from the sum of the 2x2 matrices of all classes, weighted by class support.
 
-    Let t_i be the sum of row i (the support of class i) and p_i the sum of column i. Then precision
-    becomes `sum_i C_ii t_i / sum_i p_i t_i` and recall becomes `sum_i C_ii t_i / sum_i t_i^2`.
+    Let t_i be the sum of row i (the support of class i) and p_i the sum of column i. If the rate is
+    precision, the result is `sum_i C_ii t_i / sum_i p_i t_i`; if the rate is recall, the result is
+    `sum_i C_ii t_i / sum_i t_i^2`. C_ii is the number of correct predictions of class i.
 
     Args:
         rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`.
@@ -149,7 +150,7 @@ def weighted_micro(rate: Metric) -> Metric:
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
-    """Compute a per-class rate of the positive class only, if there are two classes.
+    """For a binary problem, turn a per-class rate into the rate of the positive class only.
 
     Args:
         rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
@@ -160,8 +161,8 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
         keyword arguments to the rate.
 
     Raises:
-        ValueError: if `pos_label` is not 0 or 1. The returned function raises if `counts` does not
-            have two classes.
+        ValueError: if `pos_label` is not 0 or 1. The returned function raises ValueError if
+            `counts` does not have two classes.
 
     >>> from jaxmetrics import recall
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
@@ -174,14 +175,15 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 
 
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
-    """Compute a metric at another class prevalence (prior shift): multiply `C_ij` by `π_i n / t_i`.
+    """Compute a metric for a population with other class shares: multiply `C_ij` by `π_i n / t_i`.
 
-    Here t_i is the number of examples of class i and π_i is the share of class i in the new
-    population. The recalls of the classes stay the same. For example, suppose that a screening test
-    was evaluated on as many cases as controls. Then `at_prevalence` computes the precision that the
-    test would have in a population with few cases. To get a confidence interval, pass the returned
-    function to `interval`, and set `stratified=True` if the number of examples per class was fixed
-    in advance. Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
+    Here n is the number of examples, t_i is the number of examples of class i, and π_i is the share
+    of class i in the new population. The recall of each class does not change. For example, suppose
+    that a screening test was evaluated on as many cases as controls. Then
+    `at_prevalence(binary(precision), 0.01)` computes the precision that the test would have in a
+    population with 1 % cases. To get a confidence interval, pass the returned function to
+    `interval`, and set `stratified=True` if the number of examples per class was fixed in advance.
+    Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
@@ -194,8 +196,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
 
     Raises:
         TypeError: if `metric` is not a function.
-        ValueError: if shares are negative or do not sum to 1. The returned function raises if
-            `counts` has another number of classes.
+        ValueError: if shares are negative or do not sum to 1. The returned function raises
+            ValueError if `counts` has more or fewer classes than `prevalence`.
 
     >>> from jaxmetrics import Delta, binary, interval, precision
     >>> counts = [[90, 10], [20, 80]]
@@ -244,12 +246,13 @@ def label_macro(rate: Metric) -> Metric:
         number, `(...)`, and passes keyword arguments to the rate. Labels whose rate is NaN are
         skipped. Labels that do not occur are included in the average, as in scikit-learn. For the
         micro average, call `binary(rate)` with the sum of the matrices of all labels,
-        `counts.sum(-3)`. If you compute a confidence interval, make each example a cluster, as
-        shown below, because the labels of an example may be correlated.
+        `counts.sum(-3)`. To compute a confidence interval, treat each example as a cluster (a group
+        of correlated observations), as shown below, because the labels of one example may be
+        correlated.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has another shape or `rate` does not
-            return one value per class.
+        ValueError: raised by the returned function if `counts` does not have shape `(..., L, 2, 2)`
+            or `rate` does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
@@ -273,7 +276,7 @@ def label_macro(rate: Metric) -> Metric:
 def label_weighted(rate: Metric) -> Metric:
     """Average a rate over the labels of a multilabel problem, weighted by support.
 
-    The support of a label is the number of examples that have it.
+    The support of a label is the number of examples that have the label.
 
     Args:
         rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.

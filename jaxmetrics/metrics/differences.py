@@ -19,17 +19,19 @@ def difference(metric: Metric) -> Metric:
     """Compute the difference of a metric between classifiers A and B, `metric(A) - metric(B)`.
 
     Args:
-        metric: a function of counts `(..., K, K)` that returns an array or a pytree of arrays.
+        metric: a function of counts `(..., K, K)` that returns an array, or a dict or tuple of
+            arrays (any pytree).
 
     Returns:
         A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. The result is
-        the metric of A minus the metric of B, and exactly 0 if the two metrics differ only by
-        rounding errors. `interval(difference(metric), counts)` returns the same interval of the
+        the metric of A minus the metric of B. If the two values differ only by rounding errors, the
+        result is exactly 0. `interval(difference(metric), counts)` returns the same interval of the
         difference as `compare`.
 
     Raises:
         TypeError: if `metric` is not a function.
-        ValueError: raised by the returned function if paired counts have another shape.
+        ValueError: raised by the returned function if paired counts do not have shape
+            `(..., K, K, K)`.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]

@@ -29,14 +29,14 @@ def group_ratio(metric: Metric) -> Metric:
         `confusion_matrix(..., groups=..., num_groups=G)`. The returned function returns one ratio,
         or one ratio per class if the metric returns one number per class, and passes keyword
         arguments to the metric. Groups without examples and groups for which the metric is NaN are
-        skipped. The ratio is NaN if no group is left or if all values are 0. For a confidence
-        interval use `compare_groups(metric, counts, ratio=True)`; `interval` does not accept this
-        ratio, because the ratio of a sample is below 1 by chance even if the true metrics of all
-        groups are equal.
+        skipped. The ratio is NaN if all groups are skipped or if all values are 0. For a confidence
+        interval use `compare_groups(metric, counts, ratio=True)`. The function `interval` does not
+        accept this ratio, because the ratio of a sample is below 1 by chance even if the true
+        metrics of all groups are equal.
 
     Raises:
-        ValueError: raised by the returned function if `counts` has no axis of groups or if the
-            result of `metric` has another shape.
+        ValueError: raised by the returned function if `counts` has no axis of groups, or if
+            `metric` returns neither one number per matrix nor one number per class.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -71,10 +71,12 @@ def group_difference(metric: Metric) -> Metric:
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
     """Compute the demographic parity ratio: smallest / largest selection rate among groups.
 
-    This function is the same as `group_ratio(selection_rate)(counts)`. The `counts` by group
-    `(..., G, K, K)` are the result of `confusion_matrix(..., groups=..., num_groups=G)`. Returns
-    one ratio in [0, 1] per class, `(..., K)`. The four-fifths rule demands that the ratio is at
-    least 0.8. Source: Feldman et al. (2015), Certifying and removing disparate impact, KDD.
+    The selection rate of a class in a group is the fraction of the examples of the group that are
+    predicted as this class. The ratio is the same as `group_ratio(selection_rate)(counts)`. The
+    `counts` by group `(..., G, K, K)` are the result of
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
+    array of shape `(..., K)`. The four-fifths rule demands that the ratio is at least 0.8. Source:
+    Feldman et al. (2015), Certifying and removing disparate impact, KDD.
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -86,11 +88,11 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     """Compute the equal opportunity ratio: smallest / largest recall among groups.
 
     The `counts` by group `(..., G, K, K)` are the result of
-    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class,
-    `(..., K)`. A group without examples of a class is left out for this class, because the recall
-    of the group is undefined; if a single group is left, the ratio is 1. (fairlearn sets the recall
-    of such a group to 0, so that the ratio is 0.) Source: Hardt, Price and Srebro (2016), Equality
-    of opportunity in supervised learning, NeurIPS.
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
+    array of shape `(..., K)`. A group without examples of a class is ignored for this class,
+    because the recall of the group is undefined. (fairlearn sets this recall to 0, so that the
+    ratio is 0.) If only one group has examples of a class, the ratio of this class is 1. Source:
+    Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

@@ -46,8 +46,8 @@ __all__ = [
 def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute accuracy, the fraction of correct predictions, `sum_i C_ii / n`, in [0, 1].
 
-    Accuracy is also called naive accuracy. Returns one number per matrix, an array of shape
-    `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value is
+    Accuracy is also called naive accuracy. If `counts` has shape `(..., K, K)`, the result has
+    shape `(...)`: one number per confusion matrix. If there are no examples, the value is
     `zero_division`.
 
     >>> accuracy([[8, 2], [1, 9]])
@@ -65,9 +65,9 @@ def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
 
     The error rate is in [0, 1] and equals 1 - accuracy. If every example has a single label, the
-    error rate also equals the zero-one loss and the Hamming loss. Returns one number per matrix, an
-    array of shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no examples, the value
-    is `zero_division`.
+    error rate also equals the zero-one loss and the Hamming loss. If `counts` has shape
+    `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If there are no
+    examples, the value is `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -85,8 +85,8 @@ def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the no-information rate: the accuracy of always predicting the most common class.
 
-    The formula is `max_i t_i / n`, in [0, 1], where t_i is the sum of row i. Returns one number per
-    matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`. If there are no
+    The formula is `max_i t_i / n`, in [0, 1], where t_i is the sum of row i. If `counts` has shape
+    `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If there are no
     examples, the value is `zero_division`.
 
     >>> no_information_rate([[5, 1], [3, 3]])
@@ -100,12 +100,12 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
     """Compute balanced accuracy, the unweighted mean of the recalls of all classes, in [0, 1].
 
-    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
-    Classes without examples are skipped. If there are no examples, the value is NaN.
-    `adjusted=True` rescales the balanced accuracy b to `(b - 1/k) / (1 - 1/k)` for k classes with
-    examples, so that it is 0 for random guessing, 1 for perfect predictions, and NaN for a single
-    class. Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its
-    posterior distribution, ICPR.
+    If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per confusion
+    matrix. Classes without examples are skipped. If there are no examples, the value is NaN. If
+    `adjusted` is True, the balanced accuracy b is rescaled to `(b - 1/k) / (1 - 1/k)`, where k is
+    the number of classes with examples. The rescaled value is 0 for random guessing, 1 for perfect
+    predictions, and NaN if k = 1. Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced
+    accuracy and its posterior distribution, ICPR.
 
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (np.float64(0.85), np.float64(0.7))
@@ -121,10 +121,10 @@ def g_mean(counts: ArrayLike) -> Array:
     """Compute the geometric mean of the recalls (G-mean), `(prod_i recall_i)^(1/k)`, in [0, 1].
 
     The product is over the k classes with examples. For two classes G-mean is
-    `sqrt(recall * specificity)`. Returns one number per matrix, an array of shape `(...)`, for
-    `counts` of shape `(..., K, K)`. If there are no examples, the value is NaN. If a recall is 0,
-    the gradient of G-mean is set to 0. Source: Kubat and Matwin (1997), Addressing the curse of
-    imbalanced training sets, ICML.
+    `sqrt(recall * specificity)`. If `counts` has shape `(..., K, K)`, the result has shape `(...)`:
+    one number per confusion matrix. If there are no examples, the value is NaN. If the recall of a
+    class is 0, the gradient of G-mean is set to 0, because the root has no finite gradient there.
+    Source: Kubat and Matwin (1997), Addressing the curse of imbalanced training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -148,11 +148,11 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
     The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` where s
     is the number of examples, c the number of correct predictions, t_k the number of examples of
     true class k, and p_k the number of examples predicted as class k. For two classes MCC is the
-    phi coefficient. To avoid cancellation, the terms are computed from sums over classes of
-    `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`. Returns one number per matrix,
-    an array of shape `(...)`, for `counts` of shape `(..., K, K)`. If only one class is predicted,
-    or only one class has examples, the value is `zero_division`. Source: Gorodkin (2004), Comparing
-    two K-category assignments by a K-category correlation coefficient.
+    phi coefficient. To keep rounding errors small, the three differences are computed as sums over
+    classes: of `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`. If `counts` has
+    shape `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If only one
+    class is predicted, or only one class has examples, the value is `zero_division`. Source:
+    Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -169,10 +169,10 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
-    chi-squared statistic of `counts`, and r and c are the numbers of rows and of columns whose sum
-    is not 0. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
-    `(..., K, K)`. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical
-    Methods of Statistics, ch. 21.
+    chi-squared statistic of `counts`, r is the number of rows whose sum is not 0, and c is the
+    number of columns whose sum is not 0. If `counts` has shape `(..., K, K)`, the result has shape
+    `(...)`: one number per confusion matrix. If r or c is below 2, the value is NaN. Source: Cramér
+    (1946), Mathematical Methods of Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)
@@ -195,8 +195,8 @@ def mutual_information(counts: ArrayLike) -> Array:
     """Compute the mutual information of true and predicted classes, in nats, at least 0.
 
     The formula is `sum_ij p_ij log(p_ij / (t_i q_j))`, where `p = counts / n` has row sums t and
-    column sums q. Returns one number per matrix, an array of shape `(...)`, for `counts` of shape
-    `(..., K, K)`. Source: Shannon (1948), A mathematical theory of communication.
+    column sums q. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per
+    confusion matrix. Source: Shannon (1948), A mathematical theory of communication.
 
     >>> mutual_information([[5, 0], [0, 5]])  # log 2
     np.float64(0.6931)
@@ -229,10 +229,10 @@ def normalized_mutual_information(counts: ArrayLike) -> Array:
 
     The formula is `I / ((H(t) + H(q)) / 2)`: the mutual information I is divided by the mean of two
     entropies, where t and q are the row and column sums of `counts / n` and `H(t) = -sum t log t`.
-    Returns one number per matrix, an array of shape `(...)`, for `counts` of shape `(..., K, K)`.
-    If all examples have the same true class and the same predicted class, the value is 1, as in
-    scikit-learn. Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on Systems,
-    Man and Cybernetics 17.
+    If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per confusion
+    matrix. If all examples have the same true class and the same predicted class, the value is 1,
+    as in scikit-learn. Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on
+    Systems, Man and Cybernetics 17.
 
     >>> normalized_mutual_information([[5, 0], [0, 5]])
     np.float64(1.0)
@@ -253,13 +253,14 @@ def _entropy(p: Array) -> Array:
 
 @compiled
 def confusion_entropy(counts: ArrayLike) -> Array:
-    """Compute the confusion entropy (CEN), which is greater the more the mistakes are spread out.
+    """Compute the confusion entropy (CEN), which is high if mistakes are spread over many cells.
 
     The formula is `sum_j s_j / (2 n) * CEN_j`, where s_j is the sum of row j and column j. CEN_j is
-    the sum of `-x log x` over all x = `C_jl / s_j` and x = `C_lj / s_j` with l != j. The base of
-    the logarithm is `2 (k - 1)` if k classes occur. Returns one number per matrix, an array of
-    shape `(...)`, for `counts` of shape `(..., K, K)`: 0 if there are no mistakes, and at most 1
-    for three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating
+    the sum of `-x log x` over the shares x of the mistakes that involve class j: for every class l
+    != j, one x is `C_jl / s_j` and one x is `C_lj / s_j`. The base of the logarithm is `2 (k - 1)`
+    if k classes occur. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one
+    number per confusion matrix. The number is 0 if there are no mistakes, and at most 1 if there
+    are three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating
     classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
@@ -285,10 +286,10 @@ def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLik
     """Compute the mean cost per example, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
 
     The argument `cost` is a `(K, K)` array: `cost[i][j]` is the cost of predicting class j for an
-    example of class i. Returns one number per matrix, an array of shape `(...)`, for `counts` of
-    shape `(..., K, K)`. If there are no examples, the value is `zero_division`. Raises ValueError
-    if `cost` has another shape. Source: Elkan (2001), The foundations of cost-sensitive learning,
-    IJCAI.
+    example of class i. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one
+    number per confusion matrix. If there are no examples, the value is `zero_division`. Raises
+    ValueError if `cost` does not have shape `(K, K)`. Source: Elkan (2001), The foundations of
+    cost-sensitive learning, IJCAI.
 
     >>> cost = [[0.0, 1.0], [10.0, 0.0]]  # a false negative costs as much as ten false positives
     >>> expected_cost([[8, 2], [1, 9]], cost)

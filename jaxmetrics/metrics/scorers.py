@@ -16,28 +16,29 @@ __all__ = ["scorer"]
 
 
 def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Callable[..., float]:
-    """Make a scikit-learn scorer from a metric of counts, which you can pass as `scoring=`.
+    """Make a scikit-learn scorer, to be passed as `scoring=`, from a metric of confusion matrices.
 
-    Use the scorer as in `cross_val_score(model, X, y, scoring=scorer(macro(f1)))`, or in
-    `GridSearchCV`; it also works with `n_jobs`. scikit-learn assumes that greater scores are
-    better, so instead of `error_rate` pass `lambda counts: -error_rate(counts)`. For metrics of
-    scores or probabilities use scikit-learn's `make_scorer`, as in
-    `make_scorer(roc_auc, response_method="decision_function")`.
+    Pass the scorer to functions such as `cross_val_score(model, X, y, scoring=scorer(macro(f1)))`
+    or to `GridSearchCV`. The scorer also works if these functions run several processes (`n_jobs`).
+    Because scikit-learn assumes that greater scores are better, `error_rate` must be negated: pass
+    `lambda counts: -error_rate(counts)`. For metrics of scores or probabilities use scikit-learn's
+    `make_scorer`, as in `make_scorer(roc_auc, response_method="decision_function")`.
 
     Args:
         metric: a function of counts `(K, K)` that returns one number.
-        labels: the K classes in the order of the rows. Default: all labels in `y`, in the
-            predictions and in the `classes_` of the estimator (if it has this attribute), sorted.
+        labels: the K classes, in the order of the rows of the confusion matrix. By default these
+            are all labels in `y`, in the predictions and in the `classes_` of the estimator (if it
+            has this attribute), in sorted order.
 
     Returns:
         A function `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must
-        have a method `predict`. The labels `y` have shape `(n,)` and any type. As in scikit-learn,
-        -1 is an ordinary label, whose examples are not ignored.
+        have the method `predict`. The labels `y` have shape `(n,)` and any type. As in
+        scikit-learn, -1 is an ordinary label, whose examples are not ignored.
 
     Raises:
         TypeError: if `metric` is not a function.
         ValueError: if `labels` contains duplicates. The returned function raises if `y` or the
-            predictions have another shape, or if the metric returns more than one number.
+            predictions do not have shape `(n,)`, or if the metric returns more than one number.
 
     >>> import jaxmetrics as jm
     >>> class Model:

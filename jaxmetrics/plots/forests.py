@@ -92,13 +92,13 @@ def forest(
 def difference(
     comparisons: Comparison | Mapping[str, Any], *, rope: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Draw a forest plot of differences A - B, with the probability that A is better.
+    """Draw a forest plot of differences between classifiers A and B, with P(A is better).
 
     Args:
-        comparisons: a dict of `Comparison`s by name, as returned by `compare` for a metric that
-            returns a dict, or the values of a report; or a single `Comparison`.
-        rope: half the width of the region of practical equivalence. Differences from -`rope` to
-            `rope` do not matter in practice; they are shaded.
+        comparisons: a single `Comparison`, or a dict of `Comparison`s by name. `compare` returns
+            such a dict if the metric returns a dict; the values of a report are another such dict.
+        rope: half the width of the region of practical equivalence. The range from -`rope` to
+            `rope`, in which differences do not matter in practice, is shaded.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -133,8 +133,8 @@ def leaderboard(
     """Draw a forest plot of a leaderboard, with the best classifier on top.
 
     Classifiers are grouped in tiers, and the plot explains in words what each tier means. The
-    diamond is the expected value of the metric on new examples for the best classifier. At most 50
-    classifiers are drawn.
+    diamond is the value of the metric that the best classifier is expected to have on new examples,
+    corrected for the choice of the best among several. At most 50 classifiers are drawn.
 
     Args:
         board: result of `leaderboard`.

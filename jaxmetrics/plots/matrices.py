@@ -33,21 +33,23 @@ def confusion_matrix(
     scale: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a confusion matrix; colours show the fractions of each row (true class).
+    """Plot a confusion matrix; colours show each cell's share of its row (true class).
 
     Cells on the diagonal are blue. Mistakes are red and have a separate colour scale. If there are
-    more than 20 classes, no numbers are written; if there are more than 50, most names are omitted.
+    more than 20 classes, no numbers are written in the cells. If there are more than 50 classes,
+    most class names are omitted.
 
     Args:
         y_true, y_pred: true and predicted labels of shape `(n,)`, strings or integers; or a
             confusion matrix `(K, K)` as the only argument.
         class_names: names of classes 0 to K - 1; default: "0" to "K - 1". If labels are strings,
             `class_names` lists the classes in the order of the rows.
-        numbers: which numbers are written in the cells, counts or percentages of each row.
+        numbers: whether counts (`"counts"`) or percentages of the true class (`"shares"`) are
+            written in the cells.
         colorbar: whether to draw a bar with the colour scale of mistakes.
-        scale: red is strongest in a cell off the diagonal that contains this fraction of its row.
-            The default is the greatest fraction of all cells off the diagonal in this matrix. If
-            you compare several matrices, use the same scale for all of them.
+        scale: the fraction of a row at which a cell off the diagonal gets the strongest red. The
+            default is the greatest fraction of all cells off the diagonal in this matrix. If you
+            compare several matrices, use the same scale for all of them.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]

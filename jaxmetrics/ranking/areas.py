@@ -43,7 +43,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x, y: coordinates of the m points of the curve in order, of shape `(..., m)`. x must
-            increase or decrease; the area has the same sign in both cases.
+            increase or decrease throughout; the area is the same if the points are given in reverse
+            order.
 
     Returns:
         Areas of shape `(...)`. The area is NaN if a coordinate is NaN or if x is not monotonic.
@@ -107,25 +108,28 @@ def roc_auc(
         y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
             `score_histogram`, of shape `(..., 2, B)`.
         y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
-        max_fpr: greatest false positive rate m in (0, 1]. If it is given, the partial area A from 0
-            to m is computed. A is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is
-            0.5 for random scores and 1 for perfect scores: McClish (1989), Medical Decision Making
-            9.
-        min_tpr: least true positive rate in [0, 1). If it is given, A is the area under the true
-            negative rate over all true positive rates from `min_tpr` to 1, and m = 1 - `min_tpr`:
-            Jiang, Metz and Nishikawa (1996), Radiology 201. `min_tpr` cannot be used together with
-            `max_fpr`.
+        max_fpr: greatest false positive rate m, in (0, 1]. If `max_fpr` is given, the partial area
+            A is computed, which is the area under the part of the ROC curve with false positive
+            rates from 0 to m. A is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is
+            0.5 for random scores and 1 for perfect scores. Source: McClish (1989), Medical Decision
+            Making 9.
+        min_tpr: smallest true positive rate, in [0, 1). If `min_tpr` is given, A is the area under
+            the true negative rate as a function of the true positive rate, from `min_tpr` to 1. A
+            is rescaled by the same formula, with m = 1 - `min_tpr`. Source: Jiang, Metz and
+            Nishikawa (1996), Radiology 201. `min_tpr` cannot be used together with `max_fpr`.
         standardized: if False, return the partial area A without rescaling.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Areas in [0, 1], of shape `(...)`, which are NaN if one of the classes has no examples. If
-        `y_true` is a histogram, the result is `AreaBounds`: the exact area is between
-        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b and q_b are the
-        fractions of positives and negatives in bin b. To get a confidence interval, call
-        `delong_interval`, or call `interval` with a histogram. The gradient of the area with
-        respect to the scores is 0.
+        `y_true` is a histogram, the result is `AreaBounds` with a lower and an upper bound, because
+        the order of the scores within a bin is unknown. The exact area is between
+        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b is the fraction
+        of all positives that are in bin b, and q_b is the fraction of all negatives that are in bin
+        b. To get a confidence interval, call `delong_interval`, or call `interval` with a
+        histogram. The gradient of the area with respect to the scores is 0, so use
+        `pairwise_auc_loss` for training.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -203,18 +207,18 @@ def roc_auc_one_vs_one(
 ) -> Array:
     """Compute the one-vs-one ROC AUC (Hand and Till's M), the mean of `(A(i|j) + A(j|i)) / 2`.
 
-    The mean is over all pairs of classes i and j, where A(i|j) is the area under the ROC curve of
-    the score of class i, computed only from the examples of classes i and j. Unlike the average of
-    one-vs-rest areas, M does not depend on how frequent the classes are. Source: Hand and Till
-    (2001), Machine Learning 45.
+    The mean is over all pairs of classes i and j, where A(i|j) is the ROC AUC of the scores of
+    class i, computed only from the examples of classes i and j. Unlike the average of one-vs-rest
+    ROC AUCs, M does not depend on how frequent the classes are. Source: Hand and Till (2001),
+    Machine Learning 45.
 
     Args:
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         y_score: a score for each class, of shape `(..., n, K)`.
-        average: `"macro"` for the unweighted mean over pairs, `"weighted"` to weight each pair by
-            its fraction of the examples.
+        average: `"macro"` is the unweighted mean over pairs of classes; `"weighted"` weights each
+            pair by the fraction of examples that belong to its two classes.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values in [0, 1], of shape `(...)`. Pairs in which a class has no examples are skipped; the
@@ -276,23 +280,26 @@ def average_precision(
     """Compute average precision (AP), `sum_t (R_t - R_t-1) P_t`, in [0, 1].
 
     The sum is over the distinct thresholds t in decreasing order, where P_t and R_t are precision
-    and recall at t. As in scikit-learn, the precision-recall curve is not interpolated.
+    and recall at t, and R_t-1 is recall at the threshold before t. As in scikit-learn, the
+    precision-recall curve is not interpolated.
 
     Args:
         y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
             `score_histogram`, of shape `(..., 2, B)`.
         y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
-        a histogram, the result is `AreaBounds`. Let a bin contain p positives and n negatives, and
-        let TP positives and FP negatives be in higher bins. The upper bound assumes that the p
-        positives come before the n negatives, so that the bin adds `p (TP + p) / (TP + p + FP)`.
-        The lower bound assumes that the p positives come last, so that the bin adds at least
-        `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a few positives, this lower
-        bound is some hundredths lower than it would have to be.
+        a histogram, the result is `AreaBounds` with a lower and an upper bound, because the order
+        of the scores within a bin is unknown. Let a bin contain p positives and n negatives, and
+        let TP positives and FP negatives be in the bins of greater scores. The upper bound assumes
+        that the p positives have greater scores than the n negatives, so that the bin adds
+        `p (TP + p) / (TP + p + FP)`. The lower bound assumes that the p positives have smaller
+        scores than the n negatives, so that the bin adds at least `p - F log(1 + p / (TP + F))`
+        with F = FP + n. If there are only a few positives, this lower bound is lower than necessary
+        by some hundredths.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -329,26 +336,26 @@ def delong_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute a confidence interval of the area under the ROC curve from DeLong's variance.
+    """Compute a confidence interval of the area under the ROC curve by DeLong's variance estimate.
 
     For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`,
     where V_i is the fraction of negatives below positive i and W_j the fraction of positives above
-    negative j (ties count half): DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. To
-    compare two areas on the same examples use `delong`.
+    negative j (ties count half). Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    To compare two areas on the same examples use `delong`.
 
-    - `"score"`: Wilson's interval of a proportion A of N examples, where N is chosen so that the
-      proportion has the variance of the area: `1 / N = d_V / m + d_W / n`,
-      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W is the same formula with W and n. The
-      terms 1/4 and 1/2 keep the variance positive if the classes are perfectly separated. The
-      method "score" has the best coverage (see the guide's page on intervals).
-    - `"logit"`: the normal interval of `log(A / (1 - A))`; NaN if the classes are perfectly
-      separated.
-    - `"normal"`: `A ± z s`, clipped to [0, 1]; has width 0 if the classes are perfectly separated.
+    - `"score"`: Wilson's interval for a proportion, computed as if A were a proportion of N
+      examples. N is chosen so that the proportion has the variance of A:
+      `1 / N = d_V / m + d_W / n`, where `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is
+      the same formula with W and n. The terms 1/4 and 1/2 keep the variance positive if A is 0 or
+      1. This method has the best coverage.
+    - `"logit"`: the normal interval of `log(A / (1 - A))`, which is NaN if A is 0 or 1.
+    - `"normal"`: the interval `A ± z s`, clipped to [0, 1], which has width 0 if A is 0 or 1.
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
-    nearly equals that of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's variance
-    divided by s^2 (at most 1). If both variances are 0, this factor is Kish's effective number of
-    clusters per example. Student's quantile replaces z; its degrees of freedom are Kish's number
+    nearly equals the error of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's
+    variance divided by s^2 (or by 1, if this is less). If both variances are 0, N is multiplied by
+    Kish's effective number of clusters divided by the number of examples. The normal quantile z is
+    replaced by Student's quantile, whose degrees of freedom are Kish's effective number of clusters
     minus one, where the size of a cluster is its part of DeLong's variance.
 
     Args:
@@ -356,15 +363,15 @@ def delong_interval(
             negative label are ignored.
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`, see above.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated. A cluster may contain both
-            classes. Fewer than 20 clusters give a warning for NumPy arrays.
+            one cluster, such as images of one patient, are correlated and may belong to different
+            classes. Fewer than 20 clusters raise a warning if the arguments are NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
         no examples; s is NaN if a class has fewer than two examples. If fewer than two clusters
-        contain examples of a class, only `value` is not NaN.
+        contain examples of a class, `value` is computed, but all other results are NaN.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

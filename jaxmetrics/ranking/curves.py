@@ -99,17 +99,19 @@ class OperatingPoint(NamedTuple):
 
 @of_scores
 def roc_curve(ranked: Ranked) -> RocCurve:
-    """Compute the ROC curve: true positive rate `TP / P` against false positive rate `FP / N`.
+    """Compute the ROC curve: true positive rate `TP / (TP + FN)` and false positive rate
+    `FP / (FP + TN)`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        `RocCurve` with a point per threshold, from (0, 0) to (1, 1). If there are no positives,
-        true positive rates are NaN; if there are no negatives, false positive rates are NaN.
+        `RocCurve` with one point for each threshold; the curve goes from (0, 0) to (1, 1). If there
+        are no positives, true positive rates are NaN; if there are no negatives, false positive
+        rates are NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
@@ -121,18 +123,18 @@ def roc_curve(ranked: Ranked) -> RocCurve:
 
 @of_scores
 def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
-    """Compute the precision-recall curve: precision `TP / (TP + FP)` and recall `TP / P`.
+    """Compute the precision-recall curve: precision `TP / (TP + FP)` and recall `TP / (TP + FN)`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        `PrecisionRecallCurve` with a point per threshold. Thresholds are in decreasing order (in
-        scikit-learn they are in increasing order). If no example is predicted positive, precision
-        is 1, as in scikit-learn.
+        `PrecisionRecallCurve` with one point for each threshold. Thresholds are in decreasing order
+        (in scikit-learn they are in increasing order). If no example is predicted positive,
+        precision is 1, as in scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -151,11 +153,11 @@ def det_curve(ranked: Ranked) -> DetCurve:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        `DetCurve` with a point per threshold: false positive rate `FP / N` and false negative rate
-        `FN / P`.
+        `DetCurve` with two values for each threshold: false positive rate `FP / (FP + TN)` and
+        false negative rate `FN / (FN + TP)`.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -172,22 +174,25 @@ def metric_at_thresholds(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> tuple[Any, Array]:
-    """Compute any metric of a confusion matrix at all thresholds of a score.
+    """Compute a metric, such as accuracy, of the confusion matrix at each threshold of the scores.
 
     Args:
-        metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]` that returns an array or a
-            pytree of arrays. If you want a per-class rate of class 1 only, pass for example
-            `binary(f1)`. If the arrays are NumPy arrays and the metric returns the same results for
-            an array of matrices `(m, 2, 2)` as for single matrices, the metric is called once with
-            all matrices. If the metric returns JAX arrays, the matrices are computed by JAX.
+        metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]`, such as `accuracy`, that
+            returns an array or a pytree of arrays (such as a dict or tuple of arrays). If a metric
+            such as `f1` returns one value per class and you want only class 1, pass `binary(f1)`.
+            If the arrays are NumPy arrays and the metric gives the same results for an array of
+            matrices `(m, 2, 2)` as for single matrices, the metric is called only once, with all
+            matrices. If the metric returns JAX arrays, the matrices passed to it are JAX arrays,
+            too.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        Two values: the metric at each threshold, an array of shape `(..., n + 1)` followed by the
-        shape of the metric, and the thresholds, of shape `(..., n + 1)`.
+        Two values. The first is the metric at each threshold, of shape `(..., n + 1, *shape)` if
+        the metric of one matrix has shape `shape`. The second is the thresholds, of shape
+        `(..., n + 1)`.
 
     >>> import jaxmetrics as jm
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
@@ -223,11 +228,12 @@ def best_threshold(
 ) -> OperatingPoint:
     """Find the threshold that maximises a metric of a confusion matrix.
 
-    If several thresholds are best, the highest is returned. For example, recall at a precision of
-    0.9 is `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest
-    recall among all thresholds with a precision of at least 0.9. On new examples, expect a smaller
-    value, because the threshold is chosen on the same examples that give the value. Therefore
-    evaluate the threshold on held-out examples.
+    If several thresholds give the greatest value, the highest of these thresholds is returned. For
+    example, recall at a precision of 0.9 is
+    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest recall
+    among all thresholds with a precision of at least 0.9. On new examples, expect a smaller value,
+    because the threshold is chosen on the same examples that give the value. Therefore evaluate the
+    threshold on held-out examples.
 
     Args:
         metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per
@@ -236,14 +242,15 @@ def best_threshold(
             negative label are ignored.
         subject_to: a constraint `(metric, least value)`: only thresholds at which the metric of the
             constraint is at least the least value are considered. The least value is a number, or
-            an array that broadcasts with the batch axes.
+            an array whose shape broadcasts to the leading axes `(...)` of the scores.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which a metric is
-        NaN are skipped. Value and threshold are NaN if no threshold is left. If the threshold is
-        +inf, no example is predicted positive.
+        `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which `metric` or
+        the metric of the constraint is NaN are skipped. Value and threshold are NaN if every
+        threshold is skipped or violates the constraint. If the threshold is +inf, no example is
+        predicted positive.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -325,13 +332,14 @@ def _best_threshold(
 
 @of_scores
 def equal_error_rate(ranked: Ranked) -> Array:
-    """Compute the equal error rate (EER): the false positive rate where it equals the false
-    negative rate.
+    """Compute the equal error rate (EER): the error rate at the threshold where the false positive
+    rate and the false negative rate are equal.
 
-    The rates are interpolated linearly between the points of the DET curve. `y_true` contains 0 and
-    1, `y_score` contains real scores, both of shape `(..., n)`; `sample_weight` and the boolean
-    mask `where` are optional and have the same shape. Returns values in [0, 1], of shape `(...)`: 0
-    if the scores separate the classes perfectly, NaN if a class has no examples.
+    Between two thresholds both rates are interpolated linearly. `y_true` contains 0 and 1, and
+    `y_score` contains real scores; both have shape `(..., n)`. `sample_weight` and the boolean mask
+    `where` are optional and have the same shape; examples where the mask is False are ignored.
+    Returns values in [0, 1], of shape `(...)`. The value is 0 if the scores separate the classes
+    perfectly, and NaN if a class has no examples.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -352,9 +360,11 @@ def equal_error_rate(ranked: Ranked) -> Array:
 def ks_statistic(ranked: Ranked) -> Array:
     """Compute the Kolmogorov–Smirnov statistic of the scores of two classes, `max |TPR - FPR|`.
 
-    `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n)`;
-    `sample_weight` and the boolean mask `where` are optional and have the same shape. Returns
-    values in [0, 1], of shape `(...)`: NaN if a class has no examples.
+    TPR and FPR are the true and false positive rates, and the maximum is over all thresholds.
+    `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n)`.
+    `sample_weight` and the boolean mask `where` are optional and have the same shape; examples
+    where the mask is False are ignored. Returns values in [0, 1], of shape `(...)`, which are NaN
+    if a class has no examples.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)

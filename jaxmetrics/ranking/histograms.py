@@ -56,18 +56,18 @@ def score_histogram(
     """Compute a histogram of the scores of each class; the histograms of batches can be added.
 
     Use histograms if your data do not fit in memory: pass the sum of the histograms of all batches
-    to `roc_auc` or `average_precision` instead of examples. The bins are defined by one of these
-    options:
+    to `roc_auc` or `average_precision` instead of labels and scores. The bins are defined by one of
+    these options:
 
-    - `scale="probability"`: bins for probabilities, which are narrower near 0 and 1. There are 64
-      octaves (ranges between two powers of 2) with `num_bins / 64` bins each: octaves of p from
-      2^-41 to 1/2, and octaves of 1 - p from 1/2 to 2^-25.
+    - `scale="probability"`: bins for probabilities p, which are narrower near 0 and 1. If p is
+      below 1/2, each range of p between two powers of 2, down to 2^-41, has `num_bins / 64` bins.
+      If p is above 1/2, the same is true of 1 - p, down to 2^-25.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
-      4096 bins, every octave has eight bins.
+      4096 bins, there are eight bins between two powers of 2.
     - `edges=`: B - 1 increasing boundaries of B bins, such as the quantiles
-      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to an edge is
-      in the upper bin. Edges are slower than a scale, because they need a binary search.
+      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to a boundary
+      is in the upper bin. `edges` is slower than `scale`, because it needs a binary search.
 
     Scores beyond the outermost bins are counted in the outermost bins. If `scale` is given, scores
     are first rounded to float32. If `edges` is given, the edges are rounded to float32, unless the
@@ -77,10 +77,10 @@ def score_histogram(
         y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`. If `scale` is
             "probability", scores in NumPy arrays must be in [0, 1]. In JAX arrays, examples with a
             NaN score are ignored.
-        scale, edges: definition of the bins, see above.
+        scale, edges: definition of the bins, as described above.
         num_bins: number of bins B, a power of two from 64 to 2^16. Not used if `edges` is given.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         groups: group id of each example, from 0 to G - 1, of shape `(..., n)`; examples with other
             ids are ignored.
         num_groups: number of groups G; required if `groups` is a JAX array.

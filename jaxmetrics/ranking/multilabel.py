@@ -97,12 +97,14 @@ def top_k_accuracy(
         y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
         y_score: a score for each of the K classes, of shape `(..., n, K)`.
         k: number of classes with the highest scores, an int >= 1.
-        ties: what to do if several classes have equal scores (tie) at place k. `"index"` prefers
-            the class with the greater index, as scikit-learn does. `"expected"` returns the mean
-            over all orders of the tied classes:
-            `(k - number of higher scores) / number of tied classes`, clipped to [0, 1].
+        ties: what to do if several classes have the same score as the class at place k (are tied).
+            `"index"` prefers the class with the greater index, as scikit-learn does. `"expected"`
+            counts a tied true class not as 0 or 1 but as the probability that it is among the first
+            k classes if tied classes are ordered at random:
+            `(k - number of classes with higher scores) / number of tied classes`, clipped to
+            [0, 1].
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Fractions in [0, 1], of shape `(...)`.
@@ -145,14 +147,17 @@ def top_k_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute precision at k: the mean fraction of true labels among the k highest scores.
+    """Compute precision at k: the fraction of true labels among the k labels with the highest
+    scores, averaged over examples.
 
-    Precision at k is the number of true labels among the k highest scores, divided by k (even if
-    there are fewer than k labels). If several labels have equal scores at place k, each of these
-    labels counts with the probability that it is among the first k labels when ties are ordered at
-    random. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape `(..., n, L)`;
-    `k` is an int >= 1. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    For each example, precision at k is the number of true labels among the k labels with the
+    highest scores, divided by k (even if there are fewer than k labels). If several labels have the
+    same score as the label at place k, each of them is counted not as 1 but as the probability that
+    it is among the first k labels if labels with equal scores are ordered at random. `y_true`
+    contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for n
+    examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
+    in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -170,14 +175,16 @@ def top_k_recall(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute recall at k: the mean fraction of the true labels that are among the k highest
-    scores.
+    """Compute recall at k: the fraction of the true labels that are among the k labels with the
+    highest scores, averaged over examples.
 
-    For an example without true labels, recall at k is 0. If several labels have equal scores at
-    place k, each of these labels counts with the probability that it is among the first k labels
-    when ties are ordered at random. `y_true` contains 0 and 1, `y_score` contains real scores, both
-    of shape `(..., n, L)`; `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    For an example without true labels, recall at k is 0. If several labels have the same score as
+    the label at place k, each of them is counted not as 1 but as the probability that it is among
+    the first k labels if labels with equal scores are ordered at random. `y_true` contains 0 and 1,
+    and `y_score` contains real scores; both have shape `(..., n, L)` for n examples and L labels.
+    `k` is an int >= 1. `sample_weight` and the boolean mask `where` are optional and have shape
+    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
+    `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -219,7 +226,8 @@ def hamming_loss(
 
     `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
     `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
+    `(...)`.
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
@@ -244,7 +252,8 @@ def exact_match(
 
     `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
     `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
+    `(...)`.
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
@@ -278,9 +287,10 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
     For each true label of an example we compute the fraction of true labels among all labels with
     an equal or greater score. LRAP is the mean of this fraction over the true labels of an example,
     and then over examples. If the labels of an example are all true or all false, the value of this
-    example is 1. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape
-    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`. Returns values in (0, 1], of shape `(...)`.
+    example is 1. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
+    `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
+    in (0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -292,13 +302,15 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 
 @_of_labels
 def label_ranking_loss(ranked: Ranked) -> Array:
-    """Compute the label ranking loss: the fraction of (true, false) label pairs in wrong order.
+    """Compute the label ranking loss: the fraction of wrongly ordered pairs of a true and a false
+    label.
 
-    A pair is in wrong order if the score of the false label is at least the score of the true
-    label. The loss is averaged over examples; it is 0 for an example whose labels are all true or
-    all false. `y_true` contains 0 and 1, `y_score` contains real scores, both of shape
-    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`. Returns values in [0, 1], of shape `(...)`.
+    A pair is wrongly ordered if the score of the false label is greater than or equal to the score
+    of the true label. The loss is averaged over examples; it is 0 for an example whose labels are
+    all true or all false. `y_true` contains 0 and 1, and `y_score` contains real scores; both have
+    shape `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where`
+    are optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns
+    values in [0, 1], of shape `(...)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -313,13 +325,15 @@ def label_ranking_loss(ranked: Ranked) -> Array:
 
 @_of_labels
 def coverage_error(ranked: Ranked) -> Array:
-    """Compute the coverage error: how many of the top labels are needed to include all true labels.
+    """Compute the coverage error: how many labels, taken in decreasing order of their scores, are
+    needed to include all true labels.
 
-    For each example we count the labels whose score is at least the lowest score of a true label,
-    so tied labels are all counted. An example without true labels counts 0. `y_true` contains 0 and
-    1, `y_score` contains real scores, both of shape `(..., n, L)`. `sample_weight` and the boolean
-    mask `where` are optional and have shape `(..., n)`. Returns the mean over examples, in [0, L]
-    and of shape `(...)`.
+    For each example we count the labels whose score is at least the lowest score of a true label of
+    this example; labels with equal scores are all counted. If an example has no true labels, the
+    count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
+    `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns the
+    mean over examples, in [0, L] and of shape `(...)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
@@ -340,18 +354,19 @@ def ndcg(
     """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
     `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where the gain is the
-    relevance of the label at rank r. If several labels have equal scores (tie), each of them has
-    the mean of their gains. Sources: Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry
-    and Najork (2008), ECIR.
+    relevance of the label at rank r. If several labels have equal scores (tie), the gain at each of
+    their ranks is the mean of their relevances. Sources: Järvelin and Kekäläinen (2002), ACM TOIS
+    20; for ties McSherry and Najork (2008), ECIR.
 
     Args:
         y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
-            shape `(..., n, L)`. If all labels of an example have relevance 0, its NDCG is 0.
-            Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX arrays.
+            shape `(..., n, L)`. If all labels of an example have relevance 0, the NDCG of this
+            example is 0. Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX
+            arrays.
         y_score: real scores of shape `(..., n, L)`.
-        k: number of ranks that are used, from the first; default: all ranks.
+        k: number of ranks in the sum, which are the ranks 1 to k; default: all ranks.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
@@ -370,10 +385,10 @@ def dcg(
     """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
     The gain is the relevance of the label at rank r = 1, 2, ... `y_true` contains the relevance of
-    each label, numbers >= 0, `y_score` contains real scores, both of shape `(..., n, L)`. The sum
-    is over the first `k` ranks, by default over all ranks. `sample_weight` and the boolean mask
-    `where` are optional and have shape `(..., n)`. Returns the mean over examples, of shape
-    `(...)`.
+    each label (numbers >= 0), and `y_score` contains real scores; both have shape `(..., n, L)` for
+    n examples and L labels. The sum is over the first `k` ranks, by default over all ranks.
+    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`; examples
+    where the mask is False are ignored. Returns the mean over examples, of shape `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)

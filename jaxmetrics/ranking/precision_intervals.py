@@ -58,21 +58,22 @@ def average_precision_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Compute average precision with a confidence interval, from its influence function.
+    """Compute average precision with a confidence interval, without a bootstrap.
 
-    The interval is much faster than a bootstrap, because the scores are sorted only once. The
-    formulas are explained at the top of the file `jaxmetrics/ranking/precision_intervals.py`.
-    Average precision depends on the fraction of positives; the interval includes the sampling error
-    of this fraction.
+    The standard error is computed from the influence function of average precision, which says how
+    much each example changes the value. This is much faster than a bootstrap, because the scores
+    are sorted only once. The formulas are explained at the top of the file
+    `jaxmetrics/ranking/precision_intervals.py`. Average precision depends on the fraction of
+    positives; the interval includes the sampling error of this fraction.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_score: real scores of shape `(..., n)`.
         level: the confidence level.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters give
-            a warning for NumPy arrays.
+            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters raise
+            a warning if the arguments are NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a

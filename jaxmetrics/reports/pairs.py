@@ -64,25 +64,28 @@ class ComparisonReport(AnyReport):
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
-        num_ignored: the number of examples left out because a label was out of range.
+        num_ignored: the number of examples that were ignored because a label, such as -1, was not
+            the id of a class.
         names: the names of A and B.
         level: the confidence level.
         rope: half the width of the region of practical equivalence; differences up to this size do
             not matter in practice.
-        figures: a `Comparison` for each metric, by name. A and B have the same intervals as in
-            `report`; the difference has the likelihood interval of `compare`.
+        figures: dict from the name of each metric to a `Comparison`. The values of A and B have the
+            same intervals as in `report`; the difference has the same likelihood interval as in
+            `compare`.
         only_right_per_class: for each class, the number of examples that only A classifies
             correctly and the number that only B classifies correctly, `(K, 2)`.
         p_value: p-value of McNemar's test, whose null hypothesis is that A and B are correct
-            equally often. The p-value is the mid-p value, or that of the test for clusters.
+            equally often. If examples are independent, the p-value is the mid-p value of `mcnemar`;
+            if there are clusters, it is the p-value of `mcnemar` for clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
-        score_histograms: score histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
-            probabilities and at most 100 classes.
-        calibration_bins: calibration bins of A and B, `(2, bins, 3)`, as in `Report`.
-        listed: examples that only A or only B classifies correctly, which the option `--examples`
-            of the command line shows.
-        gates: bounds for the differences with their verdicts, as decided by the option `--gate` of
-            the command line.
+        score_histograms: the `score_histogram` of `Report` for A and for B, `(2, K, 2, bins)`, if
+            there are probabilities and at most 100 classes.
+        calibration_bins: the `calibration_bins` of `Report` for A and for B, `(2, bins, 3)`.
+        listed: examples that only A or only B classifies correctly; the option `--examples` of the
+            command line shows them.
+        gates: bounds that differences must satisfy, set by the option `--gate` of the command line,
+            each with its verdict: passed, failed or unknown.
 
     `print` writes the report as text. `report[name]` returns the values of a metric:
 
@@ -233,8 +236,8 @@ def comparison_report(
 ) -> ComparisonReport:
     """Compare two classifiers on the same examples: paired differences of metrics, with intervals.
 
-    If there are more than 1024 classes, differences have no interval, because the computation would
-    take minutes; `compare_predictions` computes such intervals.
+    If there are more than 1024 classes, the report has no intervals of differences, because their
+    computation would take minutes. To compute these intervals, use `compare_predictions`.
 
     Args:
         y_true, y_pred_a, y_pred_b: the true labels, and the labels predicted by A and B, `(n,)`,
@@ -259,7 +262,7 @@ def comparison_report(
         ValueError: if lengths differ, if there are fewer than 2 or more than 4096 classes, if a
             class name is unknown, if all examples are ignored, if only one classifier has
             probabilities, if probabilities do not sum to 1, if `rope` is below 0, if `level` is not
-            in (0, 1), or if there are C clusters with `C K^3 > 2^27`.
+            in (0, 1), or if the number C of clusters is so large that `C K^3 > 2^27`.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30

@@ -52,14 +52,14 @@ def score_report(
     names: tuple[str, str] = ("A", "B"),
     level: float = 0.95,
 ) -> AnyReport:
-    """Report the mean score of items, the means of groups, and the difference between two systems.
+    """Report mean scores of items, such as questions, and of groups, or compare two systems.
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
-    means, in which each group, such as a task, has equal weight (macro average). If `bounds` are
-    given, the interval of this mean is a likelihood interval; otherwise it combines Student's
-    intervals of the groups by MOVER (Zou and Donner, 2008). All groups with a single item or
-    cluster form one stratum. A cluster may belong to several groups. If `other` is given, the
-    report lists the groups in which the two systems differ, at a false discovery rate of 5 %.
+    means, so that all groups have equal weight (macro average). If `bounds` are given,
+    `mean_of_groups` has a likelihood interval; otherwise MOVER (Zou and Donner, 2008) combines
+    Student's intervals of the groups. Both intervals treat all groups with a single item or cluster
+    as one group. A cluster may belong to several groups. If `other` is given, the report lists the
+    groups in which the two systems differ, at a false discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.
@@ -72,12 +72,12 @@ def score_report(
         level: the confidence level.
 
     Returns:
-        A report with the methods of `Report` such as `to_text`, and with the values `"mean"` and,
-        if there are groups, `"mean_of_groups"` and `"group"`, such as `report["mean"]`.
+        A report with the methods of `Report`, such as `to_text`. Its values are `report["mean"]`
+        and, if there are groups, `report["mean_of_groups"]` and `report["group"]`.
 
     Raises:
         TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
-            has scores, or if `mean_interval` or `compare_scores` does not accept an argument.
+            has scores, or if an argument is invalid in `mean_interval` or `compare_scores`.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32

@@ -93,27 +93,33 @@ class Report(AnyReport):
         counts: the confusion matrix `(K, K)`, a NumPy array.
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
-        num_ignored: the number of examples left out because a label was out of range.
-        overall: an `Estimate` for each metric, by name, with two more attributes: `method` is the
-            method of the interval or None, and `note` is a sentence about the value or None.
-        per_class: K values for each metric, by name, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, histograms of the log-odds of each class against the others;
-            if the report was made from the state of an evaluator, the histogram in this state.
-        calibration_bins: `(bins, 3)`, sums by bin of the probability of the second class if there
-            are two classes, otherwise of the predicted class; None if there were no probabilities.
-        calibrated_event: the name of the class or event whose probability the calibration bins
-            contain.
+        num_ignored: the number of examples that were ignored because a label, such as -1, was not
+            the id of a class.
+        overall: dict from the name of each metric to an `Estimate` with two more attributes:
+            `method` is the method of the interval, or None if there is no interval; `note` is a
+            sentence that helps to interpret the value, or None if there is no note.
+        per_class: dict from the name of each metric to its K values, in the order of `class_names`.
+        score_histogram: `(K, 2, B)`, for each class two histograms, with B bins, of the log-odds of
+            this class: the first counts the examples of other classes, the second counts the
+            examples of this class. If the report was made by `from_state`, the histogram is the one
+            that the evaluator has counted.
+        calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
+            probability of the second class if there are two classes, and otherwise for the
+            probability of the predicted class; None if there were no probabilities.
+        calibrated_event: the name of the event whose probability is in `calibration_bins`, such as
+            the name of the second class.
         num_clusters: the number of clusters, or None if the examples are independent.
-        groups: a report on each group by name, if there are groups.
-        disparities: the largest difference of each metric between groups, by name and class.
-        listed: examples of the most frequent mistakes, which the option `--examples` of the command
-            line shows.
-        gates: bounds for the values with their verdicts, as decided by the option `--gate` of the
-            command line.
-        examples: the labels of the examples, which `mistakes` uses; None if the report was made
-            from counts.
+        groups: dict from the name of each group to a report on this group, if there are groups.
+        disparities: dict from `(metric, class)` to the largest difference of this metric between
+            two groups; for overall metrics the class is "".
+        listed: examples of the most frequent mistakes; the option `--examples` of the command line
+            shows them.
+        gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
+            with its verdict: passed, failed or unknown.
+        examples: the labels of the examples, which the method `mistakes` uses; None if the report
+            was made from counts.
 
-    `print` writes the report as text, with the first 20 classes. `report[name]` returns a value:
+    `print` writes the report as text (only the first 20 classes). `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -426,24 +432,24 @@ def report(
 
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if a label is negative, or has no class name or no column of `y_prob`.
-        y_prob: probabilities `(n, K)`, one column per class. In a data frame, columns are named by
-            class or "0" to "K - 1", with or without the prefix "prob_". If `y_prob` is given, the
-            report has expected accuracy, log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. If most `y_pred` are not the argmax of `y_prob`, a warning is given.
+            if a label is negative, or is an id without class name or without column of `y_prob`.
+        y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
+            probability of the true class), log loss, Brier score, calibration error and one-vs-rest
+            ROC AUC. The columns of a data frame are named "0", "1", ..., or by class; they may
+            begin with "prob_". A warning is given if most `y_pred` are not the argmax.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
-        clusters: `(n,)` ids, if examples are correlated: examples with the same id form a cluster.
-            Fewer than 20 clusters give a warning. With weights as well, ROC AUC has no interval.
+        clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
+            than 20 clusters give a warning. If weights are given, too, ROC AUC has no interval.
         groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
             and `disparities`, the largest differences between subgroups (see `compare_groups`).
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
             the classes in the desired order. The default is the classes that occur, sorted.
         level: the confidence level.
-        method: the interval method for metrics that are not proportions; by default `Likelihood()`,
-            and `Delta` if weights are given.
+        method: the interval method for metrics that are not proportions, by default `Likelihood()`,
+            or `Delta` if weights are given.
 
     Returns:
-        A `Report` with NumPy arrays. If `groups` is given, its text has one column per group.
+        A `Report` with NumPy arrays. If `groups` is given, `print` writes one column per group.
 
     Raises:
         TypeError, ValueError: if labels are neither strings nor integers, if a class name is

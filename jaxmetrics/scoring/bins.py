@@ -36,19 +36,19 @@ def calibration_bins(
     """Compute the sums of weights, probabilities and labels in each bin of predicted probability.
 
     Use this function if your data do not fit in memory: add the sums of all batches, and pass the
-    total to `calibration_error`, `calibration_curve` or `calibration_interval` instead of examples.
-    A bin includes its upper edge but not its lower edge; 0 is in the first bin. Probabilities and
-    edges are rounded to float32 before they are compared, so that a float32 probability of 0.3
-    equals the edge 0.3.
+    total to `calibration_error`, `calibration_curve` or `calibration_interval` instead of labels
+    and probabilities. A bin includes its upper edge but not its lower edge; 0 is in the first bin.
+    Probabilities and edges are rounded to float32 before they are compared, so that a float32
+    probability of 0.3 equals the edge 0.3.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B of equal width in [0, 1]. Not used if `edges` is given.
-        edges: B - 1 increasing edges between the bins, without 0 and 1, such as quantiles of the
-            first batch.
+        edges: B - 1 increasing edges between the bins (0 and 1 are not among them), such as
+            quantiles of the probabilities in the first batch.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Sums of weights, probabilities and labels in each bin, floats of shape `(..., B, 3)`. For

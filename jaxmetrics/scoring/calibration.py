@@ -112,23 +112,24 @@ def calibration_curve(
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
         strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges at the quantiles
-            j / B of the probabilities: bins may be empty, because equal probabilities are in the
-            same bin, and `sample_weight` must be the number of times that an example occurs
-            (weights with sum 1 give NaN). `"isotonic"` uses no bins but isotonic regression, which
-            fits frequencies f_i that increase with the probability by minimising
-            `sum_i (f_i - y_i)^2` (CORP: Dimitriadis, Gneiting and Jordan (2021), PNAS 118).
+            j / B of the probabilities. Bins may be empty, because equal probabilities are in the
+            same bin. If the strategy is "quantile", `sample_weight` must be the number of times
+            that an example occurs; weights with sum 1 give NaN. `"isotonic"` uses no bins but
+            isotonic regression: the frequencies f_i increase with the probability, and they
+            minimise `sum_i (f_i - y_i)^2`, where y_i is the label of example i. Source:
+            Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
         level: confidence level of Wilson's interval in each bin. These intervals are valid only if
             `sample_weight` is the number of times that each example occurs. With "isotonic",
-            `level` is the level of the simultaneous confidence band, which is explained at the top
-            of the file `jaxmetrics/scoring/calibration.py`.
+            `level` is the level of a confidence band for the whole curve, which is explained at the
+            top of the file `jaxmetrics/scoring/calibration.py`.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
-        `CalibrationCurve`, whose non-empty bins equal scikit-learn's `calibration_curve`. With
-        "isotonic" there is one point for each example, in the order of increasing probability.
-        Examples with equal probabilities have equal points, and an ignored example repeats the
-        point of another example.
+        `CalibrationCurve`, whose non-empty bins are the same as those of scikit-learn's
+        `calibration_curve`. With "isotonic" there is one point for each example, in the order of
+        increasing probability. Examples with equal probabilities have equal points, and for an
+        ignored example the point of another example is repeated.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -170,8 +171,7 @@ def calibration_error(
     Let d_b = mean probability - frequency of class 1 be the gap of bin b, and w_b the fraction of
     the examples in bin b. All errors are in [0, 1], and smaller is better:
 
-    - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015),
-      AAAI.
+    - `"l1"`, expected calibration error (Naeini et al., 2015, AAAI): `sum_b w_b |d_b|`.
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
     - `"max"`, maximum calibration error: the greatest `|d_b|` of all non-empty bins.
 
@@ -182,15 +182,16 @@ def calibration_error(
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
+            `y_prob`).
         debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
             correction, an error computed from few examples is too large on average. In each bin of
             n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is
-            the frequency of class 1, and a negative sum is replaced by 0, so that a small bias
-            remains. Weights must then be the number of times that an example occurs. Source: Kumar,
-            Liang and Ma (2019), NeurIPS, section 5.
+            the frequency of class 1. If the sum over bins is then negative, it is replaced by 0, so
+            that a small bias remains. If `debiased` is True, `sample_weight` must be the number of
+            times that an example occurs. Source: Kumar, Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Errors of shape `(...)`, which are NaN if there are no examples.
@@ -249,19 +250,20 @@ def score_decomposition(
 
     All three parts are at least 0. In small samples, miscalibration and discrimination are both too
     large by about the same amount, because isotonic regression overfits. Source: Dimitriadis,
-    Gneiting and Jordan (2021), PNAS 118, equation 7. The decomposition with bins is explained at
-    the top of the file `jaxmetrics/scoring/calibration.py`.
+    Gneiting and Jordan (2021), PNAS 118, equation 7. If bins are used instead of isotonic
+    regression, the decomposition is different; it is explained at the top of the file
+    `jaxmetrics/scoring/calibration.py`.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         score: `"brier"` decomposes `mean (p - y)^2`, `"log_loss"` decomposes the log loss in nats.
-            The log loss can be used only with "isotonic"; its probabilities are clipped as in
+            The log loss can be used only with "isotonic"; probabilities are clipped as in
             `log_loss`.
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
         num_bins: number of bins; not used with "isotonic".
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         `ScoreDecomposition`, whose three parts have shape `(...)`.
@@ -294,17 +296,18 @@ def score_decomposition(
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """Apply a calibration function to the probability of the predicted class (the confidence).
 
-    The binary event is that the most probable class (the first, if several are equal) is the true
-    class. For example, `top_label(calibration_error)` is the expected calibration error of a
-    multiclass classifier: Guo et al. (2017), ICML.
+    The function is applied to a problem with two outcomes: the predicted class, which is the most
+    probable class (the first, if several are equally probable), is the true class or not. For
+    example, `top_label(calibration_error)` is the expected calibration error of a multiclass
+    classifier: Guo et al. (2017), ICML.
 
     Args:
-        function: a function of `y_true` and `y_prob` of a binary event, such as
-            `calibration_error`.
+        function: a function of labels `y_true`, 0 or 1, and probabilities `y_prob` of label 1, such
+            as `calibration_error`.
 
     Returns:
-        A function of class ids `(..., n)` and probabilities `(..., n, K)`. Keyword arguments are
-        passed to `function`.
+        A function of class ids `(..., n)` and probabilities `(..., n, K)`, which passes its keyword
+        arguments to `function`.
 
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)

@@ -52,11 +52,12 @@ def calibration_interval(
     """Compute a confidence interval of the expected calibration error (ECE).
 
     The interval is valid even if the true error is 0. A bootstrap interval is not valid in this
-    case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. The formulas are
-    explained at the top of the file `jaxmetrics/scoring/calibration_intervals.py`. The true error
-    is the error in the population, computed with the same bins. If probabilities are too high in
-    one part of a bin and too low in another part, these errors cancel, so that neither the ECE nor
-    its interval shows them.
+    case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. Here w_b is the
+    fraction of the examples in bin b, and d_b is the gap of bin b: mean probability - frequency of
+    class 1. The formulas are explained at the top of the file
+    `jaxmetrics/scoring/calibration_intervals.py`. The true error is the error in the population,
+    computed with the same bins. If probabilities are too high in one part of a bin and too low in
+    another part, these errors cancel, so that neither the ECE nor its interval shows them.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
@@ -64,15 +65,16 @@ def calibration_interval(
             use `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
-        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at the quantiles).
+        strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
+            `y_prob`).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster are correlated. Therefore n is replaced by the effective number of
-            independent examples: n is multiplied by the variance that the gaps would have if all
-            examples were independent, and divided by the jackknife variance of the gaps over
-            clusters. The effective number is at most n. Fewer than 20 clusters give a warning for
+            independent examples, which is at most n. This number is n times the variance that the
+            gaps would have if all examples were independent, divided by the jackknife variance of
+            the gaps over clusters. Fewer than 20 clusters raise a warning if the arguments are
             NumPy arrays.
 
     Returns:

@@ -65,25 +65,26 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the log loss (cross-entropy): the mean of `-ln p_y` of the true class y, in nats, >=
-    0.
+    """Compute the log loss (cross-entropy) in nats: the mean of `-ln p_y`, where y is the true
+    class.
 
-    Smaller is better. Probabilities are clipped to `[eps, 1 - eps]`, where eps is the machine
-    epsilon of their dtype. So if the true class has probability 0, the loss is 15.9 in float32 and
-    4.9 in bfloat16, and the gradient of the loss is 0. If there are tens of thousands of classes,
-    even ordinary probabilities are clipped. Prefer `logits`, which are never clipped and are
-    computed in float32 or float64. Rows are not normalised; in JAX arrays a row that is not a
-    probability distribution gives NaN.
+    The log loss is at least 0, and smaller is better. Probabilities are clipped to
+    `[eps, 1 - eps]`, where eps is the machine epsilon of their dtype. So if the true class has
+    probability 0, the loss is 15.9 in float32 and 4.9 in bfloat16, and the gradient of the loss is
+    0. If there are tens of thousands of classes, even ordinary probabilities can be less than eps
+    and are then clipped. Prefer `logits`, which are never clipped and are computed in float32 or
+    float64. The rows of `y_prob` are not normalised; in JAX arrays a row that is not a probability
+    distribution gives NaN.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
-            rows sum to 1, for which the loss of an example is `-sum_k t_k ln p_k`. Rows with
-            several ones (multilabel), which `brier_score` accepts, raise an error, because the
-            score would not be proper.
+            rows sum to 1. If soft labels are given, the loss of an example is `-sum_k t_k ln p_k`.
+            Rows with several ones (multilabel), which `brier_score` accepts, raise an error,
+            because the log loss of such rows would not be smallest for the true probabilities.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two. Softmax is applied to `logits` only.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -113,8 +114,8 @@ def normalized_entropy(
             are probabilities of the true class.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values of shape `(...)`, which are NaN if fewer than two classes occur.
@@ -143,8 +144,8 @@ def d2_log_loss_score(
             are probabilities of the true class.
         y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
             two.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -161,10 +162,11 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the Brier score, the mean of `sum_k (p_k - [k = y])^2` over examples, in [0, 2].
+    """Compute the Brier score: mean squared error of probabilities, summed over classes, in [0, 2].
 
-    Here y is the true class, and `[k = y]` is 1 for k = y and 0 otherwise. Smaller is better.
-    Source: Brier (1950), Monthly Weather Review 78.
+    The formula is the mean over examples of `sum_k (p_k - [k = y])^2`, where p_k is the predicted
+    probability of class k, y is the true class, and `[k = y]` is 1 if k = y and 0 otherwise.
+    Smaller is better. Source: Brier (1950), Monthly Weather Review 78.
 
     Args:
         y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
@@ -172,11 +174,11 @@ def brier_score(
             in multilabel problems a row may contain several ones.
         y_prob: predicted probabilities of shape `(..., n, K)`. If `y_true` contains soft labels,
             the rows of `y_prob` need not sum to 1, either.
-        scale_by_half: if True, the score is divided by 2. It is then in [0, 1], and if there are
-            two classes, it equals the mean of `(p - y)^2`. If `"auto"`, the score is divided by 2
-            only if K = 2, as in scikit-learn.
+        scale_by_half: if True, the score is divided by 2, so that it is in [0, 1]. If there are two
+            classes, it is then the mean of `(p - y)^2`, where p is the probability of class 1, and
+            y is 0 or 1. If `"auto"`, the score is divided by 2 only if K = 2, as in scikit-learn.
         sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples where it is False are ignored.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -200,17 +202,18 @@ def d2_brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the Brier skill score (D² Brier score), `1 - B / B_0`, at most 1.
+    """Compute the Brier skill score (D² Brier score): `1 - Brier score / reference score`.
 
-    B is the Brier score, and B_0 is the Brier score of always predicting the class frequencies f.
-    If `y_true` contains class ids, `B_0 = sum_k f_k (1 - f_k)`. Greater is better.
+    The reference score is the Brier score of always predicting the class frequencies f. If `y_true`
+    contains class ids, the reference score is `sum_k f_k (1 - f_k)`. The skill score is at most 1,
+    and greater is better.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
             `(..., n, K)`.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     Returns:
         Values of shape `(...)`, which are NaN if all labels are the same.
@@ -239,8 +242,8 @@ def spherical_score(
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
             are probabilities of the true class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -257,18 +260,19 @@ def ranked_probability_score(
 ) -> Array:
     """Compute the ranked probability score (RPS) for ordered classes, in [0, 1].
 
-    The formula is `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, the mean squared error of cumulative
-    probabilities, where F_k is the predicted probability of all classes up to k. Smaller is better.
-    Use this score if the classes have an order, so that a prediction that is wrong by two classes
-    is worse than a prediction that is wrong by one class. Source: Epstein (1969), Journal of
-    Applied Meteorology 8.
+    The score of an example is the mean squared error of cumulative probabilities,
+    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`. Here F_k is the predicted probability of all classes
+    up to k, and `[y <= k]` is 1 if the true class y is at most k, and 0 otherwise. Smaller is
+    better. Use this score if the classes have an order, so that a prediction that is wrong by two
+    classes is worse than a prediction that is wrong by one class. Source: Epstein (1969), Journal
+    of Applied Meteorology 8.
 
     Args:
         y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
             are probabilities of the true class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight, where: weight of each example, and mask that is False for examples to ignore,
-            both of shape `(..., n)`.
+        sample_weight: weight of each example, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)

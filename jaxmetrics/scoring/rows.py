@@ -39,7 +39,8 @@ def weights_of(examples: Examples) -> Array:
 def weighted_mean(values: Array, weights: Array) -> Array:
     """Return the weighted mean over the last axis; values of weight 0 are ignored, even if NaN.
 
-    XLA and NumPy sum pairwise, so rounding errors of float32 do not accumulate.
+    NumPy and JAX add numbers in pairs, then pairs of sums and so on, so that rounding errors of
+    float32 do not accumulate.
     """
     values = xp.where((weights != 0) | xp.isfinite(values), values, 0)
     return divide((weights * values).sum(-1), weights.sum(-1), xp.nan)

@@ -102,26 +102,27 @@ def count_metrics(
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate a confusion matrix over batches, and compute metrics of it.
+    """Accumulate a confusion matrix over batches, and compute metrics from the matrix.
 
-    Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`.
-    The fields `logits` and `y_prob` have shape `(..., K)`, and the prediction is the class with the
-    greatest value. Examples with a label out of range or a NaN logit are ignored. To get the
-    confusion matrix, use the metric `{"counts": lambda counts: counts}`. Metrics that are slow to
-    compile should be computed from this matrix outside of the evaluator. For example, the posterior
-    of balanced accuracy takes tens of seconds to compile within the evaluator.
+    Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`;
+    fields are keyword arguments of the evaluator's method `update`. The fields `logits` and
+    `y_prob` have shape `(..., K)`, and the prediction is the class with the greatest value.
+    Examples are ignored if a label is not between 0 and K - 1, or if a logit is NaN. To get the
+    confusion matrix, use the metric `{"counts": lambda counts: counts}`. If JAX needs a long time
+    to compile a metric, compute the metric from this matrix outside of the evaluator. For example,
+    JAX needs tens of seconds to compile the posterior of balanced accuracy within the evaluator.
 
     Args:
-        metrics: dict from names to functions of counts `(K, K)`.
+        metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
         num_classes: number of classes K.
-        num_groups: number of groups G. If it is given, metrics are called with counts `(G, K, K)`,
-            a matrix per group, and each batch must have the field `groups` with a group id per
-            example.
+        num_groups: number of groups G. If it is given, each batch must have the field `groups`, a
+            group id per example, and metrics are called with an array of shape `(G, K, K)`, one
+            confusion matrix per group.
         method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If it is given, results
-            are `Estimate`s with an interval. Use `Delta("logit")` if the interval must be within
-            [0, 1]. If batches have the field `sample_weight`, `Likelihood` and `Bootstrap` return
-            NaN; other methods treat weights as numbers of examples, so that weights should have
-            mean 1.
+            are `Estimate`s with an interval. Use `Delta("logit")`, the delta method on the logit
+            scale, if the interval must be within [0, 1]. If batches have the field `sample_weight`,
+            `Likelihood` and `Bootstrap` return NaN. Other methods treat the sum of weights as the
+            number of examples, so the weights should have mean 1.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -144,11 +145,12 @@ def paired_metrics(
 ) -> Accumulator:
     """Accumulate metrics of two classifiers on the same examples, and their differences.
 
-    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b`. Instead of the predictions
-    of classifier A, `y_pred_a`, you can pass `logits_a` or `y_prob_a`; the same applies to B.
+    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b`; fields are keyword
+    arguments of the evaluator's method `update`. Instead of `y_pred_a`, the predictions of
+    classifier A, you can pass `logits_a` or `y_prob_a`, and similarly for classifier B.
 
     Args:
-        metrics: dict from names to functions of counts `(K, K)`.
+        metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
         num_classes: number of classes K; K^3 counts are stored.
         method: interval method. If it is given, results are the same as from `compare`; otherwise
             results are `PairedValues`, which have no intervals.
@@ -175,7 +177,7 @@ def mean_of(
     num_groups: int | None = None,
     weights: str | None = None,
 ) -> Accumulator:
-    """Accumulate the mean `sum w x / sum w` of a field that has one number x per example.
+    """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
     If x is NaN for an example that is not ignored, the mean is NaN, so that you notice a diverging
     loss. To compute the loss per token, let x be the mean loss of a sequence, and w the number of
@@ -188,11 +190,11 @@ def mean_of(
             and `sample_weight` must be the number of times that each example occurs. In float32 the
             width of the interval has an error of 1 % if the mean is 300 standard deviations from 0,
             and the width is useless if the mean is more than 3000 standard deviations from 0.
-        groups: name of a field of group ids from 0, such as "dataset". If `name` is "loss" and
-            `groups` is "dataset", there are three results: `"loss"`, the mean over all examples
-            (micro average), `"macro_loss"`, the mean of the group means (macro average; its
-            interval is NaN if a group has a single example), and `"loss_by_dataset"`, the mean of
-            each group, `(G,)`. Examples whose group id is out of range are ignored.
+        groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". If `name`
+            is "loss" and `groups` is "dataset", there are three results: `"loss"`, the mean over
+            all examples (micro average), `"macro_loss"`, the mean of the group means (macro
+            average; its interval is NaN if a group has a single example), and `"loss_by_dataset"`,
+            the mean of each group, `(G,)`. Examples whose group id is out of range are ignored.
         num_groups: number of groups G, required with `groups`.
         weights: name of a field of weights w >= 0, which are used only for this mean, while
             `sample_weight` is used for all results. By default w = 1. An invalid weight raises
@@ -252,24 +254,24 @@ def ranking_metrics(
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate a histogram of scores over batches, for ROC AUC and average precision.
+    """Accumulate a histogram of scores over batches to compute ROC AUC and average precision.
 
-    Each batch must have the fields `y_true` (0 or 1) and `y_score`. Examples with a NaN score are
-    ignored.
+    Each batch must have the fields `y_true` (0 or 1) and `y_score`; fields are keyword arguments of
+    the evaluator's method `update`. Examples with a NaN score are ignored.
 
     Args:
-        metrics: dict from names to functions of a histogram `(2, B)`. Default:
+        metrics: dict from the name of each metric to a function of a histogram `(2, B)`. Default:
             `{"roc_auc": jm.roc_auc, "average_precision": jm.average_precision}`.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `jm.score_histogram`.
         num_bins: number of bins B.
-        num_classes: number of classes K. If it is given, each class is compared with all others:
-            each batch must have the fields `y_true` (class ids) and `y_prob` or `logits`
-            `(..., K)`, `scale` must be "probability", and metrics are called with histograms
-            `(K, 2, B)`.
-        num_groups: number of groups G. If it is given, each batch must have the field `groups`, and
-            metrics are called with a histogram per group, `(G, 2, B)`, or `(K, G, 2, B)` if
-            `num_classes` is given, too.
+        num_classes: number of classes K. If it is given, each class is compared with all other
+            classes. Then each batch must have the fields `y_true` (class ids) and `y_prob` or
+            `logits` of shape `(..., K)`, `scale` must be "probability", and metrics are called with
+            one histogram per class, `(K, 2, B)`.
+        num_groups: number of groups G. If it is given, each batch must have the field `groups`, a
+            group id per example, and metrics are called with one histogram per group, `(G, 2, B)`.
+            If `num_classes` is given, too, the histograms have shape `(K, G, 2, B)`.
         method: interval method, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -296,19 +298,20 @@ def ranking_metrics(
 def calibration_metrics(
     metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
 ) -> Accumulator:
-    """Accumulate sums per bin of predicted probability over batches, for the calibration error
-    (ECE).
+    """Accumulate `calibration_bins` over batches to compute the expected calibration error (ECE).
 
-    Each batch must have the fields `y_true` (0 or 1) and `y_prob`.
+    Each batch must have the fields `y_true` (0 or 1) and `y_prob`; fields are keyword arguments of
+    the evaluator's method `update`.
 
     Args:
-        metrics: dict from names to functions of bins `(B, 3)`. Default:
+        metrics: dict from the name of each metric to a function of the sums in B bins, `(B, 3)`,
+            which are explained in `jm.calibration_bins`. Default:
             `{"calibration_error": jm.calibration_error}`. To get a confidence interval, use the
             function `jm.calibration_interval` instead.
         num_bins: number of bins B of equal width.
-        num_classes: number of classes K. If it is given, the calibration of the probability of the
-            predicted class is computed, and each batch must have the fields `y_true` (class ids)
-            and `y_prob` or `logits` `(..., K)`.
+        num_classes: number of classes K. If it is given, metrics measure how well the probability
+            of the predicted class is calibrated, and each batch must have the fields `y_true`
+            (class ids) and `y_prob` or `logits` `(..., K)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -326,24 +329,25 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add intervals that are computed by the Poisson bootstrap to another accumulator.
+    """Add Poisson bootstrap intervals to the results of another accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
-    distribution. The weight is computed from a hash of the field `unit`, the seed and the
-    replicate, so that the order of batches, devices and hosts does not matter. Examples with the
-    same `unit` have the same weight. Therefore give the same `unit` to correlated examples, such as
-    the sentences of a document or the visits of a patient. Memory and time grow with S. Source:
-    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    distribution. The weight is computed from a hash of the field `unit`, the seed and the number of
+    the replicate. Therefore the result does not depend on the order of batches, or on the device or
+    host that evaluates an example. Examples with the same `unit` have the same weight. So give the
+    same `unit` to correlated examples, such as the sentences of a document or the visits of a
+    patient. Memory and time grow with S. Source: Chamandy et al. (2012), Estimating uncertainty for
+    massive data streams.
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
-            `calibration_metrics` (called without `method` and `level`), or an `Accumulator` with
-            one `Statistic` that you wrote.
+            `calibration_metrics` (called without `method` and `level`), or your own `Accumulator`,
+            with one object of your own subclass of `Statistic`.
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
         seed: seed of the weights, a Python int. Accumulators with the same seed use the same
-            weights. Therefore you can subtract the replicates of two accumulators to compare them
-            on the same examples.
+            weights. Therefore you can compare the results of two accumulators on the same examples:
+            the differences of their replicates are replicates of the difference.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.

@@ -64,24 +64,27 @@ def confidence_sequence(
 ) -> ConfidenceSequence:
     """Make a confidence sequence: an interval of a mean after each batch, all valid simultaneously.
 
-    Use it to stop an evaluation early, for example as soon as the interval is narrower than 0.02.
-    To stop as soon as one checkpoint is better than another, pass differences per example and
-    `low=-1`. If you look at an ordinary 95 % interval after every batch, the probability that it
-    misses the mean at least once is far greater than 5 %. Values must be in random order, so that
-    all have the same expected value. If the expected value changes, even the mean of the values so
-    far may be outside of the bounds. Batches may have any size, but results of several hosts cannot
-    be merged. See the guide's page on intervals for widths and simulations.
+    Use a confidence sequence to stop an evaluation early, for example as soon as the interval is
+    narrower than 0.02. To stop as soon as one checkpoint is better than another, pass for each
+    example the difference of the two scores, and `low=-1` if scores are in [0, 1]. If you compute
+    an ordinary 95 % interval after every batch, the probability that at least one interval does not
+    contain the mean is far greater than 5 %. Examples must be in random order, so that all values
+    have the same expected value. If the expected value changes, even the mean of the values so far
+    may be outside of the bounds. Batches may have any size, but results of several hosts cannot be
+    merged. See the guide's page on intervals for widths and simulations.
 
-    - `"bernstein"`: the predictable plug-in empirical Bernstein sequence,
-      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where α = 1 - level, m
-      and s^2 are the mean and variance so far, `ψ(λ) = (-ln(1 - λ) - λ) / 4` and
-      `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`: Waudby-Smith and Ramdas (2024),
-      Journal of the Royal Statistical Society B 86, theorem 2.
-    - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where r is the log-likelihood
-      of the mean so far minus the log-likelihood of a mixture of Bernoulli distributions with
-      Jeffreys' prior: Robbins (1970), Annals of Mathematical Statistics 41. This sequence is
-      narrower than "bernstein" if values are only 0 and 1, such as wrong and correct, and the mean
-      is between 0.01 and 0.99.
+    - `"bernstein"`: the interval
+      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where x_t is value
+      number t, α = 1 - level, m_t and s_t^2 are estimates of the mean and variance from the first t
+      values, `ψ(λ) = (-ln(1 - λ) - λ) / 4` and
+      `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`. Source: Waudby-Smith and Ramdas
+      (2024), Journal of the Royal Statistical Society B 86, theorem 2.
+    - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where n is the number of
+      values so far, KL is the Kullback-Leibler divergence of Bernoulli distributions with these
+      means, `α = 1 - level`, and r is the log-likelihood of the mean so far minus the
+      log-likelihood of a mixture of Bernoulli distributions with Jeffreys' prior. Source: Robbins
+      (1970), Annals of Mathematical Statistics 41. "mixture" is narrower than "bernstein" if values
+      are only 0 and 1, such as wrong and correct, and the mean is between 0.01 and 0.99.
 
     Args:
         level: the probability that the mean is within the bounds of all batches simultaneously.

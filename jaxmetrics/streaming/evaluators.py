@@ -78,7 +78,8 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     Args:
         accumulators: what the evaluator computes: results of `count_metrics`, `mean_of`,
             `ranking_metrics`, `calibration_metrics`, `paired_metrics` or `poisson_bootstrap`, or
-            your own `Accumulator`. Sums that several accumulators need are computed only once.
+            your own `Accumulator`. If several accumulators need the same sums, the sums are
+            computed only once.
 
     Returns:
         `Evaluator` with the methods `init`, `update`, `merge`, `psum` and `compute`.
@@ -322,12 +323,13 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 def to_python(results: Any) -> dict[str, Any]:
     """Convert results to Python floats and lists of floats, for example to write them to a log.
 
-    All arrays are copied from the device in one step. A result with several fields, such as an
-    `Estimate`, becomes several entries: `"f1"` is the value of the `Estimate`, and `"f1/low"` is
-    its field `low`.
+    All arrays are copied from the device (such as a GPU) in one step. A result with several fields,
+    such as an `Estimate`, becomes several entries: `"f1"` is the value of the `Estimate`, and
+    `"f1/low"` is its field `low`.
 
     Args:
-        results: result of `compute` of an `Evaluator`, or any other dict of pytrees of arrays.
+        results: result of `compute` of an `Evaluator`, or any other dict of arrays, which may be
+            nested in dicts, lists or tuples.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())

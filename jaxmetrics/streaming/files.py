@@ -65,19 +65,19 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     Read the file with `load_state`, or with `jaxmetrics merge` on the command line. Writing is
     atomic: the file is never incomplete, even if several threads or hosts write it. If `path` is a
     link, the file to which the link points is written. If `path` is a pipe or a device such as
-    /dev/stdout, the state is written to it directly. Hosts that evaluate different batches each
-    save their own state. If batches were sharded over hosts by `jax.jit`, or if `psum` was called,
-    every host has the sums of all hosts, so that only one host needs to save its state. If sums are
-    NaN or infinite, for example because a loss has diverged, the state can be saved, but
-    `load_state` raises an error when it reads the file.
+    /dev/stdout, the state is written to it directly. If each host evaluates its own batches, each
+    host must save its own state. If `jax.jit` evaluated batches that were distributed over all
+    hosts, or if `psum` was called, the state of every host contains the sums of all hosts, so that
+    only one host needs to save its state. If sums are NaN or infinite, for example because a loss
+    has diverged, the state can be saved, but `load_state` raises an error when it reads the file.
 
     Args:
         path: path of the file, which is replaced if it exists.
         state: result of `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: if a statistic that you wrote is not a dataclass, or if one of its fields is not
-            a number, a string or another statistic.
+        TypeError: if the state contains an object of your own subclass of `Statistic` that is not a
+            dataclass, or that has a field which is not a number, a string or another `Statistic`.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -106,23 +106,24 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
-    You can pass the loaded state to an evaluator if the accumulators of this evaluator need the
-    same sums, with the same settings such as `num_classes`, as the accumulators of the evaluator
-    that made the state. The functions in `metrics` may be different. `jax_enable_x64` must be the
-    same as when the state was saved. If the sums, the settings or `jax_enable_x64` differ, methods
-    of the evaluator such as `update` and `compute` raise ValueError.
+    You can pass the loaded state to any evaluator that computes the same sums as the evaluator that
+    made the state, with the same settings such as `num_classes`. The functions that compute metrics
+    from the sums may be different. `jax_enable_x64` must be the same as when the state was saved.
+    If the sums, the settings or `jax_enable_x64` differ, methods of the evaluator such as `update`
+    and `compute` raise ValueError.
 
     Args:
         path: path of the file.
-        evaluator: an evaluator with the same statistics as the state. The argument is only needed
-            if one of these statistics is of a class that you wrote.
+        evaluator: an evaluator that computes the same sums as the evaluator that made the state.
+            This argument is needed only if the state contains an object of your own subclass of
+            `Statistic`.
 
     Returns:
         `EvaluatorState` with arrays on the default device.
 
     Raises:
         ValueError: if the file is damaged, contains no state or was written by a later version; if
-            sums are NaN or infinite, or if sums of numbers >= 0 are negative; or if sums are
+            a sum is NaN or infinite, or if a sum of numbers >= 0 is negative; or if sums are
             float64 but `jax_enable_x64` is off, because JAX would then round the sums to float32.
 
     >>> import tempfile, jaxmetrics as jm
