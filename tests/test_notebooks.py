@@ -36,11 +36,8 @@ def test_all_are_here() -> None:
 def test_runs_as_committed(path: Path) -> None:
     pytest.importorskip("ipykernel", reason="notebooks need the extra `notebooks`")
     committed = nbformat.read(path, as_version=4)
-    world = {
-        key: value
-        for key, value in os.environ.items()
-        if key != "XLA_FLAGS" and not key.startswith("JAX_")
-    }
+    # As a reader runs it, but compiled as the tests are: half of the time went into XLA.
+    world = {key: x for key, x in os.environ.items() if not key.startswith("JAX_NUMPY_")}
     client = nbclient.NotebookClient(
         nbformat.from_dict(committed),
         timeout=600,

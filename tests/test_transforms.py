@@ -362,17 +362,27 @@ def sum_of(result: Any) -> Any:
     return sum(jnp.nansum(x) for x in numbers(result) if jnp.issubdtype(x.dtype, jnp.floating))
 
 
+def gradient_and_value(call: Callable[..., Any], smooth: tuple[int, ...]) -> Callable[..., Any]:
+    """The gradient of the sum of what `call` returns, beside what it returns, of one trace."""
+
+    def total(*arrays: jax.Array) -> tuple[Any, Any]:
+        result = call(*arrays)
+        return sum_of(result), result
+
+    return jax.grad(total, argnums=smooth, has_aux=True)
+
+
 def mapped(row: Row, x64: bool, *arrays: jax.Array) -> dict[str, Any]:
     """What vmap gives for a batch, with the gradient, in one program; in float64 also with weights
     and a mask, which in float32 `test_masked_examples_on_the_device` has in its program.
     """
-    results = {"value": jax.vmap(row.call)(*arrays)}
+    results = {}
     if x64 and options_of(row):
         results["weighted"] = jax.vmap(partial(row.call, **options_of(row)))(*arrays)
-    if row.smooth:
-        gradient = jax.grad(lambda *x: sum_of(row.call(*x)), argnums=row.smooth)
-        results["gradient"] = jax.vmap(gradient)(*arrays)
-    return results
+    if not row.smooth:
+        return results | {"value": jax.vmap(row.call)(*arrays)}
+    gradient, value = jax.vmap(gradient_and_value(row.call, row.smooth))(*arrays)
+    return results | {"value": value, "gradient": gradient}
 
 
 def assert_other_devices_have(program: Any, *arrays: jax.Array) -> None:
@@ -488,7 +498,8 @@ def assert_finite_differences(
 
     def at(steps: float) -> dict[str, Any]:
         moved = [x + steps * direction[i] if i in direction else x for i, x in enumerate(point)]
-        return program(*(x.at[0].set(y) for x, y in zip(arrays, moved, strict=True)))
+        pairs = zip(arrays, moved, strict=True)
+        return program(*(np.concatenate([[y], x[1:]]) for x, y in pairs))
 
     def value(results: dict[str, Any]) -> float:
         return sum(float(np.nansum(x[0])) for x in numbers(results["value"]) if x.dtype.kind == "f")
