@@ -379,10 +379,14 @@ def mapped(row: Row, x64: bool, *arrays: jax.Array) -> dict[str, Any]:
     results = {}
     if x64 and options_of(row):
         results["weighted"] = jax.vmap(partial(row.call, **options_of(row)))(*arrays)
-    if not row.smooth:
-        return results | {"value": jax.vmap(row.call)(*arrays)}
-    gradient, value = jax.vmap(gradient_and_value(row.call, row.smooth))(*arrays)
-    return results | {"value": value, "gradient": gradient}
+    if row.smooth:
+        gradient, value = jax.vmap(gradient_and_value(row.call, row.smooth))(*arrays)
+        results |= {"value": value, "gradient": gradient}
+    # A rule of differentiation has values of its own, but for the quotient of the metrics.
+    elsewhere = "weighted" in results or isinstance(row, Metric) or (row.host and not x64)
+    if not (row.smooth and elsewhere):
+        results["value"] = jax.vmap(row.call)(*arrays)
+    return results
 
 
 def assert_other_devices_have(program: Any, *arrays: jax.Array) -> None:
