@@ -1064,7 +1064,9 @@ def test_a_file_knows_statistics_of_a_user_by_their_description(tmp_path: Path) 
     assert both.statistics == state.statistics
 
     local = jm.streaming.Accumulator((partial_statistic(),), ())
-    with pytest.raises(TypeError, match="a statistic must be a dataclass to be saved"):
+    with pytest.raises(
+        TypeError, match="A state can only be saved if each of its statistics is a dataclass"
+    ):
         jm.save_state(tmp_path / "c.npz", jm.evaluator(local).init())
     wrong = replace(state, statistics=(CountOfKinds(3.5j),))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"num_classes of .* must be a number, a string or a"):
@@ -1227,7 +1229,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.save_state("x.npz", {}), "state must be an EvaluatorState, got a dict"),  # type: ignore[arg-type]
     (
         lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
-        "statistics must have the members of jaxmetrics.streaming.Stati",
+        "statistics must have the attributes and methods of jaxmetrics.streaming.Stati",
     ),
     (lambda: jm.mean_of("where"), "mean_of: .* must not be 'where'"),
     (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "must be an interval method"),  # type: ignore[arg-type]

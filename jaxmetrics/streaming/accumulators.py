@@ -77,7 +77,8 @@ class Accumulator:
         for statistic in self.statistics:
             if isinstance(statistic, type) or not isinstance(statistic, Statistic):
                 raise TypeError(
-                    "statistics must have the members of jaxmetrics.streaming.Statistic, got"
+                    "statistics must have the attributes and methods of"
+                    " jaxmetrics.streaming.Statistic, got"
                     f" {statistic!r}."
                 )
 
