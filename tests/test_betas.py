@@ -578,7 +578,9 @@ def test_priors_that_were_not_verified_are_refused() -> None:
     for k, least in ((2, 0.2), (3, 0.5)):
         with pytest.raises(ValueError, match=f"prior must be finite and at least {least}"):
             jm.balanced_accuracy_posterior(np.eye(k), prior=least - 0.05)
-        with pytest.raises(ValueError, match=f"parameters must be at least {least}"):
+        with pytest.raises(
+            ValueError, match=f"parameters of the beta distributions must be at least {least}"
+        ):
             jm.betas.BetaAverage(np.full((k, 2), least - 0.05))
         hidden = jax.jit(lambda p: jm.balanced_accuracy_posterior(np.eye(len(p)), prior=p).mean)
         assert np.isnan(hidden(jnp.full((k, 2), least - 0.05)))
