@@ -297,8 +297,8 @@ def _examples(
         given = y_true, rows, sample_weight, where, *soft_kinds
         return label_examples(*given, name=name).of_shares()
     hint = (
-        f"{kind.two_class_hint} If y_true contains the shares of all"
-        " classes, one-hot or soft, y_true must contain floats."
+        f"{kind.two_class_hint} If y_true contains the shares of all classes, one-hot or soft,"
+        " y_true must contain floats."
     )
     kind = kind._replace(two_class_hint=hint)
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
