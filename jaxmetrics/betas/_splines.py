@@ -81,7 +81,9 @@ def monotone(spline: Spline) -> Spline:
     """Remove rounding errors of the cdf: decreases, values outside [0, 1], negative slopes."""
     cdf = xp.clip(spline.cdf, 0, 1)
     # First within panels: for a TPU, one cumulative maximum of all knots is a far larger program.
-    risen = lax.cummax(cdf.reshape((*cdf.shape[:-1], PANELS, -1)), axis=cdf.ndim)
+    risen = lax.cummax(
+        cdf.reshape((*cdf.shape[:-1], PANELS, cdf.shape[-1] // PANELS)), axis=cdf.ndim
+    )
     ends = lax.cummax(risen[..., -1:], axis=cdf.ndim - 1)
     before = xp.concatenate([xp.zeros_like(ends[..., :1, :]), ends[..., :-1, :]], -2)
     risen = xp.maximum(risen, before).reshape(cdf.shape)
