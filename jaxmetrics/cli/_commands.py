@@ -36,7 +36,11 @@ __all__ = ["report", "report_of"]
 
 
 def report(given: Namespace) -> int:
-    """Run `jaxmetrics report FILE`. Return 1 if a `--gate` fails, 3 if one is undecided, else 0."""
+    """Run `jaxmetrics report FILE`, and return the exit code.
+
+    The exit code is 1 if a `--gate` fails, otherwise 3 if the interval of a `--gate` contains its
+    bound (undecided), otherwise 0.
+    """
     check_gates(given)
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
     if given.labels_prefix is not None:

@@ -53,7 +53,11 @@ _OF_POSITIVE: dict[str, Metric] = {
 
 
 def compare(given: Namespace) -> int:
-    """Run `jaxmetrics compare A B`. Return 1 if a `--gate` fails, 3 if one is undecided, else 0."""
+    """Run `jaxmetrics compare A B`, and return the exit code.
+
+    The exit code is 1 if a `--gate` fails, otherwise 3 if the interval of a `--gate` contains its
+    bound (undecided), otherwise 0.
+    """
     check_gates(given)
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)

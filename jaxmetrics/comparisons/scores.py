@@ -141,8 +141,8 @@ def score_leaderboard(
             right at the same time.
 
     Returns:
-        `Leaderboard`. Its estimates are computed by `mean_interval`; if groups are given, they are
-        the unweighted means of group means that `score_report` also shows.
+        `Leaderboard`. Each estimate is computed by `mean_interval`. If groups are given, each
+        estimate is the unweighted mean of the group means, as in `score_report`.
 
     Raises:
         ValueError: if scores have another shape, if fewer than two items (or clusters) have scores

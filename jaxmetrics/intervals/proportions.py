@@ -76,10 +76,10 @@ def proportion_interval(
         level: the confidence level.
         method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
-            correlated. If there are clusters, n is replaced by an effective number of independent
-            trials, at most n (Korn and Graubard, 1998, Survey Methodology 24). If all clusters have
-            the same proportion, it is the number of clusters. A warning is issued if there are
-            fewer than 20 clusters.
+            correlated. If there are clusters, `trials` is replaced by the effective number of
+            independent trials, which is at most `trials` (Korn and Graubard, 1998, Survey
+            Methodology 24). If all clusters have the same proportion, the effective number is the
+            number of clusters. A warning is issued if there are fewer than 20 clusters.
 
     Returns:
         `Estimate` in [0, 1] with `standard_error = sqrt(p (1 - p) / n)`. If there are no trials,

@@ -251,8 +251,9 @@ def label_macro(rate: Metric) -> Metric:
         correlated.
 
     Raises:
-        ValueError: raised by the returned function if `counts` does not have shape `(..., L, 2, 2)`
-            or `rate` does not return one value per class.
+        ValueError: raised by the returned function if `counts` does not have shape
+            `(..., L, 2, 2)`, or if `rate` does not return two values (of class 0 and of class 1)
+            for each matrix.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]

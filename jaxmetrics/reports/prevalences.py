@@ -47,8 +47,8 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
             )
     if (report.counts != np.round(report.counts)).any():
         raise ValueError(
-            "If sample weights are not integers, confidence intervals for another prevalence are"
-            " not known. Leave out prevalence or the weights."
+            "If sample weights are not integers, confidence intervals cannot be computed for a"
+            " prevalence that differs from the data. Leave out prevalence or the weights."
         )
 
     def estimate(metric: Metric) -> Estimate:
