@@ -45,8 +45,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     K, because the posterior means of the recalls of rare classes are above 0. The posterior
     probability that balanced accuracy is above 1 / K, `sf(1 / K)`, may then be as high as 0.9. If
     there are many classes and their recalls are near 1, the credible interval often misses the true
-    balanced accuracy, so that its coverage may be far below `level`. With Jeffreys' prior, `prior=0.5`, the
-    coverage is better.
+    balanced accuracy, so that its coverage may be far below `level`. With Jeffreys' prior,
+    `prior=0.5`, the coverage is better.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
