@@ -38,8 +38,9 @@ __all__ = ["report", "report_of"]
 def report(given: Namespace) -> int:
     """Run `jaxmetrics report FILE`, and return the exit code.
 
-    The exit code is 1 if a `--gate` fails, otherwise 3 if the interval of a `--gate` contains its
-    bound (undecided), otherwise 0.
+    A `--gate`, such as `accuracy >= 0.9`, is a bound on a metric. If a gate fails, the exit code is
+    1. If no gate fails, but the confidence interval of a metric contains the bound of its gate, so
+    that the gate is undecided, the exit code is 3. Otherwise, the exit code is 0.
     """
     check_gates(given)
     result: Callable[[Namespace], AnyReport] = _report_of_predictions

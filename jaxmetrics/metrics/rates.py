@@ -155,9 +155,9 @@ def tversky(
 
     If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
     the denominator is 0, the value is `zero_division`. The weights `alpha` of false positives and
-    `beta` of false negatives are at least 0. Each of them can be an array with one weight per
-    confusion matrix; the shape of this array must broadcast against the leading axes `...` of
-    `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
+    `beta` of false negatives are at least 0. `alpha` and `beta` can also be arrays with one weight
+    per confusion matrix; the shapes of these arrays must broadcast against the leading axes `...`
+    of `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
     precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
     Features of similarity.
 
