@@ -38,8 +38,7 @@ def compare_groups(
     Sources: Zou and Donner (2008), Statistics in Medicine 27, for differences; Donner and Zou
     (2012), Statistical Methods in Medical Research 21, for ratios. With a probability of at least
     `level` (by Bonferroni's inequality), the intervals of all pairs contain their true differences,
-    so that the largest true difference lies between the largest lower end and the largest upper
-    end.
+    so that the largest true difference lies between the largest lower and the largest upper end.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

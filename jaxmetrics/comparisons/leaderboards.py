@@ -104,8 +104,8 @@ class Leaderboard(_Leaderboard):
             `rank_low` is 1, the classifier may be the best.
         tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Two classifiers of the same
             tier are tied: neither is significantly better than the other. Each classifier of tier t
-            > 1 is significantly worse than some classifier of tier t - 1. All tiers are right at
-            the same time with probability `level`.
+            > 1 is significantly worse than some classifier of tier t - 1. All these statements
+            about tiers are true at the same time with probability `level`.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
     classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an

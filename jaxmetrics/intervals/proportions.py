@@ -78,8 +78,8 @@ def proportion_interval(
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
             correlated. If there are clusters, `trials` is replaced by the effective number of
             independent trials, which is at most `trials` (Korn and Graubard, 1998, Survey
-            Methodology 24). If all clusters have the same proportion, the effective number is the
-            number of clusters. A warning is issued if there are fewer than 20 clusters.
+            Methodology 24). If no trial or every trial is a success, the effective number is at
+            most the number of clusters. A warning is issued if there are fewer than 20 clusters.
 
     Returns:
         `Estimate` of `p = successes / trials`, in [0, 1]. If there are no clusters, the standard
