@@ -115,9 +115,9 @@ def compare(
         `probability_better` is the share of random tables in which the metric of A is greater than
         that of B; a tie counts half. For `Posterior`, this share is a posterior probability; for
         `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
-        `Delta`, `probability_better` is computed from a two-piece normal distribution around the
-        estimated difference: below the estimate, its standard deviation fits the lower end of the
-        interval, and above the estimate, the upper end.
+        `Delta`, `probability_better` is computed from a normal distribution that is centred at the
+        estimated difference and has two standard deviations: the one below the estimate fits the
+        lower end of the interval, and the one above fits the upper end.
 
     Raises:
         ValueError: if `paired` has another shape, if counts are negative, if counts are fractional

@@ -210,7 +210,7 @@ def leaderboard(
         ValueError: if shapes do not match, if the metric is not one number or is NaN or infinite
             for all classifiers, if `num_samples` is below 2, if `level` lies outside of (0, 1), if
             there are fewer than two examples or clusters, or if the matrices of M classifiers in C
-            clusters have more than 2^27 cells, `M C K K`.
+            clusters have `M C K K` > 2^27 cells.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40

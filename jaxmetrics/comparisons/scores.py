@@ -68,10 +68,10 @@ def compare_scores(
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
         no bounds are given, `probability_better` and `probability_equivalent` are computed from
-        Student's t distribution. If bounds are given, both probabilities are computed from a
-        two-piece normal distribution around the estimated difference: below the estimate, its
-        standard deviation fits the lower end of the interval, and above the estimate, the upper
-        end.
+        Student's t distribution. If bounds are given, both probabilities are computed from a normal
+        distribution that is centred at the estimated difference and has two standard deviations:
+        the one below the estimate fits the lower end of the interval, and the one above fits the
+        upper end.
 
     Raises:
         ValueError: if shapes do not match, if scores lie outside of the bounds (under jit, the

@@ -249,9 +249,9 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` are computed from a two-piece normal
-        distribution around the estimated difference: below the estimate, its standard deviation
-        fits the lower end of the interval, and above the estimate, the upper end.
+        `probability_better` and `probability_equivalent` are computed from a normal distribution
+        that is centred at the estimated difference and has two standard deviations: the one below
+        the estimate fits the lower end of the interval, and the one above fits the upper end.
 
     Raises:
         TypeError, ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if `rope`
