@@ -56,10 +56,12 @@ def score_report(
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
     means, so that all groups have equal weight (macro average). If `bounds` are given,
-    `mean_of_groups` has a likelihood interval; otherwise MOVER (Zou and Donner, 2008) combines
-    Student's intervals of the groups. Both intervals treat all groups with a single item or cluster
-    as one group. A cluster may belong to several groups. If `other` is given, the report lists the
-    groups in which the two systems differ, at a false discovery rate of 5 %.
+    `mean_of_groups` has a likelihood interval; otherwise its interval is combined from Student's
+    intervals of the groups by the method MOVER (Zou and Donner, 2008). For both
+    intervals, all groups with a single item or cluster are combined into one group, because a
+    variance cannot be computed from a single item. A cluster may belong to several groups. If
+    `other` is given, the report lists the groups in which the two systems differ, at a false
+    discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.
@@ -77,7 +79,7 @@ def score_report(
 
     Raises:
         TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
-            has scores, or if an argument is invalid in `mean_interval` or `compare_scores`.
+            has scores, or if `mean_interval` or `compare_scores` does not accept an argument.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32
