@@ -339,10 +339,9 @@ def delong_interval(
     """Compute a confidence interval of the area under the ROC curve by DeLong's variance estimate.
 
     For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`,
-    where V_i is the fraction of negatives whose score is below the score of positive i, and W_j is
-    the fraction of positives whose score is above the score of negative j (equal scores count
-    half). Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. To compare the areas of
-    two classifiers on the same examples use `delong`.
+    where V_i is the fraction of negatives with lower scores than positive i, and W_j the fraction
+    of positives with higher scores than negative j (equal scores count half). Source: DeLong,
+    DeLong and Clarke-Pearson (1988), Biometrics 44. To compare two classifiers use `delong`.
 
     - `"score"`: Wilson's interval for a proportion, computed as if A were a proportion of N
       examples. N is chosen so that the proportion has the variance of A:

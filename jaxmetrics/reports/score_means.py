@@ -55,13 +55,11 @@ def score_report(
     """Report mean scores of items, such as questions, and of groups, or compare two systems.
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
-    means, so that all groups have equal weight (macro average). If `bounds` are given,
-    `mean_of_groups` has a likelihood interval; otherwise its interval is combined from Student's
-    intervals of the groups by the method MOVER (Zou and Donner, 2008). For both
-    intervals, all groups with a single item or cluster are combined into one group, because a
-    variance cannot be computed from a single item. A cluster may belong to several groups. If
-    `other` is given, the report lists the groups in which the two systems differ, at a false
-    discovery rate of 5 %.
+    means, so that all groups have equal weight (macro average). If `bounds` are given, its interval
+    is a likelihood interval; otherwise the method MOVER (Zou and Donner, 2008) combines Student's
+    intervals of all groups. For these intervals, groups with a single item or cluster are combined
+    into one group. A cluster may belong to several groups. If `other` is given, the report lists
+    the groups in which the two systems differ, at a false discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.

@@ -434,9 +434,8 @@ def report(
             if a label is negative, or is an id without class name or without column of `y_prob`.
         y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. If `y_prob` is a data frame, its columns must be named "0", "1", ..., or like
-            the classes, and each name may begin with "prob_". A warning is given if most predicted
-            labels are not the class with the greatest probability.
+            ROC AUC. In a data frame, columns are named by class id or class name, such as "0" or
+            "prob_0". A warning is given if most `y_pred` are not the most probable class.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
             than 20 clusters give a warning. If weights are also given, ROC AUC has no interval.
