@@ -66,7 +66,7 @@ def required_examples(
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
-        or undefined, for example if there are no mistakes or no disagreements.
+        or undefined, for example if there are no mistakes, or if the classifiers never disagree.
 
     Raises:
         ValueError: as in `interval`, and if not exactly one of `half_width` and `difference` is

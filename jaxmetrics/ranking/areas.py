@@ -356,7 +356,7 @@ def delong_interval(
     ratio of DeLong's variance to s^2, or by 1 if this ratio is above 1. The normal quantile z is
     replaced by Student's quantile with k - 1 degrees of freedom. Here k is Kish's effective number
     of clusters, `(sum v_c)^2 / sum v_c^2`, where v_c is the part of DeLong's variance that comes
-    from cluster c. If both variances are 0, N is multiplied by k divided by the number of examples.
+    from cluster c. If both variances are 0, N is multiplied by k / (m + n).
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
