@@ -343,20 +343,20 @@ def delong_interval(
     of positives with higher scores than negative j (equal scores count half). Source: DeLong,
     DeLong and Clarke-Pearson (1988), Biometrics 44. To compare two classifiers use `delong`.
 
-    - `"score"`: Wilson's interval for a proportion, computed as if A were a proportion of N
-      examples. N is chosen so that the proportion has the variance of A:
-      `1 / N = d_V / m + d_W / n`, where `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is
-      the same formula with W and n. The terms 1/4 and 1/2 keep the variance positive if A is 0 or
-      1. This method has the best coverage.
+    - `"score"`: Wilson's interval, computed as if A were a proportion of N examples. N is chosen so
+      that the proportion has the variance of A: `1 / N = d_V / m + d_W / n`, where
+      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is the same formula with W and n. The
+      terms 1/4 and 1/2 keep the variance above 0 if A is 0 or 1. This method has the best coverage.
     - `"logit"`: the normal interval of `log(A / (1 - A))`, which is NaN if A is 0 or 1.
     - `"normal"`: the interval `A ± z s`, clipped to [0, 1], which has width 0 if A is 0 or 1.
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
     nearly equals the standard error of Obuchowski (1997), Biometrics 53. N is multiplied by the
-    ratio of DeLong's variance to s^2, or by 1 if this ratio is above 1. The normal quantile z is
-    replaced by Student's quantile with k - 1 degrees of freedom. Here k is Kish's effective number
-    of clusters, `(sum v_c)^2 / sum v_c^2`, where v_c is the part of DeLong's variance that comes
-    from cluster c. If both variances are 0, N is multiplied by k / (m + n).
+    ratio of DeLong's variance to s^2, or by 1 if this ratio is above 1. If both variances are 0, N
+    is multiplied by `kish(m_c + n_c) / (m + n)`. Here cluster c has m_c positives and n_c
+    negatives, and `kish(x_c) = (sum x_c)^2 / sum x_c^2` is Kish's effective number of clusters. The
+    normal quantile z is replaced by Student's quantile with `kish(v_c) - 1` degrees of freedom,
+    where `v_c = m_c (m var(V) + 1/4) / m^3 + n_c (n var(W) + 1/4) / n^3`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a

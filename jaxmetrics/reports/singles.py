@@ -100,8 +100,8 @@ class Report(AnyReport):
             sentence that helps to interpret the value, or None if there is no note.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
         score_histogram: for each class, two histograms of the predicted log-odds of this class,
-            `(K, 2, B)` for B bins. The first counts the examples whose true class is a different
-            class, and the second counts the examples whose true class is this class.
+            `(K, 2, B)` for B bins: first of the examples of all other classes, then of the examples
+            of this class. `from_state` uses the bins of `ranking_metrics` instead of log-odds.
         calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
             probability of the second class if there are two classes, and otherwise for the
             probability of the predicted class; None if there were no probabilities.
