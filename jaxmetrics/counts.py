@@ -544,8 +544,8 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
         raise TypeError(
-            f"check_labels reads the values of {name}, which are not known while jax.jit, jax.vmap"
-            " or jax.grad runs. Call check_labels outside of functions that JAX transforms."
+            f"check_labels cannot read the values of {name} while jax.jit, jax.vmap or jax.grad"
+            " transforms a function. Call check_labels outside of functions that JAX transforms."
         )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)

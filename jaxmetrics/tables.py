@@ -355,7 +355,8 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
     bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
     if (bins != bins_of_greatest)[is_counted].any():
         raise ArithmeticError(
-            f"{named} scores for which the arithmetic of the engine does not follow IEEE 754."
+            f"{named} scores for which the arithmetic of the data frame engine does not"
+            " follow IEEE 754."
         )
     return bins
 

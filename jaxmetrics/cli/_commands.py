@@ -208,8 +208,8 @@ def _with_rows(report: Report, counted: Counted) -> Report:
     if "score" in rows.columns:
         if weights is not None:
             raise ValueError(
-                "If examples have weights, the confidence intervals of metrics of scores are not"
-                " known. Leave out --weight or --score."
+                "If examples have weights, jaxmetrics has no confidence intervals for metrics of"
+                " scores. Leave out --weight or --score."
             )
         area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
         report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))

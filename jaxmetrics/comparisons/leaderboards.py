@@ -430,9 +430,9 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "This method needs the ranking of a single leaderboard with known values. Call the"
-            " method outside of jax.jit. If the ranking has batch axes, call the method for one"
-            " leaderboard at a time."
+            "This method needs the values of a single leaderboard. Call the method outside of"
+            " jax.jit, because the values do not exist while jax.jit compiles a function. If the"
+            " ranking has batch axes, call the method for one leaderboard at a time."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))

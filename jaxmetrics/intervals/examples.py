@@ -183,7 +183,7 @@ class _Members(NamedTuple):
         if drawn.ndim > 1:
             raise ValueError(
                 "If clusters have different numbers of examples, resamples have different numbers"
-                " of examples, so they do not fit into one array."
+                " of examples, so several resamples do not fit into one array."
             )
         sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
         # The start of each drawn cluster minus the number of examples before it in the result.

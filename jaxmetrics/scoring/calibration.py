@@ -211,8 +211,8 @@ def calibration_error(
     check_option(norm, "norm", ("l1", "l2", "max"))
     if check_flag(debiased, "debiased") and norm != "l2":
         raise ValueError(
-            'debiased=True needs norm="l2", because the bias is only known for this norm, got'
-            f" norm={norm!r}."
+            'debiased=True needs norm="l2", because jaxmetrics can correct the bias only'
+            f" for this norm, got norm={norm!r}."
         )
     options = {"sample_weight": sample_weight, "where": where}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
