@@ -266,8 +266,8 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
         f"{cell({'median': figures['median']})} ms for `{name}`"
         for name, figures in sweep[size].items()
     )
-    axes = "; ".join(f"`{x}`" for x in sweeps)
     plots = (
-        f"Each plot shows the time on logarithmic axes. The horizontal axes are labelled {axes}."
+        "Each plot shows how the time depends on the size of the problem; both axes are"
+        " logarithmic."
     )
     return f"{job}. {plots} At {size:,} {what}, the median time is {medians}."

@@ -61,10 +61,10 @@ def check_order() -> None:
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
                 if x.index is not index and not x.index.equals(index):
                     raise ValueError(
-                        f"{first} and {name} have different indices. If rows"
-                        f" with the same index belong together, use {name}.loc[{first}.index],"
-                        " .reindex or .align to put both in the same order. If rows at the same"
-                        " position belong together, pass .to_numpy() of both."
+                        f"{first} and {name} have different indices. If rows with the same index"
+                        f" belong together, use {name}.loc[{first}.index], .reindex or .align to"
+                        " put both in the same order. If rows at the same position belong together,"
+                        " pass .to_numpy() of both."
                     )
             if (columns := _columns(x)) is not None:
                 first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))

@@ -36,17 +36,17 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Balanced accuracy is the mean of K independent recalls
     `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples and Beta(alpha,
-    beta) is the prior. If a class has no examples, the distribution of its recall is the prior. The
-    function `balanced_accuracy` skips such classes instead. Sources: Brodersen et al. (2010), ICPR;
-    Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    beta) is the prior. If a class has no examples, the distribution of its recall is the prior,
+    whereas the function `balanced_accuracy` skips this class. Sources: Brodersen et al. (2010),
+    ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
     A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
     Therefore, if a classifier always predicts the same class, the posterior is not centred at 1 /
     K, because the posterior means of the recalls of rare classes are above 0. The posterior
-    probability that balanced accuracy is above 1 / K, `sf(1 / K)`, may then be 0.9. If there are
-    many classes and their recalls are near 1, the credible interval often misses the true balanced
-    accuracy, so that its coverage may be far below `level`. With Jeffreys' prior, `prior=0.5`, the
-    coverage is better.
+    probability that balanced accuracy is above 1 / K, `sf(1 / K)`, may then be as high as 0.9. If
+    there are many classes and their recalls are near 1, the credible interval often misses the true
+    balanced accuracy, so that its coverage may be far below `level`. With Jeffreys' prior,
+    `prior=0.5`, the coverage is better.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.

@@ -78,7 +78,7 @@ def test_variance_is_split() -> None:
         (lambda: jm.pass_at_k([1, 0], 1), "scores must have shape"),
         (
             lambda: jm.pass_at_k([[1, 0]], 3),
-            "k must be at most 2, the number of attempts in scores, got 3",
+            "k must be at most 2, which is the number of attempts in scores, got 3",
         ),
         (lambda: jm.pass_at_k([[1, 0]], 0), "k must be at least 1"),
         (lambda: jm.pass_at_k([[1, 0.5]], 1), r"scores\[0, 1\] is 0.5, expected 0, 1 or NaN"),

@@ -403,7 +403,8 @@ def test_queries_of_odd_shapes() -> None:
     assert average.ppf(np.zeros((0, 1))).shape == (0, 3)
     assert average.sample(jax.random.key(0), (0,)).shape == (0, 3)
     with pytest.raises(
-        ValueError, match=r"x of shape \(2,\) does not broadcast against the batch axes \(3,\)"
+        ValueError,
+        match=r"x has shape \(2,\), which does not broadcast against the batch axes \(3,\)",
     ):
         average.cdf(np.zeros(2))
     for shape in (3, (-1,)):
@@ -468,7 +469,9 @@ def test_outside_and_undefined() -> None:
         average.ppf(np.array([-0.1, 0, 1, 1.1, np.nan])), [np.nan, 0, 1, np.nan, np.nan]
     )
     for bad in (0.0, -1.0):
-        with pytest.raises(ValueError, match="parameters must be at least"):
+        with pytest.raises(
+            ValueError, match="parameters of the beta distributions must be at least"
+        ):
             jm.betas.BetaAverage(np.array([[2.0, 3.0], [bad, 1.0]]))
     for bad in (np.nan, np.inf):
         for k in (1, 2):
@@ -575,7 +578,9 @@ def test_priors_that_were_not_verified_are_refused() -> None:
     for k, least in ((2, 0.2), (3, 0.5)):
         with pytest.raises(ValueError, match=f"prior must be finite and at least {least}"):
             jm.balanced_accuracy_posterior(np.eye(k), prior=least - 0.05)
-        with pytest.raises(ValueError, match=f"parameters must be at least {least}"):
+        with pytest.raises(
+            ValueError, match=f"parameters of the beta distributions must be at least {least}"
+        ):
             jm.betas.BetaAverage(np.full((k, 2), least - 0.05))
         hidden = jax.jit(lambda p: jm.balanced_accuracy_posterior(np.eye(len(p)), prior=p).mean)
         assert np.isnan(hidden(jnp.full((k, 2), least - 0.05)))

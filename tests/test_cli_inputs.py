@@ -597,7 +597,7 @@ def test_probabilities_in_objects_and_lists(run: Run, tmp_path: Path) -> None:
     assert "row 1: 'y_true' is 'a', a class for which" in run("report", path, "--prob", "list")[2]
     write(path, '{"y_true": 0, "list": [0.5, 0.5]}\n{"y_true": 1, "list": [0.5, "x"]}')
     assert (
-        "row 2: 'list[:, 0]' + 'list[:, 1]' is ['0.5', 'x']"
+        "row 2, the value of 'list[:, 0]' + 'list[:, 1]' is ['0.5', 'x']"
         in run("report", path, "--prob", "list")[2]
     )
     write(path, '{"y_true": 0, "list": [0.5, 0.5]}\n{"y_true": 1, "list": 0.5}')

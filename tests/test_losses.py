@@ -743,8 +743,11 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
             lambda: jm.cross_entropy(LOGITS, LABELS + 1),
             r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)",
         ),
-        (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
-        (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or have shape"),
+        (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same number of classes K"),
+        (
+            lambda: jm.nll(TARGETS, TARGETS[:, 1:]),
+            "labels must be class ids, or probabilities with the same shape",
+        ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS[:, None]),
             "logits and labels must have the same number of examples",

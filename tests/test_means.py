@@ -71,7 +71,7 @@ def test_bounded_means_of_right_and_wrong_are_accuracies() -> None:
         ({"values": [0.2, 1 + 1e-9, 0.3]}, r"values\[1\] is 1.000000001, beyond bounds=\(0, 1\)"),
         ({"bounds": (0, np.inf)}, "bounds must be the least and the greatest"),
         ({"bounds": (1, 0)}, "bounds must be the least and the greatest"),
-        ({"transform": "log"}, "leave out one of bounds"),
+        ({"transform": "log"}, "bounds and transform cannot be used together, got bounds"),
     ],
 )
 def test_what_bounds_do_not_take(arguments: dict[str, Any], message: str) -> None:

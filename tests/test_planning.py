@@ -148,11 +148,12 @@ def test_what_nothing_is_known_of() -> None:
         ),
         (
             lambda: jm.detectable_difference(jm.accuracy, np.ones((2, 2, 2)), 9, power=0.01),
-            r"\(the power if there is no difference\) and 1, got 0.01",
+            r"which is the power if there is no difference, got 0\.01",
         ),
         (
             lambda: jm.detectable_difference(jm.accuracy, np.ones((2, 2, 2)), 9, power=1),
-            r"power must be between 0.025 \(the power if there is no difference\) and 1, got 1",
+            r"power must be less than 1 and greater than 0\.025, which is the power if"
+            r" there is no difference, got 1",
         ),
         (
             lambda: jm.power(jm.accuracy, np.ones((2, 2, 2)), 9, difference=0),
@@ -162,7 +163,7 @@ def test_what_nothing_is_known_of() -> None:
             lambda: jm.power(
                 jm.accuracy, np.ones((20, 2, 2, 2)), 1, difference=0.1, cluster_axis=0
             ),
-            "one cluster has no interval",
+            "a single cluster has no interval",
         ),
         (
             lambda: jm.simulated_error(0, jm.accuracy, np.ones((2, 2)), 0),

@@ -64,7 +64,9 @@ def test_a_class_that_the_estimator_has_not_seen_is_an_error() -> None:
 
 def test_mistakes_are_named() -> None:
     model = clone(MODEL).fit(X, Y)
-    with pytest.raises(ValueError, match=r"metric must return one number, got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"metric must return one number, but it returned an array of shape \(3,\)"
+    ):
         jm.scorer(jm.f1)(model, X, Y)
     with pytest.raises(TypeError, match=r"result of metric must hold real numbers.* is None"):
         jm.scorer(lambda counts: None)(model, X, Y)

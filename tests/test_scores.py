@@ -124,12 +124,12 @@ def test_under_jit_what_is_impossible_is_nan() -> None:
         (lambda: jm.compare_scores([1, 0], [1, 0], rope=-1), "rope must not be negative, because"),
         (lambda: jm.score_leaderboard([1, 0]), r"scores must have shape \(M, n\)"),
         (lambda: jm.score_leaderboard([[1, 4]], bounds=(0, 1)), r"scores\[0, 1\] is 4, beyond"),
-        (lambda: jm.score_leaderboard([[1], [0]]), "two or more items, .* got 1"),
+        (lambda: jm.score_leaderboard([[1], [0]]), "at least two items, .* got 1"),
         (
             lambda: jm.score_leaderboard(RIGHT, clusters=[0] * N),
-            "two or more items, or clusters .* got 1",
+            "at least two items, or two clusters .* got 1",
         ),
-        (lambda: jm.score_leaderboard([[1, np.nan], [np.nan, 1]]), "two or more items, .* got 0"),
+        (lambda: jm.score_leaderboard([[1, np.nan], [np.nan, 1]]), "at least two items, .* got 0"),
         (lambda: jm.score_leaderboard([[1, 0]], where=[True]), r"where must have shape \(n,\)"),
     ],
 )

@@ -163,7 +163,10 @@ def test_soft_truth_that_is_none() -> None:
                 score(bad, p)
     for score in ALL_PROPER:
         assert np.isnan(score(jnp.asarray(4 * t), jnp.asarray(p)))
-        with pytest.raises(ValueError, match="shares of all classes, one-hot or soft, are floats"):
+        with pytest.raises(
+            ValueError,
+            match="the shares of all classes, one-hot or soft, y_true must contain floats",
+        ):
             score(np.eye(3, dtype=int), np.eye(3))
 
 
@@ -744,7 +747,10 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: sc.log_loss(Y, P, logits=Z),
         "Exactly one of y_prob and logits must be given, got both",
     ),
-    (lambda: sc.log_loss(EVENT_Y, EVENT_P), r"n examples of y_true, got \(40,\) .* two_class"),
+    (
+        lambda: sc.log_loss(EVENT_Y, EVENT_P),
+        r"each of the n examples of y_true .* is \(40,\), .* two_class",
+    ),
     (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), "K >= 2 classes"),
     (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), r"logits must have shape .* np.stack"),
     (lambda: sc.log_loss(Y[1:], P), r"same number of examples .* y_true \(39,\), y_prob \(40,\)"),

@@ -80,7 +80,13 @@ def _differentiation_matrix() -> np.ndarray:
 def monotone(spline: Spline) -> Spline:
     """Remove rounding errors of the cdf: decreases, values outside [0, 1], negative slopes."""
     cdf = xp.clip(spline.cdf, 0, 1)
-    risen = lax.cummax(cdf, axis=cdf.ndim - 1)
+    # First within panels: for a TPU, one cumulative maximum of all knots is a far larger program.
+    risen = lax.cummax(
+        cdf.reshape((*cdf.shape[:-1], PANELS, cdf.shape[-1] // PANELS)), axis=cdf.ndim
+    )
+    ends = lax.cummax(risen[..., -1:], axis=cdf.ndim - 1)
+    before = xp.concatenate([xp.zeros_like(ends[..., :1, :]), ends[..., :-1, :]], -2)
+    risen = xp.maximum(risen, before).reshape(cdf.shape)
     # The correction has no effect on derivatives with respect to the parameters.
     return spline._replace(
         cdf=cdf + lax.stop_gradient(risen - cdf), slope=xp.maximum(spline.slope, 0)

@@ -64,6 +64,6 @@ def _check_labels(true: Sequence[str], pred: Sequence[str], prefixes: tuple[str,
         )
     if len(true) > _MOST_LABELS:
         raise InputError(
-            f"the file has {len(true)} labels, but a report may have at most {_MOST_LABELS}"
-            " labels. Leave out some columns of labels."
+            f"the file has {len(true)} columns of labels, one for each label, but a report may have"
+            f" at most {_MOST_LABELS} labels. Leave out some of these columns."
         )

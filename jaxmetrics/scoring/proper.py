@@ -296,7 +296,10 @@ def _examples(
     if is_soft(y_true, rows, name):
         given = y_true, rows, sample_weight, where, *soft_kinds
         return label_examples(*given, name=name).of_shares()
-    hint = f"{kind.two_class_hint}; shares of all classes, one-hot or soft, are floats"
+    hint = (
+        f"{kind.two_class_hint} If y_true contains the shares of all classes, one-hot or soft,"
+        " y_true must contain floats."
+    )
     kind = kind._replace(two_class_hint=hint)
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
 

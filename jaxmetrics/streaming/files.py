@@ -225,14 +225,19 @@ def _description(statistic: Any) -> Any:
         return json.loads(statistic.description)
     kind = type(statistic)
     if not is_dataclass(kind):
-        raise TypeError(f"a statistic must be a dataclass to be saved, got {statistic!r}.")
+        raise TypeError(
+            "A state can only be saved if each of its statistics is a dataclass, got"
+            f" {statistic!r}."
+        )
     options = {field.name: getattr(statistic, field.name) for field in fields(kind)}
     for name, value in options.items():
         if isinstance(value, Statistic | SavedStatistic):
             options[name] = _description(value)
         elif not isinstance(value, bool | int | float | str | None):
             raise TypeError(
-                f"{name} of {statistic!r} must be a number, a string or a statistic to be saved."
+                f"A state can only be saved if each field of its statistics is a number, a"
+                f" string or"
+                f" a statistic, but the field {name} of {statistic!r} is not."
             )
     name = _NAMES_OF_KINDS.get(kind, f"{kind.__module__}.{kind.__qualname__}")
     return {"kind": name, "options": options}
