@@ -58,7 +58,7 @@ def test_rows_of_the_most_frequent_mistakes(
     number: int, suffix: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of files that come in many batches, too."""
-    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_BYTES", 2**10)
+    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_BYTES", 2**12)
     monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_ROWS", 64)
     path = save(frame(), tmp_path / f"x{suffix}")
     shown = ["--examples", number, "--id", "uid", "--show", "site,y_true"]
