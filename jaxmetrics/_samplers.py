@@ -34,10 +34,9 @@ from jaxmetrics._namespaces import Array, float_dtype, xp
 __all__: list[str] = []
 
 
-def random_words(keys: jax.Array, size: int) -> jax.Array:
-    """Draw `(..., size)` words of 32 random bits for keys `(...)`."""
-    flat = jax.vmap(lambda key: jax.random.bits(key, (size,), jnp.uint32))(keys.reshape(-1))
-    return flat.reshape(*keys.shape, size)
+def random_words(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draw words of 32 random bits of a shape for each of the keys `(N,)`."""
+    return jax.vmap(lambda key: jax.random.bits(key, shape, jnp.uint32))(keys)
 
 
 def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
