@@ -157,8 +157,8 @@ def main() -> None:
         " cumulative distribution function many times. For k = 10 classes, only one evaluation was"
         " measured, and its time was multiplied by the number of evaluations for k = 3 classes."
         " The row `limit` is the time for reading one matrix once, at the measured memory"
-        f" bandwidth of {bandwidth_in_words()}. It does not include arithmetic, because it is not"
-        " known how many operations are necessary.",
+        f" bandwidth of {bandwidth_in_words()}. This time does not include arithmetic"
+        " operations.",
     )
 
 

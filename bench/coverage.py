@@ -467,7 +467,7 @@ def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
                 ends = dict.fromkeys(f"{x:.0f}" for x in (min(covers), max(covers)))
                 number = f"{len(covers)} {kind} {'design' if len(covers) == 1 else 'designs'}"
                 written.append(f"{' to '.join(ends)} % in {number}")
-        shown = f"the coverage is {', and '.join(written)}"
+        shown = f"the likelihood interval has a coverage of {', and '.join(written)}"
         lines.append(f"- {named(grid, metric)}: {shown if written else 'there is no such design'}")
     return lines
 

@@ -80,7 +80,8 @@ def main() -> None:
         },
         "Logits are float32 arrays, and labels are class ids. The row `limit` is the time for"
         f" reading the logits once, at the measured memory bandwidth of {bandwidth_in_words()}. In"
-        " the columns `with gradient`, it also includes the time for writing the gradient once.",
+        " the columns `with gradient`, the limit also includes the time for writing the gradient"
+        " once.",
     )
 
 

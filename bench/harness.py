@@ -266,5 +266,8 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
         f"{cell({'median': figures['median']})} ms for `{name}`"
         for name, figures in sweep[size].items()
     )
-    plots = "Each plot shows the time by size, on logarithmic axes."
+    plots = (
+        "Each plot shows how the time depends on the size of the problem; both axes are"
+        " logarithmic."
+    )
     return f"{job}. {plots} At {size:,} {what}, the median time is {medians}."

@@ -78,9 +78,10 @@ def main() -> None:
         f" computes no intervals of ranks. Only {FEW} replicates were drawn, and the time was"
         " extrapolated to 2000 replicates. The row `limit` is the longer of two times. The first"
         " is the time for reading the predictions once, at the measured memory bandwidth of"
-        f" {bandwidth_in_words()}. The second is the time for comparing all pairs of classifiers"
-        f" by one product of matrices, at the measured arithmetic speed of {rate_in_words()}; only"
-        " half of this product is necessary, because it is symmetric.",
+        f" {bandwidth_in_words()}. The second is the time for a product of matrices that"
+        " compares all pairs of classifiers, at the measured arithmetic speed of"
+        f" {rate_in_words()}. This product is a symmetric matrix, so only the time for half of its"
+        " entries is included.",
     )
 
 

@@ -125,8 +125,8 @@ def main() -> None:
         " replicates of the histogram, and the loop with scikit-learn resamples the examples. This"
         f" loop drew only {FEW} replicates, and its time was extrapolated to {REPLICATES}"
         " replicates. The row `limit` is the time for reading the scores and labels once, at the"
-        f" measured memory bandwidth of {bandwidth_in_words()}. For the bootstrap, it also"
-        " includes the time for writing the histograms of all replicates once.",
+        f" measured memory bandwidth of {bandwidth_in_words()}. For the bootstrap, the limit"
+        " also includes the time for writing the histograms of all replicates once.",
     )
 
 

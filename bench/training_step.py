@@ -242,7 +242,8 @@ def main() -> None:
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
         "The number in each column heading is the number of examples in one batch, and each"
         f" example has {K} logits. Unless the name of a row says otherwise, an update adds one"
-        " batch to accuracy, macro precision, macro recall, macro F1 and the confusion matrix. The"
+        " batch to the counts from which accuracy, macro precision, macro recall, macro F1 and"
+        " the confusion matrix are computed. The"
         f" columns `loop` and `scan` show the mean time of one update in a run of {STEPS} updates."
         f" jaxmetrics keeps its counts in a state, which has {size} bytes, however many batches"
         " were added. The row `limit` is the time for reading the logits and labels once, at the"

@@ -148,12 +148,12 @@ def of_extremes(scheme: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if _is_estimated.get():
             raise ValueError(
-                "metric compares the group in which the metric is best with the group in which it"
-                " is worst. Even if the true value is the same in all groups, the values in a"
-                " sample differ by chance, so that a confidence interval for this metric would be"
-                " wrong. For a valid interval of the largest difference, call"
-                " jaxmetrics.compare_groups(rate, counts). For a valid interval of the smallest"
-                " ratio, call jaxmetrics.compare_groups(rate, counts, ratio=True)."
+                "metric compares the best group with the worst group. Even if all groups have the"
+                " same true value, the best and the worst group of a sample differ by chance, so"
+                " that a confidence interval for this metric would be wrong. For a valid interval"
+                " of the largest difference, call jaxmetrics.compare_groups(rate, counts). For a"
+                " valid interval of the smallest ratio, call"
+                " jaxmetrics.compare_groups(rate, counts, ratio=True)."
             )
         return scheme(*args, **kwargs)
 

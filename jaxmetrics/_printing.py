@@ -93,7 +93,7 @@ class Printed:
         members = self._members()
         if members is None:
             raise ValueError(
-                "to_frame needs known numbers, which do not exist while jax.jit compiles a"
+                "to_frame needs the values of arrays, which do not exist while jax.jit compiles a"
                 " function. Call to_frame outside of the compiled function."
             )
         return frame_of(members.columns(), backend)

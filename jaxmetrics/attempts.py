@@ -25,9 +25,9 @@ def pass_at_k(
 
     These probabilities are known as pass@k (any), pass^k (all) and majority@k (most). They are
     estimated without bias from r >= k attempts at each item. If c of the r attempts are correct,
-    pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`, where C are binomial
-    coefficients: if k of the r attempts are drawn at random, the number of correct ones has a
-    hypergeometric distribution. To compute a confidence interval of the mean over items, call
+    pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`, where `C(a, b)` is a
+    binomial coefficient. These are the probabilities if k of the r attempts are drawn at random. To
+    compute a confidence interval of the mean over items, call
     `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
@@ -37,7 +37,8 @@ def pass_at_k(
         rule: `"any"` for pass@k, the probability that at least one of k attempts is correct (Chen
             et al., 2021, arXiv 2107.03374); `"all"` for pass^k, the probability that all k attempts
             are correct (Yao et al., 2024, arXiv 2406.12045); `"majority"` for majority@k, the
-            probability that more than half of k attempts are correct, where a tie counts half.
+            probability that more than half of k attempts are correct, plus half the probability
+            that exactly half of k attempts are correct.
 
     Returns:
         Probabilities of shape `(..., n)`. If an item has fewer than k attempts that are not
@@ -123,17 +124,18 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
 
     The result shows whether more items or more attempts per item would make the confidence interval
     of the mean score narrower: its method `standard_error(num_items, num_attempts)` returns the
-    standard error that the mean would have with these numbers. The formulas are those of one-way
-    analysis of variance with random effects. The variance within items (the attribute `attempts` of
-    the result) is the pooled sample variance of the attempts at each item. The variance between
-    items (the attribute `items`) is the sample variance of the item means minus
-    `attempts * mean(1 / r)`, where r is the number of attempts at an item; if this is negative, the
-    variance between items is 0. Source: Searle, Casella and McCulloch (1992), Variance Components.
+    standard error that the mean score would have with `num_items` items and `num_attempts` attempts
+    at each item. The formulas are those of one-way analysis of variance with random effects. The
+    variance within items (the attribute `attempts` of the result) is the pooled sample variance of
+    the attempts at each item. The variance between items (the attribute `items`) is the sample
+    variance of the item means minus `v * mean(1 / r)`, where v is the variance within items and r
+    is the number of attempts at an item; if this difference is negative, the variance between items
+    is 0. Source: Searle, Casella and McCulloch (1992), Variance Components.
 
     Args:
         scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale. NaN
-            stands for a missing attempt. To compare two systems, pass the differences `a - b` of
-            their attempts.
+            stands for a missing attempt. To compare two systems, pass the differences of their
+            scores, `a - b`.
 
     Returns:
         `ScoreVariance` of shape `(...)`. Variances are NaN if there are fewer than two items, or if

@@ -409,8 +409,8 @@ def confusion_matrix_at_thresholds(
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples whose value is below 0 are ignored.
         y_score: scores, real numbers of shape `(..., n)`. If a score in a NumPy array is NaN, an
             error is raised, unless `where` is False for the example; if a score in a JAX array is
-            NaN, the example is ignored. In comparisons, JAX treats numbers whose absolute value is
-            below 1.2e-38 (2.2e-308 in float64) as 0.
+            NaN, the example is ignored. When JAX compares a score with a threshold, it treats
+            numbers whose absolute value is below 1.2e-38 (2.2e-308 in float64) as 0.
         thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
             thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
             threshold of 0.7.
@@ -460,10 +460,10 @@ def one_vs_rest(counts: ArrayLike) -> Array:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
 
     Returns:
-        One matrix per class, in an array of shape `(..., K, 2, 2)`. If the counts are integers, the
-        result contains exact integers. If `counts` is a NumPy array, these are int64 (or floats if
-        the sum of all counts is 2^62 or more). If `counts` is a JAX array, these are int32 or
-        wider; they are exact only if every cell of the result is below 2^31. If the counts are
+        One matrix per class, in an array of shape `(..., K, 2, 2)`. If `counts` is a NumPy array of
+        integers, the result contains exact int64 integers (or floats if the sum of all counts is
+        2^62 or more). If `counts` is a JAX array of integers, the result contains integers of int32
+        or wider, which are exact only if every cell of the result is below 2^31. If the counts are
         floats, they are only added, never subtracted, so that small cells are not lost in rounding
         errors of large cells.
 
@@ -506,7 +506,7 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
         filled with 0, as in scikit-learn.
 
     Raises:
-        TypeError, ValueError: if `over` is none of these three strings, or if `counts` is not
+        TypeError, ValueError: if `over` is not `"true"`, `"pred"` or `"all"`, or if `counts` is not
             numeric or does not have shape `(..., K, K)`.
 
     >>> normalize([[3, 1], [0, 0]], over="true")
@@ -544,8 +544,8 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
         raise TypeError(
-            f"check_labels reads the values of {name}, which are not known while jax.jit, jax.vmap"
-            " or jax.grad runs. Call check_labels outside of functions that JAX transforms."
+            f"check_labels cannot read the values of {name} while jax.jit, jax.vmap or jax.grad"
+            " transforms a function. Call check_labels outside of functions that JAX transforms."
         )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)

@@ -61,12 +61,12 @@ def required_examples(
         level: the confidence level.
         cluster_axis: axis of clusters, such as patients, if counts have one matrix per cluster: -3,
             or -4 if they are paired counts. In this case n and N are numbers of clusters, and
-            `(z^3 + z) / (2 z + 2 z_power)` is added to n for Student's quantile (if `half_width` is
-            given, z_power is 0).
+            `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile is greater
+            than z (if `half_width` is given, z_power is 0).
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
-        or undefined, for example if there are no mistakes or no disagreements.
+        or undefined, for example if there are no mistakes, or if the classifiers never disagree.
 
     Raises:
         ValueError: as in `interval`, and if not exactly one of `half_width` and `difference` is
@@ -221,8 +221,9 @@ def simulated_error(
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
     Use this function to verify a sample size from `required_examples`, which assumes that the
-    standard error for n examples is `s sqrt(N / n)`. The assumption is not accurate if a class has
-    few examples, because the metric is then far from a linear function of the counts.
+    standard error for n examples is `s sqrt(N / n)`, where s is the standard error for the N
+    examples of the pilot study. The assumption is not accurate if a class has few examples, because
+    the metric is then far from a linear function of the counts.
 
     Args:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
@@ -290,7 +291,7 @@ def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
         return z
     if num_examples < 2:
         raise ValueError(
-            "num_examples must be at least 2 if it counts clusters, because a single cluster has"
-            " no interval."
+            "num_examples must be at least 2 if it is a number of clusters, because"
+            " a single cluster has no interval."
         )
     return float(student_quantile(z, np.float64(num_examples - 1)))

@@ -36,9 +36,9 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Balanced accuracy is the mean of K independent recalls
     `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples and Beta(alpha,
-    beta) is the prior. If a class has no examples, the distribution of its recall is the prior. The
-    function `balanced_accuracy` skips such classes instead. Sources: Brodersen et al. (2010), ICPR;
-    Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    beta) is the prior. If a class has no examples, the distribution of its recall is the prior,
+    whereas the function `balanced_accuracy` skips this class. Sources: Brodersen et al. (2010),
+    ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
     A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
     Therefore, if a classifier always predicts the same class, the posterior is not centred at 1 /

@@ -71,11 +71,11 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
+        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
         y_true, y_pred: names of the columns of true and predicted labels.
-        sample_weight: name of a column of weights, such as how many examples a row stands for.
-        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result contains the counts of each group or cluster.
+        sample_weight: name of a column of weights, such as the number of examples in each row.
+        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
+            given, the rows of each group or cluster are counted separately.
         labels: the K classes in the order of the rows; default: all classes that occur, sorted.
 
     Returns:
@@ -121,19 +121,19 @@ def paired_confusion_matrix_of(
     """Compute the paired confusion matrix of a data frame or SQL table, the input of `compare`.
 
     Args:
-        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
+        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
-        sample_weight: name of a column of weights, such as how many examples a row stands for.
-        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result contains the counts of each group or cluster.
+        sample_weight: name of a column of weights, such as the number of examples in each row.
+        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
+            given, the rows of each group or cluster are counted separately.
         labels: the K classes in the order of the axes; default: all classes that occur, sorted.
 
     Returns:
         `TableCounts`, whose `counts` have shape `(K, K, K)`: `counts[i, j, k]` is the number of
-        rows of class i for which A predicts class j and B predicts class k. If `groups` or
-        `clusters` is given, their axes come first, as in `confusion_matrix_of`. The same errors are
-        raised as in `confusion_matrix_of`.
+        rows of class i for which A predicts class j and B predicts class k. The axes of groups
+        and clusters, if given, come first, as in `confusion_matrix_of`. The same errors are raised
+        as in `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -166,7 +166,7 @@ def score_histogram_of(
     would give. If `threshold` is given, the counts also contain the confusion matrix.
 
     Args:
-        table: a data frame or SQL relation; rows may belong to at most 2^23 entries of the result.
+        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
         y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.
@@ -174,9 +174,9 @@ def score_histogram_of(
         threshold: if it is given, rows with `score >= threshold` and other rows are counted
             separately. The threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
-        sample_weight: name of a column of weights, such as how many examples a row stands for.
-        groups, clusters: names of the columns of group ids and of cluster ids; if they are given,
-            the result contains the counts of each group or cluster.
+        sample_weight: name of a column of weights, such as the number of examples in each row.
+        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
+            given, the rows of each group or cluster are counted separately.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
@@ -187,9 +187,9 @@ def score_histogram_of(
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also
-            raised if the score of a row that is not ignored is NaN or null, if such a score is not
-            in [0, 1] although `scale` is "probability", or if the classes are not 0 and 1 and
-            `labels` is not given.
+            raised if a row that is not ignored has a score that is NaN, null or, if `scale` is
+            "probability", not in [0, 1]; or if the classes are not 0 and 1 and `labels` is not
+            given.
 
     >>> import polars as pl, jaxmetrics as jm
     >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})
@@ -355,7 +355,8 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
     bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
     if (bins != bins_of_greatest)[is_counted].any():
         raise ArithmeticError(
-            f"{named} scores for which the arithmetic of the engine does not follow IEEE 754."
+            f"{named} scores for which the arithmetic of the data frame engine does not"
+            " follow IEEE 754."
         )
     return bins
 

@@ -43,7 +43,7 @@ def test_truth_of_minus_one_and_one(call: Callable[..., Any]) -> None:
 
 
 def test_a_mask_that_hides_the_zeros_warns_too() -> None:
-    with pytest.warns(UserWarning, match="no 0"):
+    with pytest.warns(UserWarning, match="contains -1 and 1 but not 0"):
         jm.average_precision([-1, 1, 0], [0.1, 0.2, 0.3], where=[True, True, False])
 
 

@@ -149,10 +149,10 @@ def test_what_cannot_be_looked_at_prints_plainly() -> None:
     assert repr(unequal).startswith("Estimate(value=array")
     board = jax.eval_shape(lambda: board_of(jnp.asarray))
     assert repr(board).startswith("Leaderboard(estimates=Estimate(value=ShapeDtypeStruct")
-    with pytest.raises(ValueError, match=r"a single leaderboard with known values. Call"):
+    with pytest.raises(ValueError, match=r"needs the values of a single leaderboard. Call"):
         board.to_text()
     with pytest.raises(
-        ValueError, match=r"known numbers, which do not exist while jax.jit compiles"
+        ValueError, match=r"the values of arrays, which do not exist while jax.jit compiles"
     ):
         jm.Estimate(jax.ShapeDtypeStruct((), float), 0, 0, 0, 0).to_frame()
 

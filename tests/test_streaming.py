@@ -1094,8 +1094,8 @@ def test_a_table_has_the_shape_of_its_statistic() -> None:
     evaluator = jm.evaluator(jm.streaming.Accumulator((partial_statistic(),), ()))
     with pytest.raises(
         ValueError,
-        match=r"must return a table whose shape is its attribute shape, \(2,\), got a table"
-        r" of shape \(3,\)",
+        match=r"must return a table of the shape \(2,\), which is the attribute shape of this"
+        r" statistic, got a table of shape \(3,\)",
     ):
         evaluator.update(evaluator.init(), loss=np.ones(4))
 
@@ -1175,7 +1175,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"logits": FEW["logits"][:, 1:]}),
-        r"logits .* num_classes=4, got \(96, 3\)",
+        r"logits .* num_classes is 4, got an array of shape \(96, 3\)",
     ),
     (lambda: SMALL.update(STATE, **FEW | {"y_true": FEW["loss"]}), "y_true must hold class ids"),
     (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be an array of dtype bool"),

@@ -560,7 +560,7 @@ def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.Monkey
     table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
     with pytest.raises(
         ArithmeticError,
-        match="'y_score', which contains scores for which the arithmetic of the engine",
+        match="'y_score', which contains scores for which the arithmetic of the data frame engine",
     ):
         jm.score_histogram_of(table, scale="probability")
 

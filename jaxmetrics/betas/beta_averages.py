@@ -230,11 +230,12 @@ class BetaAverage(Printed, _BetaAverage):
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the ends of a credible interval: the average A is in it with probability `level`.
+        """Return the ends of a credible interval of A, the average of the k beta variables.
 
-        If `kind` is "equal_tailed", A is below the interval with probability `(1 - level) / 2`, and
-        above it with the same probability. If `kind` is "hdi", the result is the highest-density
-        interval, which is the shortest interval with probability `level`.
+        A lies in the interval with probability `level`. If `kind` is "equal_tailed", A is below the
+        interval with probability `(1 - level) / 2`, and above it with the same probability. If
+        `kind` is "hdi", the result is the highest-density interval, which is the shortest interval
+        with probability `level`.
 
         Raises:
             ValueError: if `level` is not in (0, 1) or `kind` is unknown.

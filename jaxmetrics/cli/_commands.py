@@ -38,8 +38,9 @@ __all__ = ["report", "report_of"]
 def report(given: Namespace) -> int:
     """Run `jaxmetrics report FILE`, and return the exit code.
 
-    The exit code is 1 if a `--gate` fails, otherwise 3 if the interval of a `--gate` contains its
-    bound (undecided), otherwise 0.
+    A `--gate`, such as `accuracy >= 0.9`, is a bound on a metric. If a gate fails, the exit code is
+    1. If no gate fails, but the confidence interval of a metric contains the bound of its gate, so
+    that the gate is undecided, the exit code is 3. Otherwise, the exit code is 0.
     """
     check_gates(given)
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
@@ -207,8 +208,8 @@ def _with_rows(report: Report, counted: Counted) -> Report:
     if "score" in rows.columns:
         if weights is not None:
             raise ValueError(
-                "If examples have weights, the confidence intervals of metrics of scores are not"
-                " known. Leave out --weight or --score."
+                "If examples have weights, jaxmetrics has no confidence intervals for metrics of"
+                " scores. Leave out --weight or --score."
             )
         area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
         report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))

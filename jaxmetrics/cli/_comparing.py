@@ -55,8 +55,9 @@ _OF_POSITIVE: dict[str, Metric] = {
 def compare(given: Namespace) -> int:
     """Run `jaxmetrics compare A B`, and return the exit code.
 
-    The exit code is 1 if a `--gate` fails, otherwise 3 if the interval of a `--gate` contains its
-    bound (undecided), otherwise 0.
+    A `--gate`, such as `accuracy >= 0.9`, is a bound on a metric. If a gate fails, the exit code is
+    1. If no gate fails, but the confidence interval of a metric contains the bound of its gate, so
+    that the gate is undecided, the exit code is 3. Otherwise, the exit code is 0.
     """
     check_gates(given)
     files = given.a, given.b

@@ -46,8 +46,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "value": _option(
         "Column of scores. Use this option if FILE contains one score for each item instead of a"
         " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false. If a leaderboard reads a single FILE, give the names of several columns with"
-        " commas between them, one column for each system."
+        " false. If the command leaderboard reads a single FILE, give the names of several"
+        " columns with commas between them, one column for each system."
     ),
     "bounds": _option(
         "Least and greatest score that is possible in the column of --value. If --bounds is not"
@@ -213,8 +213,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "output-of-states": _option(
         "File to write. If the suffix of FILE is .npz, FILE receives the merged state, which the"
-        " command merge can read again. If FILE has another suffix, FILE receives the report:"
-        f" write {_WRITTEN}. The option may be repeated.",
+        " command merge can read again. If the suffix is not .npz, FILE receives"
+        f" {_WRITTEN}. The option may be repeated.",
         "FILE",
         action="append",
         type=Path,

@@ -115,8 +115,9 @@ def compare(
         `probability_better` is the share of random tables in which the metric of A is greater than
         that of B; a tie counts half. For `Posterior`, this share is a posterior probability; for
         `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
-        `Delta`, `probability_better` is computed from two halves of normal distributions, which are
-        fitted to the lower and the upper half of the interval of the difference.
+        `Delta`, `probability_better` is computed from a normal distribution that is centred at the
+        estimated difference and has two standard deviations: the one below the estimate fits the
+        lower end of the interval, and the one above fits the upper end.
 
     Raises:
         ValueError: if `paired` has another shape, if counts are negative, if counts are fractional
@@ -158,9 +159,9 @@ def compare_predictions(
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. If they are
-            strings and `labels` is not given, the classes are all strings that occur, sorted. An
-            example with a negative class id is left out.
+        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. If these
+            arrays contain strings and `labels` is not given, the classes are all strings that
+            occur, sorted. An example with a negative class id is left out.
         num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
         where: bool, `(n,)`; examples for which `where` is False are left out.

@@ -32,13 +32,13 @@ def compare_groups(
     Even if all groups have the same true value, the largest observed difference is positive by
     chance. Likelihood and bootstrap intervals of the largest difference are therefore wrong.
     Instead, for each of G groups, this function computes the value v of the metric and its interval
-    [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)`. For two groups i and j, the interval of
-    `v_i - v_j` begins at `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at
-    `v_i - v_j + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`. Sources: Zou and Donner (2008), Statistics in
-    Medicine 27, for differences; Donner and Zou (2012), Statistical Methods in Medical Research 21,
-    for ratios. By Bonferroni's inequality, the intervals of all pairs contain their true
-    differences at the same time with a probability of at least `level`. If they do, the largest
-    true difference lies between the largest lower end and the largest upper end of these intervals.
+    [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)`. For two groups i and j with values v
+    and intervals [l, u], the interval of `d = v_i - v_j` begins at
+    `d - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at `d + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`.
+    Sources: Zou and Donner (2008), Statistics in Medicine 27, for differences; Donner and Zou
+    (2012), Statistical Methods in Medical Research 21, for ratios. With a probability of at least
+    `level` (by Bonferroni's inequality), the intervals of all pairs contain their true differences,
+    so that the largest true difference lies between the largest lower and the largest upper end.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

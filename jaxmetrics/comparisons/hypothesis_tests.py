@@ -347,10 +347,10 @@ def paired_difference_interval(
     (b - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
 
     - `"tango"`: the interval contains all differences δ that a score test does not reject (Tango,
-      1998, Statistics in Medicine 17). These are all δ with
-      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level. For
-      each δ, q is the maximum likelihood estimate of the probability that only B is correct, under
-      the hypothesis that the true difference is δ.
+      1998, Statistics in Medicine 17). The test does not reject δ if
+      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level, and q
+      is the maximum likelihood estimate of the probability that only B is correct if the true
+      difference is δ.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
       `p = (b + 1) / (n + 2)` and `q = (c + 1) / (n + 2)` (Bonett and Price, 2012, Journal of
       Educational and Behavioral Statistics 37).

@@ -94,7 +94,7 @@ class Leaderboard(_Leaderboard):
         probability_best: `(M,)`, the probability that the classifier is the best of all in the
             population from which the examples come.
         winner: the index of the classifier with the highest value. If several classifiers have this
-            value, it is the first of them.
+            value, the winner is the first of these classifiers.
         winner_estimate: the expected value of the winner on new examples. On the examples at hand,
             the winner's value is too high on average, because the winner was selected on the same
             examples; `winner_estimate` is corrected for this.
@@ -102,10 +102,10 @@ class Leaderboard(_Leaderboard):
             have if the true values of all classifiers were known; rank 1 is the best. All M
             intervals contain the true ranks at the same time with probability `level`. If
             `rank_low` is 1, the classifier may be the best.
-        tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Classifiers of one tier are
-            tied: none of them is significantly better than another. Each classifier of tier t > 1
-            is significantly worse than some classifier of tier t - 1. All these statements are true
-            at the same time with probability `level`.
+        tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Two classifiers of the same
+            tier are tied: neither is significantly better than the other. Each classifier of tier t
+            > 1 is significantly worse than some classifier of tier t - 1. All these statements
+            about tiers are true at the same time with probability `level`.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
     classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an
@@ -182,16 +182,16 @@ def leaderboard(
     """Rank classifiers or checkpoints by a metric on the same examples.
 
     A test of all pairs of classifiers that corrects for multiple comparisons (the step-down max-t
-    test of Romano and Wolf, 2005) decides which classifiers are tied. The winner's value is
-    corrected for its selection as the best. The docstring of `jaxmetrics.comparisons.leaderboards`
-    explains the methods.
+    test of Romano and Wolf, 2005) decides which classifiers are tied. `winner_estimate` corrects
+    the value of the winner, which is too high on average because the winner was selected as the
+    best. The docstring of `jaxmetrics.comparisons.leaderboards` explains the methods.
 
     Args:
         metric: a differentiable function of a `(K, K)` matrix that returns one number. This number
             must not change if all counts are multiplied by the same number. Greater values are
             better; a classifier whose metric is NaN comes last.
-        y_true: `(n,)`, class ids, strings, or members of `labels`. If they are strings and `labels`
-            is not given, the classes are all strings that occur, sorted.
+        y_true: `(n,)`, class ids, strings, or members of `labels`. If `y_true` contains strings and
+            `labels` is not given, the classes are all strings that occur, sorted.
         y_preds: predictions `(M, n)`, one row for each classifier. An example is left out if its
             true class or any predicted class lies outside of `[0, num_classes)`.
         num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
@@ -210,7 +210,7 @@ def leaderboard(
         ValueError: if shapes do not match, if the metric is not one number or is NaN or infinite
             for all classifiers, if `num_samples` is below 2, if `level` lies outside of (0, 1), if
             there are fewer than two examples or clusters, or if the matrices of M classifiers in C
-            clusters have more than 2^27 cells, `M C K K`.
+            clusters have `M C K K` > 2^27 cells.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40
@@ -430,9 +430,9 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "This method needs the ranking of a single leaderboard with known values. Call the"
-            " method outside of jax.jit. If the ranking has batch axes, call the method for one"
-            " leaderboard at a time."
+            "This method needs the values of a single leaderboard. Call the method outside of"
+            " jax.jit, because the values do not exist while jax.jit compiles a function. If the"
+            " ranking has batch axes, call the method for one leaderboard at a time."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))

@@ -66,10 +66,12 @@ def compare_scores(
             equivalence) as too small to matter.
 
     Returns:
-        `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems.
-        `probability_better` and `probability_equivalent` are computed from Student's t
-        distribution. If bounds are given, they are computed from two halves of normal distributions
-        instead, which are fitted to the lower and the upper half of the interval of the difference.
+        `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
+        no bounds are given, `probability_better` and `probability_equivalent` are computed from
+        Student's t distribution. If bounds are given, both probabilities are computed from a normal
+        distribution that is centred at the estimated difference and has two standard deviations:
+        the one below the estimate fits the lower end of the interval, and the one above fits the
+        upper end.
 
     Raises:
         ValueError: if shapes do not match, if scores lie outside of the bounds (under jit, the

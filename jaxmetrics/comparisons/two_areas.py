@@ -63,17 +63,18 @@ def delong(
     the positive has the higher score; ties count half. Let V_i be the share of negatives with lower
     scores than positive i, and W_j the share of positives with higher scores than negative j, for m
     positives and n negatives. The variance of an area is `var(V) / m + var(W) / n`, where var is
-    the sample variance. For the variance of the difference A - B, the same formula is applied to V
-    of A minus V of B, and W of A minus W of B. The statistic is the difference divided by its
-    standard error. The p-value comes from Student's t distribution with the degrees of freedom of
-    Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V and
-    W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE Signal
+    the sample variance. The variance of the difference A - B is
+    `var(V_a - V_b) / m + var(W_a - W_b) / n`, where V_a is V for the scores of A, V_b is V for the
+    scores of B, and W_a and W_b are W for these scores. The statistic is the difference divided by
+    its standard error. The p-value comes from Student's t distribution with the degrees of freedom
+    of Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V
+    and W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE Signal
     Processing Letters 21.
 
     The intervals of both areas are computed by `delong_interval`. The interval of the difference is
     computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics
-    in Medicine 27). Its width is therefore positive even if both classifiers give all positives
-    higher scores than all negatives.
+    in Medicine 27). The width of the interval of the difference is therefore positive even if both
+    classifiers give all positives higher scores than all negatives.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
@@ -128,9 +129,10 @@ def delong_unpaired(
 
     The variance of the difference A - B is the sum of the variances of both areas under the ROC
     curve. The statistic is the difference divided by its standard error. The p-value comes from
-    Student's t distribution. Its degrees of freedom are computed by the formula of Welch and
-    Satterthwaite from four variances: those of the positives and of the negatives in each test set.
-    The interval of the difference is computed in the same way as by `delong`.
+    Student's t distribution, whose degrees of freedom are computed by the formula of Welch and
+    Satterthwaite from four variances: the variance of V and the variance of W in each test set (V
+    and W are defined in the docstring of `delong`). The interval of the difference is computed in
+    the same way as by `delong`.
 
     Args:
         y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. An example
@@ -225,14 +227,15 @@ def compare_average_precision(
 ) -> Comparison:
     """Compare the average precisions of two classifiers on the same examples (paired).
 
-    The variance of the difference A - B is computed from the influence of each example on A minus
-    its influence on B. The influence of an example is the change of the average precision if the
-    weight of the example is increased slightly. The interval of the difference is computed from the
-    intervals of A and of B and from their correlation by the method MOVER (Zou and Donner, 2008,
-    Statistics in Medicine 27). The correlation is made smaller by adding the variance that half an
-    example contributes to the variance of A and to the variance of B. This allows for errors that
-    only A or only B might make, but that did not occur. The width of the interval is therefore
-    positive even if both classifiers rank all examples in the same way.
+    The variance of the difference A - B is computed from the influence of each example on the
+    average precision of A minus the influence of the example on the average precision of B. The
+    influence of an example is the change of the average precision if the weight of the example is
+    increased slightly. The interval of the difference is computed from the intervals of A and of B
+    and from their correlation by the method MOVER (Zou and Donner, 2008, Statistics in Medicine
+    27). Before the correlation is computed, the variance that half an example contributes is added
+    to the variance of A and to the variance of B, which makes the correlation smaller. This allows
+    for errors that only one of the classifiers might make, but that did not occur. The width of the
+    interval is therefore positive even if both classifiers rank all examples in the same way.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
@@ -246,9 +249,9 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` are computed from two halves of normal
-        distributions, which are fitted to the lower and the upper half of the interval of the
-        difference.
+        `probability_better` and `probability_equivalent` are computed from a normal distribution
+        that is centred at the estimated difference and has two standard deviations: the one below
+        the estimate fits the lower end of the interval, and the one above fits the upper end.
 
     Raises:
         TypeError, ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if `rope`

@@ -163,6 +163,6 @@ def check_finite(estimates: Any, size: int) -> Any:
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
             f"metric is NaN or infinite for all {size} random tables of counts that were drawn, so"
-            " that it has no interval. Check the value of metric for the given counts."
+            " that metric has no interval. Check the value of metric for the given counts."
         )
     return estimates

@@ -73,9 +73,9 @@ def bootstrap_examples(
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if `arrays` are NumPy arrays).
         statistic: a function of `arrays` that returns an array, or arrays in a dict or tuple. If
-            `arrays` are NumPy arrays, it is called with NumPy arrays, and with N resamples
-            `(N, n, ...)` at once if it accepts them. If `arrays` are JAX arrays, it must work under
-            `jax.jit`.
+            `arrays` are NumPy arrays, the function is called with NumPy arrays; if the function
+            accepts the shape `(N, n, ...)`, it gets N resamples at once. If `arrays` are JAX
+            arrays, the function must work under `jax.jit`.
         arrays: `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
@@ -183,7 +183,7 @@ class _Members(NamedTuple):
         if drawn.ndim > 1:
             raise ValueError(
                 "If clusters have different numbers of examples, resamples have different numbers"
-                " of examples, so they do not fit into one array."
+                " of examples, so several resamples do not fit into one array."
             )
         sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
         # The start of each drawn cluster minus the number of examples before it in the result.
@@ -400,8 +400,8 @@ def bootstrap_counts(
     - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
       total varies. Each batch of a stream of examples can therefore be resampled separately.
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
-      Annals of Statistics 9). Counts may be sums of weights; a weight w has the same effect as w
-      examples.
+      Annals of Statistics 9). If `kind` is `"bayesian"`, counts may be sums of weights; a weight w
+      has the same effect as w examples.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
@@ -412,12 +412,13 @@ def bootstrap_counts(
             `counts`.
 
     Returns:
-        Replicates `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with negative or
-        fractional counts are NaN.
+        Replicates `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with invalid
+        counts (see below) are NaN.
 
     Raises:
-        ValueError: if the matrices are not square, if counts are negative or fractional, if the
-            kind is unknown, or if the kind is `"poisson"` and `stratified` is True.
+        ValueError: if the matrices are not square, if counts are negative, if counts are fractional
+            and the kind is not `"bayesian"`, if the kind is unknown, or if the kind is `"poisson"`
+            and `stratified` is True.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())

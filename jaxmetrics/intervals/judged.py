@@ -71,17 +71,17 @@ def prediction_powered(
         metric: a function of counts `(..., K, K)`, or `difference(metric)` for two classifiers.
         labelled: counts `(..., K, K, K)` of the examples whose true label is known, computed by
             `paired_confusion_matrix(y_true, y_judge, y_pred)`. Each class should have at least five
-            examples. If `metric` is a difference, the last two axes are both predictions.
+            examples. If `metric` is a difference, the last two axes are predictions of A and B.
         judged: counts of all other examples, with the same axes except the true label.
         level: the confidence level.
-        cluster_axis: the axis of clusters (of correlated examples) in `labelled`, -4 for the shape
-            `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
+        cluster_axis: the axis of clusters (of correlated examples) in `labelled`; -4 if its shape
+            is `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
 
     Returns:
         `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
-        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
-        labels are known, the corrected matrix may have negative entries. They are set to 0, and
-        other entries are reduced so that the share of correct predictions does not change.
+        empty. If `judged` is empty, the interval is computed from `labelled` alone. Negative
+        entries of the corrected matrix, which may occur if few true labels are known, are set to 0,
+        and positive entries are reduced so that the share of correct predictions does not change.
 
     Raises:
         ValueError: if tables have other shapes, if counts are negative or fractional (under jit,

@@ -85,9 +85,9 @@ def mean_interval(
             or Brier scores `(y_prob - y_true) ** 2`.
         level: the confidence level.
         bounds: least and greatest possible value, such as (0, 1) for Brier scores of two classes.
-        transform: only without bounds: the scale on which the interval is computed before its ends
-            are transformed back: `"log"` (`log m ± t s / m`) for values >= 0, `"logit"` for values
-            in [0, 1], `"atanh"` for values in [-1, 1].
+        transform: the scale on which the interval is computed before its ends are transformed back
+            (not available if `bounds` are given): `"log"` (`log m ± t s / m`) for values >= 0,
+            `"logit"` for values in [0, 1], `"atanh"` for values in [-1, 1].
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
         where: bool, `(..., n)`; examples for which `where` is False are left out, even if NaN.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
@@ -98,11 +98,11 @@ def mean_interval(
     Returns:
         `Estimate` of shape `(...)`; NaN if there are no examples. The ends are NaN if there is only
         one cluster, or only one example and no bounds. If all values are equal and there are no
-        bounds, the width is 0 (NaN if they are 0 and `transform="log"`).
+        bounds, the width is 0 (NaN if all values are 0 and `transform="log"`).
 
     Raises:
         TypeError, ValueError: if a shape, an option or a cluster id is invalid, if weights are NaN,
-            or if values are NaN or beyond the bounds (under jit, the last two give NaN).
+            or if values are NaN or beyond the bounds (under jit, such values make the result NaN).
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]
@@ -159,8 +159,8 @@ def cross_validation_interval(
 
     In simulations (two simple classifiers, 60 and 200 examples, 5 and 10 folds, 1 or 4
     repetitions), this interval at a level of 95 % contained the true value in 92 to 100 % of cases.
-    The interval that `mean_interval` computes from the same scores contained it in only 51 to 95 %
-    of cases.
+    The interval that `mean_interval` computes from the same scores contained the true value in only
+    51 to 95 % of cases.
 
     Args:
         scores: `(..., J)`, one score for each fold (or random split) of each repetition. To compare

@@ -130,10 +130,10 @@ class Likelihood(IntervalMethod):
     if there is no error among n examples, the upper end of the interval of the error rate is 3.0 /
     n, as in the mid-p interval. Some cells have no effect on the metric if they change only
     slightly; for example, a minimum over classes depends only on the worst class. If the table has
-    at most 1024 cells, the effect of each such cell is computed at the largest count that the
-    likelihood allows. If the first example of a class without examples would make the metric jump,
-    the cells of this class are 0 in all tables E. This is so if the metric is an average over the
-    classes that occur.
+    at most 1024 cells, the effect of a cell that has no effect if its count changes only slightly
+    is computed at the largest count that the likelihood allows. Some metrics, such as an average
+    over the classes that occur, would jump if a class without examples got its first example; for
+    these metrics, the cells of such a class are 0 in all tables E.
 
     This method draws no random numbers. It needs no prior, and it needs no transformation of the
     metric, such as the logit. Both ends of the interval lie within the range of the metric.
@@ -142,7 +142,7 @@ class Likelihood(IntervalMethod):
     are clusters, the counts are multiplied by a factor such that independent examples would give
     the metric the same variance as the clusters do (Rao and Scott, 1981, JASA 76). For each end,
     three quarters of the counts of the cluster that moves the metric most towards this end are also
-    added.
+    added to the counts.
 
     The metric must be a smooth function of the cells. For example, the minimum of the recalls of
     several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
@@ -444,12 +444,12 @@ def interval(
 
     Args:
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
-            or arrays in a dict or tuple. They must not change if all counts are doubled.
+            or arrays in a dict or tuple. Doubling all counts must not change the returned values.
         counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
             need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
             `label_macro(rate)` needs a matrix per label, `(..., L, 2, 2)`, metrics of scores need
-            histograms `(..., 2, B)`, and functions with `table_ndim = 3` need a matrix per group,
-            `(..., G, K, K)`.
+            histograms `(..., 2, B)`, and functions with the attribute `table_ndim = 3` need a
+            matrix per group, `(..., G, K, K)`.
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.

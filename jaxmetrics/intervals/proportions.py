@@ -78,17 +78,17 @@ def proportion_interval(
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
             correlated. If there are clusters, `trials` is replaced by the effective number of
             independent trials, which is at most `trials` (Korn and Graubard, 1998, Survey
-            Methodology 24). If all clusters have the same proportion, the effective number is the
-            number of clusters. A warning is issued if there are fewer than 20 clusters.
+            Methodology 24). If no trial or every trial is a success, the effective number is at
+            most the number of clusters. A warning is issued if there are fewer than 20 clusters.
 
     Returns:
-        `Estimate` in [0, 1] with `standard_error = sqrt(p (1 - p) / n)`. If there are no trials,
-        the value is NaN, but the interval is [0, 1]. Under jit, the result is NaN if `successes`
-        lie outside of `[0, trials]`.
+        `Estimate` of `p = successes / trials`, in [0, 1]. If there are no clusters, the standard
+        error is `sqrt(p (1 - p) / trials)`. If there are no trials, the value is NaN, but the
+        interval is [0, 1].
 
     Raises:
-        ValueError: if `successes` lie outside of `[0, trials]`, `level` lies outside of (0, 1), or
-            the method is unknown.
+        ValueError: if `successes` lie outside of `[0, trials]` (under jit, the result is NaN
+            instead), if `level` lies outside of (0, 1), or if the method is unknown.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]

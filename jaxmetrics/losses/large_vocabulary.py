@@ -115,7 +115,7 @@ def linear_cross_entropy(
         labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
             An id of V or more raises an error in a NumPy array, and acts like -1 in a JAX array.
         bias: bias of shape `(V,)`. A word with bias -inf has probability 0, even if `soft_cap` is
-            given. If there is such a word and `label_smoothing` > 0, the loss is inf.
+            given. If a word has bias -inf and `label_smoothing` > 0, the loss is inf.
         chunk_size: number of words per block. By default, a block has about 4 million logits on a
             CPU or 134 million on other devices, and at least 512 words.
         where: bool, `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
@@ -124,8 +124,8 @@ def linear_cross_entropy(
         z_loss: factor of a second loss, which is added: `z_loss (ln sum_v exp(z_v))^2`. Source:
             Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
         soft_cap: number c > 0; the logits z are replaced by `c tanh(z / c)`, which are in [-c, c].
-        axis_name: the axis of `jax.shard_map` that divides the words among devices. `kernel` and
-            `bias` then contain the columns of one device; `labels` are ids in the whole vocabulary.
+        axis_name: the axis of `jax.shard_map` that divides the words among devices. Each device
+            gets `kernel` and `bias` of its own words, but `labels` are ids in the whole vocabulary.
 
     Returns:
         One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the

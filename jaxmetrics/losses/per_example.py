@@ -429,8 +429,8 @@ def weighted_mean(
         values: losses l of shape `(...)`.
         sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
             loss is NaN.
-        where: boolean mask of shape `(...)`, which is False for examples to ignore. These examples
-            are ignored even if their loss is NaN.
+        where: boolean mask of shape `(...)`; examples for which `where` is False are ignored, even
+            if their loss is NaN.
         axis: axis or axes over which the mean is computed; default: all axes.
         parts: if True, return the pair `(sum w l, sum w)`.
 

@@ -48,7 +48,7 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
         A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
         and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
         with a negative label are ignored. If `labels` is a JAX array, labels of K or more are
-        ignored, too; in a NumPy array they raise ValueError.
+        ignored, too; if `labels` is a NumPy array, labels of K or more raise ValueError.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as

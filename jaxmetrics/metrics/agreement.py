@@ -75,10 +75,10 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
     Both raters rate all n examples, so there are N = 2 n ratings. `D_o` and `D_e` are the observed
-    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Alpha equals that
-    coefficient (Scott's pi) except for a correction for small samples. Alpha depends on n, so do
-    not normalise `counts` first. Source: Krippendorff (2011), Computing Krippendorff's
-    alpha-reliability, equation for two observers.
+    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Except for a correction for
+    small samples, alpha equals Scott's pi, which is the value of `cohen_kappa(chance="pooled")`.
+    Alpha depends on n, so do not normalise `counts` first. Source: Krippendorff (2011), Computing
+    Krippendorff's alpha-reliability, equation for two observers.
 
     Args:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
@@ -92,7 +92,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
         <= 1.
 
     Raises:
-        ValueError: if `weights` is neither one of these names nor an array of shape `(K, K)`.
+        ValueError: if `weights` is not None, "linear", "quadratic" or an array of shape `(K, K)`.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))

@@ -191,8 +191,9 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
             0.001. For two classes, a single number is the share of class 1.
 
     Returns:
-        A function of counts that returns the result of the metric and passes keyword arguments to
-        it. If a class with a positive share has no examples, its row of the rescaled counts is NaN.
+        A function of counts that returns the metric of the rescaled counts, and passes keyword
+        arguments to the metric. If a class with a positive share has no examples, its row of the
+        rescaled counts is NaN.
 
     Raises:
         TypeError: if `metric` is not a function.
@@ -238,14 +239,15 @@ def label_macro(rate: Metric) -> Metric:
     """Macro-average a rate over the labels of a multilabel problem: `sum_l r_l / L`.
 
     Args:
-        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`. The
-            value r_l of the positive class is averaged over the labels l.
+        rate: a function of counts `(..., 2, 2)` that returns two values, `(..., 2)`: one for class
+            0 (the label is absent) and one for class 1 (the label is present). The value r_l of
+            class 1 is averaged over the labels l.
 
     Returns:
         A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix` that returns one
         number, `(...)`, and passes keyword arguments to the rate. Labels whose rate is NaN are
-        skipped. Labels that do not occur are included in the average, as in scikit-learn. For the
-        micro average, call `binary(rate)` with the sum of the matrices of all labels,
+        skipped. Labels that do not occur are included in the average, as in scikit-learn. To
+        compute the micro average, call `binary(rate)` with the sum of the matrices of all labels,
         `counts.sum(-3)`. To compute a confidence interval, treat each example as a cluster (a group
         of correlated observations), as shown below, because the labels of one example may be
         correlated.
@@ -280,7 +282,9 @@ def label_weighted(rate: Metric) -> Metric:
     The support of a label is the number of examples that have the label.
 
     Args:
-        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
+        rate: a function of counts `(..., 2, 2)` that returns two values, `(..., 2)`: one for class
+            0 (the label is absent) and one for class 1 (the label is present). The value of class 1
+            is averaged over the labels.
 
     Returns:
         A function of counts `(..., L, 2, 2)` that returns one number, `(...)`. Labels whose rate is

@@ -148,11 +148,12 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
     The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` where s
     is the number of examples, c the number of correct predictions, t_k the number of examples of
     true class k, and p_k the number of examples predicted as class k. For two classes MCC is the
-    phi coefficient. To keep rounding errors small, the three differences are computed as sums over
-    classes: of `TP TN - FP FN`, `(TP + FP)(FN + TN)` and `(TP + FN)(FP + TN)`. If `counts` has
-    shape `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If only one
-    class is predicted, or only one class has examples, the value is `zero_division`. Source:
-    Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient.
+    phi coefficient. To keep rounding errors small, the three differences in this formula are
+    computed as the sums of `TP TN - FP FN`, of `(TP + FP)(FN + TN)` and of `(TP + FN)(FP + TN)`
+    over all classes. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number
+    per confusion matrix. If only one class is predicted, or only one class has examples, the value
+    is `zero_division`. Source: Gorodkin (2004), Comparing two K-category assignments by a
+    K-category correlation coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -259,9 +260,9 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     the sum of `-x log x` over the shares x of the mistakes that involve class j: for every class l
     != j, one x is `C_jl / s_j` and one x is `C_lj / s_j`. The base of the logarithm is `2 (k - 1)`
     if k classes occur. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one
-    number per confusion matrix. The number is 0 if there are no mistakes, and at most 1 if there
-    are three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating
-    classifiers, Expert Systems with Applications 37.
+    number per confusion matrix. The confusion entropy is 0 if there are no mistakes, and at most 1
+    if there are three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for
+    evaluating classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)

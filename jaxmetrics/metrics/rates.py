@@ -155,9 +155,9 @@ def tversky(
 
     If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
     the denominator is 0, the value is `zero_division`. The weights `alpha` of false positives and
-    `beta` of false negatives are at least 0. Each of them can be an array with one weight per
-    confusion matrix; the shape of this array must broadcast against the leading axes `...` of
-    `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
+    `beta` of false negatives are at least 0. `alpha` and `beta` can also be arrays with one weight
+    per confusion matrix; the shapes of these arrays must broadcast against the leading axes `...`
+    of `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
     precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
     Features of similarity.
 
@@ -329,8 +329,8 @@ def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.na
 def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute prevalence, the fraction of examples of each class, `(TP + FN) / n`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    Here n is the number of examples. If `counts` has shape `(..., K, K)`, the result has shape
+    `(..., K)`: one value per class. If the denominator is 0, the value is `zero_division`.
 
     >>> prevalence([[6, 2], [1, 1]])
     array([0.8, 0.2])
@@ -341,10 +341,11 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the selection rate, the fraction predicted as each class, `(TP + FP) / n`, in [0, 1].
+    """Compute the selection rate, the fraction of examples predicted as each class, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    The formula is `(TP + FP) / n`, where n is the number of examples. If `counts` has shape
+    `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the denominator is 0,
+    the value is `zero_division`.
 
     >>> selection_rate([[6, 2], [1, 1]])
     array([0.7, 0.3])
@@ -357,10 +358,10 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute lift, `precision / prevalence`, which is at least 0; random guessing has lift 1.
 
-    The formula is `TP n / ((TP + FP)(TP + FN))`. If `counts` has shape `(..., K, K)`, the result
-    has shape `(..., K)`: one value per class. If the denominator is 0, the value is
-    `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and
-    implication rules, where lift is called interest.
+    The formula is `TP n / ((TP + FP)(TP + FN))`, where n is the number of examples. If `counts` has
+    shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the denominator is
+    0, the value is `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset
+    counting and implication rules, where lift is called interest.
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])

@@ -96,7 +96,7 @@ def difference(
 
     Args:
         comparisons: a single `Comparison`, or a dict of `Comparison`s by name. `compare` returns
-            such a dict if the metric returns a dict; the values of a report are another such dict.
+            such a dict if the metric returns a dict.
         rope: half the width of the region of practical equivalence. The range from -`rope` to
             `rope`, in which differences do not matter in practice, is shaded.
         ax: matplotlib axes.

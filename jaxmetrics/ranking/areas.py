@@ -293,13 +293,13 @@ def average_precision(
     Returns:
         Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
         a histogram, the result is `AreaBounds` with a lower and an upper bound, because the order
-        of the scores within a bin is unknown. Let a bin contain p positives and n negatives, and
-        let TP positives and FP negatives be in the bins of greater scores. The upper bound assumes
-        that the p positives have greater scores than the n negatives, so that the bin adds
-        `p (TP + p) / (TP + p + FP)`. The lower bound assumes that the p positives have smaller
-        scores than the n negatives, so that the bin adds at least `p - F log(1 + p / (TP + F))`
-        with F = FP + n. If there are only a few positives, this lower bound is lower than necessary
-        by some hundredths.
+        of the scores within a bin is unknown. AP is the mean of the precisions at all positives.
+        Let a bin contain p positives and n negatives, and let TP positives and FP negatives be in
+        the bins of greater scores. The upper bound assumes that the p positives have greater scores
+        than the n negatives, so that the sum of the p precisions is `p (TP + p) / (TP + p + FP)`.
+        The lower bound assumes that the p positives have smaller scores than the n negatives, so
+        that the sum is at least `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a
+        few positives, this lower bound is lower than necessary by some hundredths.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -339,24 +339,24 @@ def delong_interval(
     """Compute a confidence interval of the area under the ROC curve by DeLong's variance estimate.
 
     For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`,
-    where V_i is the fraction of negatives below positive i and W_j the fraction of positives above
-    negative j (ties count half). Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
-    To compare two areas on the same examples use `delong`.
+    where V_i is the fraction of negatives with lower scores than positive i, and W_j the fraction
+    of positives with higher scores than negative j (equal scores count half). Source: DeLong,
+    DeLong and Clarke-Pearson (1988), Biometrics 44. To compare two classifiers use `delong`.
 
-    - `"score"`: Wilson's interval for a proportion, computed as if A were a proportion of N
-      examples. N is chosen so that the proportion has the variance of A:
-      `1 / N = d_V / m + d_W / n`, where `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is
-      the same formula with W and n. The terms 1/4 and 1/2 keep the variance positive if A is 0 or
-      1. This method has the best coverage.
+    - `"score"`: Wilson's interval, computed as if A were a proportion of N examples. N is chosen so
+      that the proportion has the variance of A: `1 / N = d_V / m + d_W / n`, where
+      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is the same formula with W and n. The
+      terms 1/4 and 1/2 keep the variance above 0 if A is 0 or 1. This method has the best coverage.
     - `"logit"`: the normal interval of `log(A / (1 - A))`, which is NaN if A is 0 or 1.
     - `"normal"`: the interval `A ± z s`, clipped to [0, 1], which has width 0 if A is 0 or 1.
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
-    nearly equals the error of Obuchowski (1997), Biometrics 53. N is multiplied by DeLong's
-    variance divided by s^2 (or by 1, if this is less). If both variances are 0, N is multiplied by
-    Kish's effective number of clusters divided by the number of examples. The normal quantile z is
-    replaced by Student's quantile, whose degrees of freedom are Kish's effective number of clusters
-    minus one, where the size of a cluster is its part of DeLong's variance.
+    nearly equals the standard error of Obuchowski (1997), Biometrics 53. N is multiplied by the
+    ratio of DeLong's variance to s^2, or by 1 if this ratio is above 1. If both variances are 0, N
+    is multiplied by `kish(m_c + n_c) / (m + n)`. Here cluster c has m_c positives and n_c
+    negatives, and `kish(x_c) = (sum x_c)^2 / sum x_c^2` is Kish's effective number of clusters. The
+    normal quantile z is replaced by Student's quantile with `kish(v_c) - 1` degrees of freedom,
+    where `v_c = m_c (m var(V) + 1/4) / m^3 + n_c (n var(W) + 1/4) / n^3`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a

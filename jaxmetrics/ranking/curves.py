@@ -180,10 +180,9 @@ def metric_at_thresholds(
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]`, such as `accuracy`, that
             returns an array or a pytree of arrays (such as a dict or tuple of arrays). If a metric
             such as `f1` returns one value per class and you want only class 1, pass `binary(f1)`.
-            If the arrays are NumPy arrays and the metric gives the same results for an array of
-            matrices `(m, 2, 2)` as for single matrices, the metric is called only once, with all
-            matrices. If the metric returns JAX arrays, the matrices passed to it are JAX arrays,
-            too.
+            If labels and scores are NumPy arrays, and the metric gives the same results for an
+            array of matrices `(m, 2, 2)` as for single matrices, the metric is called only once,
+            with all matrices. A metric that returns JAX arrays is called with JAX arrays.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -240,9 +239,9 @@ def best_threshold(
             class; in the latter case the value of class 1 is maximised.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        subject_to: a constraint `(metric, least value)`: only thresholds at which the metric of the
-            constraint is at least the least value are considered. The least value is a number, or
-            an array whose shape broadcasts to the leading axes `(...)` of the scores.
+        subject_to: a constraint `(metric, minimum)`: only thresholds at which the metric of the
+            constraint is at least `minimum` are considered. The minimum is a number, or an array
+            whose shape broadcasts to the leading axes `(...)` of the scores.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 

@@ -59,12 +59,12 @@ def score_histogram(
     to `roc_auc` or `average_precision` instead of labels and scores. The bins are defined by one of
     these options:
 
-    - `scale="probability"`: bins for probabilities p, which are narrower near 0 and 1. If p is
-      below 1/2, each range of p between two powers of 2, down to 2^-41, has `num_bins / 64` bins.
-      If p is above 1/2, the same is true of 1 - p, down to 2^-25.
+    - `scale="probability"`: bins for probabilities p, which are narrower near 0 and 1. For each
+      integer i from 1 to 40 there are `num_bins / 64` bins between 2^-(i + 1) and 2^-i. For p above
+      1/2, the bins of 1 - p are defined in the same way, for i from 1 to 24.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
-      4096 bins, there are eight bins between two powers of 2.
+      4096 bins, there are eight bins between each power of 2 and the next, such as 1 and 2.
     - `edges=`: B - 1 increasing boundaries of B bins, such as the quantiles
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to a boundary
       is in the upper bin. `edges` is slower than `scale`, because it needs a binary search.

@@ -47,7 +47,7 @@ class Ranked(NamedTuple):
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply the weights of the examples by `weights`, `(..., n)`, in the original order."""
+        """Multiply the weight of the example with score `score[..., i]` by `weights[..., i]`."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative

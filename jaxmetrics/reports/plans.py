@@ -104,8 +104,9 @@ def _plan(
         counted += f", enough to show a difference of {sought['detectable_difference']:.3g}"
     if math.isnan(number):
         raise ValueError(
-            f"the {units} in the input contain no mistake or no difference, so they do not show"
-            " how much the metric varies. Use more examples."
+            f"the {units} in the input contain no mistake or, if two classifiers are compared, no"
+            f" difference between the classifiers. Such {units} do not show how much the metric"
+            " varies. Use more examples."
         )
     if number > _MOST_EXAMPLES:
         raise ValueError(

@@ -42,8 +42,8 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     for name, number, share in zip(names, report.support, shares, strict=True):
         if number == 0 and share > 0:
             raise ValueError(
-                f"The class {name!r} has no examples, so the errors of this class are not known."
-                " Give this class the share 0, or add examples of this class."
+                f"The class {name!r} has no examples, so the data do not show how often this class"
+                " is misclassified. Give this class the share 0, or add examples of this class."
             )
     if (report.counts != np.round(report.counts)).any():
         raise ValueError(

@@ -55,11 +55,12 @@ def score_report(
     """Report mean scores of items, such as questions, and of groups, or compare two systems.
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
-    means, so that all groups have equal weight (macro average). If `bounds` are given,
-    `mean_of_groups` has a likelihood interval; otherwise MOVER (Zou and Donner, 2008) combines
-    Student's intervals of the groups. Both intervals treat all groups with a single item or cluster
-    as one group. A cluster may belong to several groups. If `other` is given, the report lists the
-    groups in which the two systems differ, at a false discovery rate of 5 %.
+    means, so that all groups have equal weight (macro average). If `bounds` are given, the
+    interval of `mean_of_groups` is a likelihood interval; otherwise the method MOVER (Zou and
+    Donner, 2008) combines Student's intervals of the groups. In both methods, all groups with a
+    single item or cluster are treated as one group. A cluster may belong to several groups. If
+    `other` is given, the report lists the groups in which the two systems differ, at a false
+    discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.
@@ -67,8 +68,7 @@ def score_report(
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(n,)` ids of clusters of correlated items, such as questions about a text.
         groups: `(n,)` ids of groups whose means are reported, such as tasks.
-        name: the name of the score in the report.
-        names: the names of the systems in the report.
+        name, names: the name of the score, and the names of both systems, in the report.
         level: the confidence level.
 
     Returns:
@@ -77,7 +77,7 @@ def score_report(
 
     Raises:
         TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
-            has scores, or if an argument is invalid in `mean_interval` or `compare_scores`.
+            has scores, or if `mean_interval` or `compare_scores` does not accept an argument.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32

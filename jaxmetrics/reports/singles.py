@@ -99,10 +99,9 @@ class Report(AnyReport):
             `method` is the method of the interval, or None if there is no interval; `note` is a
             sentence that helps to interpret the value, or None if there is no note.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, for each class two histograms, with B bins, of the log-odds of
-            this class: the first counts the examples of other classes, the second counts the
-            examples of this class. If the report was made by `from_state`, the histogram is the one
-            that the evaluator has counted.
+        score_histogram: for each class, two histograms of the predicted log-odds of this class,
+            `(K, 2, B)` for B bins: first of the examples of all other classes, then of the examples
+            of this class. `from_state` uses the bins of `ranking_metrics` instead of log-odds.
         calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
             probability of the second class if there are two classes, and otherwise for the
             probability of the predicted class; None if there were no probabilities.
@@ -435,11 +434,11 @@ def report(
             if a label is negative, or is an id without class name or without column of `y_prob`.
         y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. The columns of a data frame are named "0", "1", ..., or by class; they may
-            begin with "prob_". A warning is given if most `y_pred` are not the argmax.
+            ROC AUC. In a data frame, columns are named by class id or class name, such as "0" or
+            "prob_0". A warning is given if most `y_pred` are not the most probable class.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
-            than 20 clusters give a warning. If weights are given, too, ROC AUC has no interval.
+            than 20 clusters give a warning. If weights are also given, ROC AUC has no interval.
         groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
             and `disparities`, the largest differences between subgroups (see `compare_groups`).
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,

@@ -107,17 +107,18 @@ def calibration_curve(
     """Compute the reliability diagram: mean probability and frequency of class 1 in each bin.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
-            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
+            result of `calibration_bins`, of shape `(..., B, 3)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
         strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges at the quantiles
             j / B of the probabilities. Bins may be empty, because equal probabilities are in the
             same bin. If the strategy is "quantile", `sample_weight` must be the number of times
             that an example occurs; weights with sum 1 give NaN. `"isotonic"` uses no bins but
-            isotonic regression: the frequencies f_i increase with the probability, and they
-            minimise `sum_i (f_i - y_i)^2`, where y_i is the label of example i. Source:
-            Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
+            isotonic regression: it computes a frequency f_i for each example i, so that a greater
+            probability never has a smaller frequency, and so that `sum_i (f_i - y_i)^2` is minimal,
+            where y_i is the label. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where
+            this method is called CORP.
         level: confidence level of Wilson's interval in each bin. These intervals are valid only if
             `sample_weight` is the number of times that each example occurs. With "isotonic",
             `level` is the level of a confidence band for the whole curve, which is explained at the
@@ -128,8 +129,8 @@ def calibration_curve(
     Returns:
         `CalibrationCurve`, whose non-empty bins are the same as those of scikit-learn's
         `calibration_curve`. With "isotonic" there is one point for each example, in the order of
-        increasing probability. Examples with equal probabilities have equal points, and for an
-        ignored example the point of another example is repeated.
+        increasing probability. Examples with equal probabilities have equal points. The point of an
+        ignored example is a copy of the point of an example that is not ignored.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -176,9 +177,9 @@ def calibration_error(
     - `"max"`, maximum calibration error: the greatest `|d_b|` of all non-empty bins.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
-            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`. For several classes
-            use `top_label(calibration_error)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
+            result of `calibration_bins`, of shape `(..., B, 3)`. For several classes use
+            `top_label(calibration_error)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         norm: `"l1"`, `"l2"` or `"max"`.
         num_bins: number of bins B, 15 by default.
@@ -210,8 +211,8 @@ def calibration_error(
     check_option(norm, "norm", ("l1", "l2", "max"))
     if check_flag(debiased, "debiased") and norm != "l2":
         raise ValueError(
-            'debiased=True needs norm="l2", because the bias is only known for this norm, got'
-            f" norm={norm!r}."
+            'debiased=True needs norm="l2", because jaxmetrics can correct the bias only'
+            f" for this norm, got norm={norm!r}."
         )
     options = {"sample_weight": sample_weight, "where": where}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
@@ -296,10 +297,10 @@ def score_decomposition(
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """Apply a calibration function to the probability of the predicted class (the confidence).
 
-    The function is applied to a problem with two outcomes: the predicted class, which is the most
-    probable class (the first, if several are equally probable), is the true class or not. For
-    example, `top_label(calibration_error)` is the expected calibration error of a multiclass
-    classifier: Guo et al. (2017), ICML.
+    The predicted class is the most probable class, or the first of them if several classes are
+    equally probable. The function is applied to a binary problem, in which the label is 1 if the
+    predicted class is the true class, and 0 otherwise. For example, `top_label(calibration_error)`
+    is the expected calibration error of a multiclass classifier: Guo et al. (2017), ICML.
 
     Args:
         function: a function of labels `y_true`, 0 or 1, and probabilities `y_prob` of label 1, such

@@ -60,9 +60,9 @@ def calibration_interval(
     another part, these errors cancel, so that neither the ECE nor its interval shows them.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` contains
-            the sums of bins from `calibration_bins`, of shape `(..., B, 3)`. For several classes
-            use `top_label(calibration_interval)`.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
+            result of `calibration_bins`, of shape `(..., B, 3)`. For several classes use
+            `top_label(calibration_interval)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 15 by default.
         strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of

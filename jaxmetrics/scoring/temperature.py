@@ -38,10 +38,10 @@ def fit_temperature(
 
     Returns:
         T of shape `(...)`. T is inf if no T gives a smaller loss than equal probabilities for all
-        classes. T is 0 if in every example the true class has the greatest logit. T is NaN if all
-        logits of each example are equal, or if the logit of a true class is -inf. Invalid values in
-        NumPy arrays raise an error. In JAX arrays, examples with an invalid class id are ignored,
-        and other invalid values make T NaN.
+        classes. T is 0 if in every example the true class has the greatest logit. T is NaN if in
+        every example all logits are equal, or if the logit of a true class is -inf. Invalid values
+        in NumPy arrays raise an error. In JAX arrays, examples with an invalid class id are
+        ignored, and other invalid values make T NaN.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)

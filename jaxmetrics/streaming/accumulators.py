@@ -122,8 +122,8 @@ def count_metrics(
         method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If it is given, results
             are `Estimate`s with an interval. Use `Delta("logit")`, the delta method on the logit
             scale, if the interval must be within [0, 1]. If batches have the field `sample_weight`,
-            `Likelihood` and `Bootstrap` return NaN. Other methods treat the sum of weights as the
-            number of examples, so the weights should have mean 1.
+            `Likelihood` and `Bootstrap` return NaN, while `Delta` and `Posterior` treat the sum of
+            weights as the number of examples, so that the weights should have mean 1.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -330,7 +330,7 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add Poisson bootstrap intervals to the results of another accumulator.
+    """Add Poisson bootstrap intervals to the results of an accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
     distribution. The weight is computed from a hash of the field `unit`, the seed and the number of
@@ -342,13 +342,12 @@ def poisson_bootstrap(
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
-            `calibration_metrics` (called without `method` and `level`), or your own `Accumulator`,
-            with one object of your own subclass of `Statistic`.
+            `calibration_metrics` (called without `method` and `level`), or your own
+            `Accumulator` with exactly one `Statistic`.
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
         seed: seed of the weights, a Python int. Accumulators with the same seed use the same
-            weights. Therefore you can compare the results of two accumulators on the same examples:
-            the differences of their replicates are replicates of the difference.
+            weights for the same examples.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.

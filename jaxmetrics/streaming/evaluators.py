@@ -293,8 +293,8 @@ def _update(
 def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
     if table.shape != statistic.shape:
         raise ValueError(
-            f"{statistic!r} must return a table whose shape is its attribute shape,"
-            f" {statistic.shape}, got a table of shape {table.shape}."
+            f"{statistic!r} must return a table of the shape {statistic.shape}, which is the"
+            f" attribute shape of this statistic, got a table of shape {table.shape}."
         )
     return table
 

@@ -228,8 +228,9 @@ class Batch:
         x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
         if x.shape != expected:
             raise ValueError(
-                f"{name} must have one number per example and class, {expected} for"
-                f" {self._first} {self._shape} and num_classes={num_classes}, got {x.shape}."
+                f"{name} must have one number for each example and each class. Its shape must be"
+                f" {expected}, because {self._first} has the shape {self._shape} and num_classes is"
+                f" {num_classes}, got an array of shape {x.shape}."
             )
         if not jnp.issubdtype(x.dtype, jnp.floating):
             raise TypeError(f"{name} must contain floats, got {x.dtype}.")
