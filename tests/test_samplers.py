@@ -148,3 +148,9 @@ def test_draws_do_not_depend_on_their_company() -> None:
     for i in range(3):
         np.testing.assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))
     np.testing.assert_array_equal(together[7:9, 1], multinomial(words[7:9], n[1], weights[1]))
+
+
+def test_words_are_the_same_in_the_shape_that_accelerators_draw() -> None:
+    keys = jax.random.split(jax.random.key(2), 4)
+    shaped = jax.vmap(lambda key: jax.random.bits(key, (3, 5), jnp.uint32))(keys)
+    np.testing.assert_array_equal(samplers.random_words(keys, (3, 5)), shaped)
