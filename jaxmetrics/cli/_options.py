@@ -379,7 +379,7 @@ def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list
     return [
         f"--{option}"
         for name, option in typed.items()
-        if name not in (*allowed, *OF_ANY_REPORT)
+        if not {name, option} & {*allowed, *OF_ANY_REPORT}
         and values[option.replace("-", "_")] != _OPTIONS[name].get("default")
     ]
 
