@@ -116,9 +116,9 @@ def compare(
         metric of A is greater than that of B; a tie counts half. For `Posterior`, this share is a
         posterior probability; for `Bootstrap`, it is roughly one minus a one-sided p-value. If the
         method is `Likelihood` or `Delta`, `probability_better` is computed from a normal
-        distribution that is centred at the estimated difference and has two standard deviations:
-        the one below the estimate fits the lower end of the interval, and the one above fits the
-        upper end.
+        distribution around the estimated difference; its standard deviation below the estimate is
+        fitted to the lower end of the interval, and its standard deviation above the estimate to
+        the upper end.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts

@@ -69,9 +69,9 @@ def compare_scores(
         `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
         no bounds are given, `probability_better` and `probability_equivalent` are computed from
         Student's t distribution. If bounds are given, both probabilities are computed from a normal
-        distribution that is centred at the estimated difference and has two standard deviations:
-        the one below the estimate fits the lower end of the interval, and the one above fits the
-        upper end.
+        distribution around the estimated difference; its standard deviation below the estimate is
+        fitted to the lower end of the interval, and its standard deviation above the estimate to
+        the upper end.
 
     Raises:
         ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the

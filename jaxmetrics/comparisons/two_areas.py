@@ -253,8 +253,8 @@ def compare_average_precision(
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
         `probability_better` and `probability_equivalent` are computed from a normal distribution
-        that is centred at the estimated difference and has two standard deviations: the one below
-        the estimate fits the lower end of the interval, and the one above fits the upper end.
+        around the estimated difference; its standard deviation below the estimate is fitted to the
+        lower end of the interval, and its standard deviation above the estimate to the upper end.
 
     Raises:
         TypeError, ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if labels,

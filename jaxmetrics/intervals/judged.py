@@ -79,9 +79,9 @@ def prediction_powered(
 
     Returns:
         `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
-        empty. If `judged` is empty, the interval is computed from `labelled` alone. Negative
-        entries of the corrected matrix, which may occur if few true labels are known, are set to 0,
-        and positive entries are reduced so that the share of correct predictions does not change.
+        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
+        labels are known, the corrected matrix may have negative cells: these are set to 0, and
+        positive cells are reduced so that the share of correct predictions does not change.
 
     Raises:
         ValueError: if the shapes of `labelled` and `judged` do not fit, if counts are negative or
