@@ -72,7 +72,7 @@ def proportion_interval(
 
     Args:
         successes, trials: counts of any shapes that broadcast against each other, or sums of
-            weights. If successes exceed trials by a rounding error, both are treated as equal.
+            weights. If `successes` exceeds `trials` by a rounding error, it is set to `trials`.
         level: the confidence level.
         method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
