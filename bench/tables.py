@@ -26,9 +26,9 @@ NOTE = (
     " in any order, so its sums have rounding errors. `score_histogram_of` counts scores in the"
     " 4096 bins that `score_histogram` uses for probabilities, and also counts the confusion matrix"
     " at one threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over"
-    f" the data. Each measurement was repeated in {PROCESSES} processes. The time of a process is the"
-    f" time of the fastest of {CALLS} calls, and the table shows the median of the processes. The"
-    " memory of a process is the largest amount of memory that it used, including its libraries."
+    f" the data. Each measurement was repeated in {PROCESSES} processes. The time of a process is"
+    f" the time of the fastest of {CALLS} calls, and the table shows the median of the processes."
+    " The memory of a process is the largest amount of memory that it used, including its libraries."
 )
 
 Query = Callable[[str], Any]
