@@ -28,7 +28,8 @@ NOTE = (
     " at one threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over"
     f" the data. Each measurement was repeated in {PROCESSES} processes. The time of a process is"
     f" the time of the fastest of {CALLS} calls, and the table shows the median of the processes."
-    " The memory of a process is the largest amount of memory that it used, including its libraries."
+    " The memory of a process is the largest amount of memory that it used, including its"
+    " libraries."
 )
 
 Query = Callable[[str], Any]
