@@ -215,6 +215,7 @@ def test_keys_priors_and_methods_are_traced(programs: list[str]) -> None:
 
 def test_histograms_of_scores_have_no_posterior() -> None:
     with pytest.raises(
-        ValueError, match="Posterior cannot be used if there are clusters, or if the tables"
+        ValueError,
+        match="Posterior needs confusion matrices, with an axis of true",
     ):
         jm.interval(jm.roc_auc, [[50, 40, 10], [5, 20, 75]], method=jm.Posterior(0))

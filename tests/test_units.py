@@ -204,7 +204,7 @@ def test_few_clusters_and_mistakes() -> None:
     assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="whole clusters are drawn"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-3, stratified=True)
-    with pytest.raises(ValueError, match="Posterior cannot be used"):
+    with pytest.raises(ValueError, match=r"Posterior needs confusion matrices, .* and no clusters"):
         jm.compare(F1, np.ones((25, 2, 2, 2), int), cluster_axis=-4, method=jm.Posterior(0))
 
 

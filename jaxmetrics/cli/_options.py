@@ -46,8 +46,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "value": _option(
         "Column of scores. Use this option if FILE contains one score for each item instead of a"
         " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false. If the command leaderboard reads a single FILE, give the names of several"
-        " columns with commas between them, one column for each system."
+        " false."
+    ),
+    "values": _option(
+        "Column of scores. Use this option if FILE contains one score for each item instead of a"
+        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
+        " false. If there is a single FILE, write the names of several columns with commas between"
+        " them, one column for each system.",
+        "COLUMN,...",
     ),
     "bounds": _option(
         "Least and greatest score that is possible in the column of --value. If --bounds is not"
@@ -168,8 +174,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " difference A - B, which is the metric of classifier A minus the metric of classifier B."
         " The option may be repeated. The exit code is 0 (passed) if all values in the confidence"
         " interval satisfy the condition, 1 (failed) if no value in the interval satisfies the"
-        " condition, 3 (undecided) if only some values in the interval do, and 2 if the input or"
-        " the output has an error.",
+        " condition, and 3 (undecided) if only some values in the interval do. If there are"
+        " several gates, it is 1 if one fails, otherwise 3 if one is undecided, otherwise 0.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
@@ -238,6 +244,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
 _TYPED = {
     "preds": "pred",
+    "values": "value",
     "output-of-states": "output",
     "id-of-examples": "id",
 }  # options whose help depends on the command, and their names for users
@@ -293,7 +300,7 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds value bounds metric pos-label id cluster group ignore separator level output"
+        "true preds values bounds metric pos-label id cluster group ignore separator level output"
         " html json format",
     ),
     "plan": _Command(
@@ -372,7 +379,7 @@ def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list
     return [
         f"--{option}"
         for name, option in typed.items()
-        if name not in (*allowed, *OF_ANY_REPORT)
+        if not {name, option} & {*allowed, *OF_ANY_REPORT}
         and values[option.replace("-", "_")] != _OPTIONS[name].get("default")
     ]
 

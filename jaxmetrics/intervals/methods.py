@@ -400,8 +400,8 @@ class Posterior(_Drawing):
         sample = metric.sample
         if sample.prior is None or sample.clusters is not None:
             raise ValueError(
-                "Posterior cannot be used if there are clusters, or if the tables have no axes of"
-                " classes. Use Likelihood(), Delta() or Bootstrap(key)."
+                "Posterior needs confusion matrices, with an axis of true and an axis of predicted"
+                " classes, and no clusters. Use Likelihood(), Delta() or Bootstrap(key)."
             )
         totals = sample.counts.sum(-1, keepdims=True)
         shares = totals / totals.sum() if sample.is_stratified else 1.0
