@@ -59,10 +59,10 @@ def required_examples(
         difference: difference d to detect, in the units of the metric, instead of `half_width`.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: axis of clusters, such as patients, if counts have one matrix per cluster: -3,
-            or -4 if they are paired counts. In this case n and N are numbers of clusters, and
-            `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile is greater
-            than z. In this formula z_power is 0 if `half_width` is given.
+        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
+            clusters: -3, or -4 if they are paired counts. In this case n and N are numbers of
+            clusters, and `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile
+            is greater than z. In this formula z_power is 0 if `half_width` is given.
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
@@ -235,8 +235,8 @@ def simulated_error(
             cell.
         num_examples: number of examples n. If `cluster_axis` is given, `num_examples` is the number
             of clusters; a cluster is always drawn with all its examples.
-        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 if they are
-            paired counts.
+        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
+            clusters: -3, or -4 if they are paired counts.
         num_samples: number of simulated test sets S. If S is 2000, the standard error of the result
             is 1.6 % of the result.
 

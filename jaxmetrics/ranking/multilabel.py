@@ -330,12 +330,12 @@ def coverage_error(ranked: Ranked) -> Array:
     """Compute the coverage error: how many labels, taken in decreasing order of their scores, are
     needed to include all true labels.
 
-    For each example we count the labels whose score is at least the lowest score of a true label of
-    this example; labels with equal scores are all counted. If an example has no true labels, the
-    count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
-    `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns the
-    mean over examples, in [0, L] and of shape `(...)`.
+    For each example we take the true label with the lowest score, and count the labels of this
+    example whose score is at least as high, including this true label. If an example has no true
+    labels, the count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have
+    shape `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where`
+    are optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns
+    the mean over examples, in [0, L] and of shape `(...)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)

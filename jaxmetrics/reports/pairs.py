@@ -79,9 +79,11 @@ class ComparisonReport(AnyReport):
             equally often. If examples are independent, the p-value is the mid-p value of `mcnemar`;
             if there are clusters, it is the p-value of `mcnemar` for clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
-        score_histograms: the `score_histogram` of `Report` for A and for B, `(2, K, 2, bins)`, if
-            there are probabilities and at most 100 classes.
-        calibration_bins: the `calibration_bins` of `Report` for A and for B, `(2, bins, 3)`.
+        score_histograms: the array `score_histogram` that a `Report` on A and a `Report` on B would
+            have, `(2, K, 2, bins)`; None without probabilities or if there are more than 100
+            classes.
+        calibration_bins: the array `calibration_bins` that a `Report` on A and a `Report` on B
+            would have, `(2, bins, 3)`.
         listed: examples that only A or only B classifies correctly; the option `--examples` of the
             command line shows them.
         gates: bounds that differences must satisfy, set by the option `--gate` of the command line,

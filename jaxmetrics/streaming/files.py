@@ -123,8 +123,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
 
     Raises:
         ValueError: if the file is damaged, contains no state or was written by a later version; if
-            a sum is NaN or infinite, or if a sum of numbers >= 0 is negative; or if sums are
-            float64 but `jax_enable_x64` is off, because JAX would then round the sums to float32.
+            a sum is NaN or infinite, or if a sum that cannot be negative, such as a count, is
+            negative; or if sums are float64 but `jax_enable_x64` is off, because JAX would then
+            round the sums to float32.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
