@@ -292,7 +292,7 @@ def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
         return z
     if num_examples < 2:
         raise ValueError(
-            "num_examples must be at least 2 if it is a number of clusters, because"
-            " a single cluster has no interval."
+            "If cluster_axis is given, num_examples is the number of clusters. It must be at least"
+            " 2, because a confidence interval cannot be computed from a single cluster."
         )
     return float(student_quantile(z, np.float64(num_examples - 1)))

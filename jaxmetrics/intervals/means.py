@@ -125,8 +125,7 @@ def mean_interval(
     is_option = isinstance(missing, str) and missing == "bounds" and bounds is not None
     if missing is not None and not is_option:
         raise ValueError(
-            "missing must be None or 'bounds', and 'bounds' needs the argument bounds, got"
-            f" {missing!r}."
+            f"missing must be None, or 'bounds' if the argument bounds is given, got {missing!r}."
         )
     estimate = partial(
         mean_estimate,

@@ -231,8 +231,8 @@ def mean_of(
             )
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of: {argument} must not be {field!r}, because the field {field!r} masks or"
-                " weights the examples of all accumulators."
+                f"mean_of: {argument} must not be {field!r}. The fields where and sample_weight are"
+                " the mask and the weights of the examples for all accumulators. Use another name."
             )
     if (groups is None) != (num_groups is None):
         raise ValueError(
