@@ -259,13 +259,13 @@ def _check_units(
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
-            f"sample_weight is the name of the column {sample_weight!r}, in which {num_invalid}"
+            f"sample_weight names the column {sample_weight!r}, in which {num_invalid}"
             " weights are negative, NaN, infinite, null or greater than 2^62. Correct or remove"
             " these rows."
         )
     if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
-            f"clusters is the name of the column {clusters!r}, which contains nulls, but every row"
+            f"clusters names the column {clusters!r}, which contains nulls, but every row"
             " needs an id. If a row belongs to no cluster, give it an id that no other row has."
         )
 
@@ -311,7 +311,7 @@ def _class_ids(
         unknown = [x for x in values[role] if x not in ids and not _is_ignored(x)]
         if unknown:
             raise ValueError(
-                f"{role} is the name of the column {column!r}, which contains {unknown[0]!r}, but"
+                f"{role} names the column {column!r}, which contains {unknown[0]!r}, but"
                 f" {unknown[0]!r} is not one of the classes in labels, {list(ids)!r}. Remove the"
                 " rows with this value, or set the value to null."
             )
@@ -332,7 +332,7 @@ def _two_classes(
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
         shown = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true is the name of the column {column!r}, which contains {shown}, but the column"
+            f"y_true names the column {column!r}, which contains {shown}, but the column"
             " must contain 0 and 1, or bool. If the classes have other names, pass"
             " labels=[negative, positive]."
         )

@@ -393,7 +393,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such weight": (
         frame(),
         {"sample_weight": "n"},
-        r"sample_weight is the name of a column, 'n', but the table",
+        r"sample_weight names the column 'n', but the table",
     ),
     "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
     "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true is the name of .* has the type Float64"),

@@ -128,7 +128,8 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(
-            f"cluster_axis must be an axis of successes, which has the shape {s.shape}, got {axis}."
+            f"cluster_axis must be an axis of the array successes of shape {s.shape}, got"
+            f" cluster_axis={axis}."
         )
     tables = as_clusters(xp.stack([s, n - s], -1)[..., None, :], axis % s.ndim)
     design = Design(of_counts, is_clustered=True)
