@@ -82,8 +82,8 @@ def bootstrap_examples(
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn. `"weights"` is faster if the statistic sorts the examples, because it sorts them
-            only once. (`roc_auc` and `average_precision` sort only once in both modes.)
+            drawn. If the statistic sorts the examples, `"weights"` is faster than `"indices"`. This
+            is not so for `roc_auc` and `average_precision`, which sort only once for both.
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. Whole clusters are drawn; fewer than 20 give a warning.
         strata: `(n,)`, hashable ids: examples with the same id form a stratum, such as a class,
