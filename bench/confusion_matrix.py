@@ -142,8 +142,9 @@ def main() -> None:
         "Labels are int32 arrays in JAX, and int64 arrays in NumPy, scikit-learn and torch. To"
         " compute the metrics of many matrices, scikit-learn is called in a loop, for one matrix"
         f" at a time. This loop was run for {FEW} matrices, and its time was extrapolated to the"
-        " number of all matrices. The row `limit` is the time for reading the int32 labels or the"
-        f" matrices once, at the measured memory bandwidth of {bandwidth_in_words()}.",
+        " number of all matrices. The row `limit` is the time for reading the data (the int32"
+        " labels, or the matrices in the column `14 metrics of 10,000 matrices`) once, at the"
+        f" measured memory bandwidth of {bandwidth_in_words()}.",
     )
 
 

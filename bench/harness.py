@@ -270,4 +270,4 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
         "Each plot shows how the time depends on the size of the problem; both axes are"
         " logarithmic."
     )
-    return f"{job}. {plots} At {size:,} {what}, the median time is {medians}."
+    return f'{job}. {plots} At the size "{size:,} {what}", the median time is {medians}.'

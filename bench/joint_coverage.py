@@ -326,11 +326,12 @@ HEADINGS = ["jointly covered values", "interval", "designs", "coverage", "above"
 NOTE = (
     'In the rows "disparity of groups" and "disparity of equal groups", the disparity is the'
     " largest minus the smallest accuracy (or recall) of 2 or 5 groups. Each group has 100 or 1000"
-    " examples. One group is worse than the others by .1 or .3, or all groups are equal. In the"
-    ' rows "all classes", one interval is computed for each class, for its recall or its F1. There'
-    ' are 3 or 10 classes and 100 or 500 examples. In the rows "all times", intervals of accuracy,'
-    " macro F1 and kappa were computed 40 times in each stream of 20,000 examples. The first"
-    ' interval was computed after 20 examples (for "delta", after 500 examples). In the rows'
+    " examples. Either the true accuracy (or recall) of one group is .1 or .3 lower than that of"
+    ' all other groups, or it is the same in all groups. In the rows "all classes", one interval is'
+    " computed for each class, for its recall or its F1. There are 3 or 10 classes and 100 or 500"
+    ' examples. In the rows "all times", 20,000 examples arrive one after another, and intervals of'
+    " accuracy, macro F1 and kappa were computed 40 times meanwhile. The first of these intervals"
+    ' was computed after 20 examples (for "delta", after 500 examples). In the rows'
     ' "confidence_sequence", an interval of the accuracy was computed after every 100 examples.'
     ' The true accuracies were .5 to .99. In the rows "isotonic band", the band must contain a'
     f" whole calibration curve. The {len(CURVES)} simulated curves include curves with ties, with"

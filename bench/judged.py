@@ -134,8 +134,9 @@ NOTE = (
     " lowest and the highest coverage of all these metrics and designs. For the column `width`,"
     " the mean width of the intervals is divided by the mean width of intervals that use only the"
     " n true labels. The column shows the smallest and the largest such ratio of the designs in"
-    " which N is at least 10 n. For each design, 2000 pairs of samples were drawn. Each pair"
-    " consists of n examples with true labels and N examples that only the judge labelled."
+    " which N, the number of examples that only the judge labelled, is at least 10 n. For each"
+    " design, 2000 pairs of samples were drawn. Each pair consists of n examples with true labels"
+    " and N examples that only the judge labelled."
 )
 
 

@@ -75,13 +75,13 @@ def main() -> None:
         },
         "There are ten classes. The row `NumPy, shares of 2000 replicates won` resamples the"
         " examples and counts in how many replicates each classifier has the highest accuracy, but"
-        f" computes no intervals of ranks. Only {FEW} replicates were drawn, and the time was"
-        " extrapolated to 2000 replicates. The row `limit` is the longer of two times. The first"
-        " is the time for reading the predictions once, at the measured memory bandwidth of"
-        f" {bandwidth_in_words()}. The second is the time for a product of matrices that"
-        " compares all pairs of classifiers, at the measured arithmetic speed of"
-        f" {rate_in_words()}. This product is a symmetric matrix, so only the time for half of its"
-        " entries is included.",
+        f" computes no intervals of ranks. For this row, only {FEW} replicates were drawn, and the"
+        " time was extrapolated to 2000 replicates. The row `limit` is the longer of two times: the"
+        " time for reading the predictions once, at the measured memory bandwidth of"
+        f" {bandwidth_in_words()}, and the time for a product of matrices that compares all pairs"
+        f" of classifiers, at the measured arithmetic speed of {rate_in_words()}. The result of"
+        " this product is a symmetric matrix, so only the time for half of its entries is"
+        " included.",
     )
 
 

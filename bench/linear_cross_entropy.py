@@ -142,10 +142,10 @@ def main() -> None:
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
         f"The times are for {EXAMPLES} examples, and the hidden vector of each example has {WIDTH}"
         " numbers (the width). Each cell in the two columns of memory contains two values. The"
-        " first value is the memory that the compiler XLA reserves for intermediate results if"
-        f" the numbers of examples x width x words are {planned}. The second value"
-        " shows by how much the memory of a new process grows during one run, in which the numbers"
-        f" of examples x width x words are {run}. The row `limit` is the time for three products of"
+        " first value is the memory that the compiler XLA reserves for intermediate results for a"
+        f" problem of {planned} (examples x width x words). The second value"
+        " shows by how much the memory of a new process grows during one run with a problem of"
+        f" {run} (examples x width x words). The row `limit` is the time for three products of"
         f" matrices (one for the logits and two for the gradients), at the measured arithmetic"
         f" speed of {rates}.",
     )

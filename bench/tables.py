@@ -21,14 +21,15 @@ ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
 NOTE = (
     f"The Parquet file has {ROWS:.0e} rows. Each row has a true and a predicted label ({CLASSES}"
-    " classes), a score and a weight. `by hand` is a query that is written for the engine, without"
-    " jaxmetrics. This query counts scores in bins of equal width, and adds float weights in any"
-    " order, so its sums have rounding errors. `score_histogram_of` counts scores in the 4096 bins"
-    " that `score_histogram` uses for probabilities, and also counts the confusion matrix at one"
-    " threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over the"
-    f" data. Each measurement was repeated in {PROCESSES} processes. The time of a process is the"
-    f" time of the fastest of {CALLS} calls, and the table shows the median of the processes. The"
-    " memory of a process is the largest amount of memory that it used, including its libraries."
+    " classes), a score and a weight. `by hand` is a query that is written for Polars or DuckDB"
+    " without jaxmetrics. This query counts scores in bins of equal width, and adds float weights"
+    " in any order, so its sums have rounding errors. `score_histogram_of` counts scores in the"
+    " 4096 bins that `score_histogram` uses for probabilities, and also counts the confusion matrix"
+    " at one threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over"
+    f" the data. Each measurement was repeated in {PROCESSES} processes. The time of a process is"
+    f" the time of the fastest of {CALLS} calls, and the table shows the median of the processes."
+    " The memory of a process is the largest amount of memory that it used, including its"
+    " libraries."
 )
 
 Query = Callable[[str], Any]

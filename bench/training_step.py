@@ -249,8 +249,8 @@ def main() -> None:
         " were added. The row `limit` is the time for reading the logits and labels once, at the"
         f" measured memory bandwidth of {bandwidth_in_words()}. A loop may be faster than this"
         " limit, because all updates use the same batch, which stays in the cache of the"
-        " processor. In the column `training step`, the limit is the time for the matrix products,"
-        f" at the measured arithmetic speed of {rate_in_words()}.",
+        " processor. In the column `training step`, the limit is the time for the matrix products"
+        f" of one training step, at the measured arithmetic speed of {rate_in_words()}.",
         per_second=1e6,
     )
 

@@ -140,7 +140,7 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
             raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
         if names.count(column) != 1:
             raise ValueError(
-                f"{role} is the name of a column, {column!r}, but the table must have exactly one"
+                f"{role} names the column {column!r}, but the table must have exactly one"
                 " column with this name. The columns of the table are"
                 f" {', '.join(map(repr, names))}."
             )
@@ -173,7 +173,7 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
         if not isinstance(value, str | int):
             hint = " score_histogram_of counts scores." if isinstance(value, float) else ""
             raise TypeError(
-                f"{role} is the name of the column {column!r}, which has the type {series.dtype},"
+                f"{role} names the column {column!r}, which has the type {series.dtype},"
                 f" but labels and ids must be strings, integers or bool.{hint}"
             )
         return value
@@ -197,7 +197,7 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
     is_integer = dtype.is_integer() or dtype == nw.Boolean
     if not (is_integer or dtype.is_float() or dtype.is_decimal()):
         raise TypeError(
-            f"sample_weight is the name of the column {column!r}, which contains {dtype}, but"
+            f"sample_weight names the column {column!r}, which contains {dtype}, but"
             " weights must be numbers."
         )
     given = nw.col(column)
@@ -236,7 +236,7 @@ def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
     nw, column = _narwhals(), asked.column
     if not dtype.is_numeric():
         raise TypeError(
-            f"y_score is the name of the column {column!r}, which contains {dtype}, but scores"
+            f"y_score names the column {column!r}, which contains {dtype}, but scores"
             " must be numbers."
         )
     number = nw.col(column).cast(nw.Float64)

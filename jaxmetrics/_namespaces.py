@@ -177,9 +177,14 @@ def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
 
 
 def _sort(
-    operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1
-) -> list[np.ndarray]:
-    """Sort several arrays in the order of the first array."""
+    operands: np.ndarray | Sequence[np.ndarray],
+    dimension: int = -1,
+    num_keys: int = 1,
+    is_stable: bool = True,
+) -> Any:
+    """Sort an array, or several arrays in the order of the first array."""
+    if isinstance(operands, np.ndarray):
+        return np.sort(operands, dimension)
     order = np.argsort(operands[0], dimension, kind="stable")
     return [np.take_along_axis(x, order, dimension) for x in operands]
 

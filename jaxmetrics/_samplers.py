@@ -21,6 +21,7 @@ Means are accurate to float32: at n = 1e9 the error is about a thousandth of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -34,10 +35,18 @@ from jaxmetrics._namespaces import Array, float_dtype, xp
 __all__: list[str] = []
 
 
-def random_words(keys: jax.Array, size: int) -> jax.Array:
-    """Draw `(..., size)` words of 32 random bits for keys `(...)`."""
-    flat = jax.vmap(lambda key: jax.random.bits(key, (size,), jnp.uint32))(keys.reshape(-1))
-    return flat.reshape(*keys.shape, size)
+def random_words(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draw words of 32 random bits of a shape for each of the keys `(N,)`."""
+
+    def draw(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return jax.vmap(lambda key: jax.random.bits(key, shape, jnp.uint32))(keys)
+
+    # The words are the same. A CPU draws a flat array faster, and TPUs compile a reshape slowly.
+    return lax.platform_dependent(
+        keys,
+        cpu=lambda keys: draw(keys, (math.prod(shape),)).reshape((-1, *shape)),
+        default=lambda keys: draw(keys, shape),
+    )
 
 
 def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:

@@ -26,9 +26,9 @@ def pass_at_k(
     These probabilities are known as pass@k (any), pass^k (all) and majority@k (most). They are
     estimated without bias from r >= k attempts at each item. If c of the r attempts are correct,
     pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`, where `C(a, b)` is a
-    binomial coefficient. These are the probabilities if k of the r attempts are drawn at random. To
-    compute a confidence interval of the mean over items, call
-    `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+    binomial coefficient. These formulas are the probabilities that any or all of k attempts are
+    correct if the k attempts are drawn at random from the r attempts. To compute a confidence
+    interval of the mean over items, call `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
         scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct

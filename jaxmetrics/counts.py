@@ -166,7 +166,8 @@ def paired_confusion_matrix(
         confusion matrix of B.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix`.
+        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
+            conditions as in the docstring of `confusion_matrix`.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -313,7 +314,8 @@ def soft_confusion_matrix(
         given.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix`.
+        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
+            conditions as in the docstring of `confusion_matrix`.
 
     >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
     array([[0.75, 0.25],
@@ -357,7 +359,8 @@ def multilabel_confusion_matrix(
         `(..., L, G, 2, 2)` if groups are given.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix`.
+        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
+            conditions as in the docstring of `confusion_matrix`.
 
     >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     array([[[0, 0],
@@ -423,7 +426,8 @@ def confusion_matrix_at_thresholds(
         `(..., T, G, 2, 2)` if groups are given. The matrices are in the order of `thresholds`.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix`.
+        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
+            conditions as in the docstring of `confusion_matrix`.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     array([[[1, 1],

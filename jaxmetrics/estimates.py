@@ -57,9 +57,10 @@ class Estimate(Printed, _Estimate):
             if the interval was not computed from replicates. The interval is computed without these
             undefined replicates, so it describes only test sets in which the metric is defined.
 
-    The narrower the interval, the more decimals are printed, unless you give a format such as
-    `.1%`. If the arrays contain several estimates, `print` writes them as a table. `float` returns
-    the value of a single estimate; `to_dict` and `to_frame` return the numbers of all attributes.
+    The narrower the interval, the more decimals are printed, unless an f-string contains a format
+    such as `.1%`. If the arrays contain several estimates, `print` writes them as a table. `float`
+    returns the value of a single estimate; `to_dict` and `to_frame` return the numbers of all
+    attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)

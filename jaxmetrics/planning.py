@@ -53,24 +53,24 @@ def required_examples(
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         counts: confusion matrix `(..., K, K)` of a pilot study. If `difference` is given, pass
-            paired counts `(..., K, K, K)` from `paired_confusion_matrix` instead. Only the
-            proportions of the cells matter.
+            paired counts `(..., K, K, K)` from `paired_confusion_matrix` instead. Multiplying all
+            counts by the same number does not change n.
         half_width: half-width h of the interval, in the units of the metric.
         difference: difference d to detect, in the units of the metric, instead of `half_width`.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: axis of clusters, such as patients, if counts have one matrix per cluster: -3,
-            or -4 if they are paired counts. In this case n and N are numbers of clusters, and
-            `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile is greater
-            than z (if `half_width` is given, z_power is 0).
+        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
+            clusters: -3, or -4 if they are paired counts. In this case n and N are numbers of
+            clusters, and `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile
+            is greater than z. In this formula z_power is 0 if `half_width` is given.
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
         or undefined, for example if there are no mistakes, or if the classifiers never disagree.
 
     Raises:
-        ValueError: as in `interval`, and if not exactly one of `half_width` and `difference` is
-            given, if its value is not above 0, or if `power` is not in ((1 - level) / 2, 1).
+        ValueError: for the same reasons as in `interval`; if `half_width` and `difference` are both
+            given or both missing, or not above 0; or if `power` is not in `((1 - level) / 2, 1)`.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -119,11 +119,11 @@ def detectable_difference(
 ) -> Any:
     """Estimate the smallest difference of two classifiers that a test set of a given size detects.
 
-    If the true difference is d, the confidence interval of the difference excludes 0 with
-    probability `power`. The formula is `d = (z + z_power) s sqrt(N / n)`, where s is the standard
-    error of the difference on the N examples of a pilot study (by the delta method), z is the
-    two-sided normal quantile of the level (1.96 for 95 %), and z_power is the normal quantile of
-    the power (0.84 for 80 %).
+    The result is d with this property: if the true difference is d, the confidence interval of the
+    difference excludes 0 with probability `power`. The formula is
+    `d = (z + z_power) s sqrt(N / n)`, where s is the standard error of the difference on the N
+    examples of a pilot study (by the delta method), z is the two-sided normal quantile of the level
+    (1.96 for 95 %), and z_power is the normal quantile of the power (0.84 for 80 %).
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -132,9 +132,9 @@ def detectable_difference(
         num_examples: number of examples n.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: -4, if `paired` has one table per cluster, such as a patient, and shape
-            `(..., C, K, K, K)`. In this case n and N are numbers of clusters, and z is a quantile
-            of Student's t distribution with n - 1 degrees of freedom.
+        cluster_axis: -4, if `paired` has shape `(..., C, K, K, K)`: one table for each of C
+            clusters, such as patients. In this case n and N are numbers of clusters, and z is a
+            quantile of Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
         d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
@@ -142,7 +142,8 @@ def detectable_difference(
 
     Raises:
         ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or only one
-            cluster, or if `compare(metric, paired)` raises ValueError.
+            cluster, or if `compare` does not accept `metric` or `paired`, for example because a
+            count is negative.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -181,16 +182,16 @@ def power(
             so tells you nothing new. Source: Hoenig and Heisey (2001), The American Statistician
             55.
         level: the confidence level.
-        cluster_axis: -4, if `paired` has one table per cluster, such as a patient, and shape
-            `(..., C, K, K, K)`. In this case n is the number of clusters.
+        cluster_axis: -4, if `paired` has shape `(..., C, K, K, K)`: one table for each of C
+            clusters, such as patients. In this case n is the number of clusters.
 
     Returns:
         Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
         error is 0 or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: if `difference` is 0, or if `detectable_difference` raises ValueError for the
-            same arguments.
+        ValueError: if `difference` is 0, if there are no examples or only one cluster, or if
+            `compare` does not accept `metric` or `paired`, for example because a count is negative.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -234,8 +235,8 @@ def simulated_error(
             cell.
         num_examples: number of examples n. If `cluster_axis` is given, `num_examples` is the number
             of clusters; a cluster is always drawn with all its examples.
-        cluster_axis: axis of clusters, if counts have one matrix per cluster: -3, or -4 if they are
-            paired counts.
+        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
+            clusters: -3, or -4 if they are paired counts.
         num_samples: number of simulated test sets S. If S is 2000, the standard error of the result
             is 1.6 % of the result.
 
@@ -244,8 +245,8 @@ def simulated_error(
         the metric is undefined are skipped.
 
     Raises:
-        ValueError: if `counts` are negative or do not have the shape above, if there are no
-            examples, or if `num_samples` is below 2.
+        ValueError: if a count is negative, if `counts` does not have the shape `(..., K, K)` or
+            `(..., K, K, K)`, if there are no examples, or if `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> pilot = [[45, 5], [5, 45]]
@@ -291,7 +292,7 @@ def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
         return z
     if num_examples < 2:
         raise ValueError(
-            "num_examples must be at least 2 if it is a number of clusters, because"
-            " a single cluster has no interval."
+            "If cluster_axis is given, num_examples is the number of clusters. It must be at least"
+            " 2, because a confidence interval cannot be computed from a single cluster."
         )
     return float(student_quantile(z, np.float64(num_examples - 1)))

@@ -56,7 +56,7 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     Returns:
         `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
         `.interval(level)`. If a confusion matrix contains NaN, all results for this matrix are NaN.
-        The same is true of a matrix with a negative count if `counts` is a JAX array.
+        If `counts` is a JAX array, all results for a matrix with a negative count are NaN, too.
 
     Raises:
         ValueError: if `counts` are not square, or if a number in `prior` is so small that the

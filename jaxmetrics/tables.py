@@ -45,9 +45,11 @@ class TableCounts(NamedTuple):
 
     Attributes:
         counts: array of int64, or float64 if weights are not integers.
-        class_names: names of the classes in the order of rows and columns.
-        group_names, cluster_names: sorted names of groups and clusters in the order of their axes;
-            empty if there are none.
+        class_names: names of the classes in the order of the rows and columns of each confusion
+            matrix in `counts`.
+        group_names, cluster_names: names of the groups and of the clusters, sorted. The first name
+            belongs to index 0 of the axis of groups (or clusters) of `counts`, and so on. Empty if
+            there are no groups (or clusters).
         num_ignored: number (or total weight) of the rows that were ignored.
     """
 
@@ -71,12 +73,13 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
+        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
-            given, the rows of each group or cluster are counted separately.
-        labels: the K classes in the order of the rows; default: all classes that occur, sorted.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
+        labels: the K classes in the order of the rows and columns of the confusion matrix; default:
+            all classes that occur, in sorted order.
 
     Returns:
         `TableCounts`, whose `counts` have shape `(K, K)`: `counts[i, j]` is the number of rows of
@@ -121,19 +124,20 @@ def paired_confusion_matrix_of(
     """Compute the paired confusion matrix of a data frame or SQL table, the input of `compare`.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
+        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
-            given, the rows of each group or cluster are counted separately.
-        labels: the K classes in the order of the axes; default: all classes that occur, sorted.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
+        labels: the K classes in the order of the indices i, j and k of `counts`; default: all
+            classes that occur, in sorted order.
 
     Returns:
         `TableCounts`, whose `counts` have shape `(K, K, K)`: `counts[i, j, k]` is the number of
-        rows of class i for which A predicts class j and B predicts class k. The axes of groups
-        and clusters, if given, come first, as in `confusion_matrix_of`. The same errors are raised
-        as in `confusion_matrix_of`.
+        rows of class i for which A predicts class j and B predicts class k. The shape is
+        `(G, K, K, K)` if `groups` is given, `(C, K, K, K)` if `clusters` is given, and
+        `(G, C, K, K, K)` if both are given. The same errors are raised as in `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -166,7 +170,7 @@ def score_histogram_of(
     would give. If `threshold` is given, the counts also contain the confusion matrix.
 
     Args:
-        table: a data frame or SQL relation; at most 2^23 entries of the result may be above 0.
+        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
         y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.
@@ -175,8 +179,8 @@ def score_histogram_of(
             separately. The threshold is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids; if a column is
-            given, the rows of each group or cluster are counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
@@ -187,8 +191,8 @@ def score_histogram_of(
 
     Raises:
         TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also
-            raised if a row that is not ignored has a score that is NaN, null or, if `scale` is
-            "probability", not in [0, 1]; or if the classes are not 0 and 1 and `labels` is not
+            raised if a score is NaN or null (except in ignored rows), if `scale` is "probability"
+            and a score is not in [0, 1], or if the classes are not 0 and 1 and `labels` is not
             given.
 
     >>> import polars as pl, jaxmetrics as jm
@@ -255,13 +259,13 @@ def _check_units(
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
-            f"sample_weight is the name of the column {sample_weight!r}, in which {num_invalid}"
+            f"sample_weight names the column {sample_weight!r}, in which {num_invalid}"
             " weights are negative, NaN, infinite, null or greater than 2^62. Correct or remove"
             " these rows."
         )
     if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
-            f"clusters is the name of the column {clusters!r}, which contains nulls, but every row"
+            f"clusters names the column {clusters!r}, which contains nulls, but every row"
             " needs an id. If a row belongs to no cluster, give it an id that no other row has."
         )
 
@@ -307,7 +311,7 @@ def _class_ids(
         unknown = [x for x in values[role] if x not in ids and not _is_ignored(x)]
         if unknown:
             raise ValueError(
-                f"{role} is the name of the column {column!r}, which contains {unknown[0]!r}, but"
+                f"{role} names the column {column!r}, which contains {unknown[0]!r}, but"
                 f" {unknown[0]!r} is not one of the classes in labels, {list(ids)!r}. Remove the"
                 " rows with this value, or set the value to null."
             )
@@ -328,7 +332,7 @@ def _two_classes(
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
         shown = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true is the name of the column {column!r}, which contains {shown}, but the column"
+            f"y_true names the column {column!r}, which contains {shown}, but the column"
             " must contain 0 and 1, or bool. If the classes have other names, pass"
             " labels=[negative, positive]."
         )

@@ -128,7 +128,7 @@ def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.Mon
         assert line in text.splitlines()
     assert "(../bench/results/sorting.svg)" in text
     medians = "1 ms for `jaxmetrics`; 10 ms for `a peer`; 0.002 ms for `limit`."
-    assert f"At 1,000 numbers, the median time is {medians}" in text
+    assert f'At the size "1,000 numbers", the median time is {medians}' in text
     stored = json.loads((tmp_path / "bench/results/sorting.json").read_text())
     assert stored["results"]["numbers"]["100"]["a peer"] == figures(1e-3)
     assert ElementTree.parse(tmp_path / "bench/results/sorting.svg").getroot().tag.endswith("svg")

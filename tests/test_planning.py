@@ -163,7 +163,7 @@ def test_what_nothing_is_known_of() -> None:
             lambda: jm.power(
                 jm.accuracy, np.ones((20, 2, 2, 2)), 1, difference=0.1, cluster_axis=0
             ),
-            "a single cluster has no interval",
+            "confidence interval cannot be computed from a single cluster",
         ),
         (
             lambda: jm.simulated_error(0, jm.accuracy, np.ones((2, 2)), 0),

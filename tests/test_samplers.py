@@ -109,7 +109,7 @@ def test_certain_and_impossible_outcomes(x64: bool) -> None:
 def test_multinomial() -> None:
     """Every cell is binomial, pairs of cells have the covariance -n p q, and nothing is lost."""
     weights = jnp.array([0.0, 3, 50, 7, 0, 900, 40])
-    words = samplers.random_words(jax.random.split(jax.random.key(1), 200_000), 6)
+    words = samplers.random_words(jax.random.split(jax.random.key(1), 200_000), (6,))
     draws = np.asarray(multinomial(words, jnp.array(1000), weights), float)
     p = np.asarray(weights, float) / 1000
     assert (draws.sum(-1) == 1000).all()
@@ -143,8 +143,14 @@ def test_impossible_concentrations_give_nan_and_an_end() -> None:
 
 def test_draws_do_not_depend_on_their_company() -> None:
     n, weights = jnp.array([10, 1000, 10**6]), jnp.array([[1.0, 2, 3], [5, 500, 1], [1, 1, 1]])
-    words = samplers.random_words(jax.random.split(jax.random.key(0), 5000), 2)
+    words = samplers.random_words(jax.random.split(jax.random.key(0), 5000), (2,))
     together = multinomial(words[:, None], n, weights)
     for i in range(3):
         np.testing.assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))
     np.testing.assert_array_equal(together[7:9, 1], multinomial(words[7:9], n[1], weights[1]))
+
+
+def test_words_are_the_same_in_the_shape_that_accelerators_draw() -> None:
+    keys = jax.random.split(jax.random.key(2), 4)
+    shaped = jax.vmap(lambda key: jax.random.bits(key, (3, 5), jnp.uint32))(keys)
+    np.testing.assert_array_equal(samplers.random_words(keys, (3, 5)), shaped)

@@ -388,15 +388,15 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such column": (
         frame(),
         {"y_pred": "pred"},
-        r"y_pred is the name of .* 'pred', .* columns of the table are 'y_true', 'y_pred'\.",
+        r"y_pred names the column 'pred', .* columns of the table are 'y_true', 'y_pred'\.",
     ),
     "no such weight": (
         frame(),
         {"sample_weight": "n"},
-        r"sample_weight is the name of a column, 'n', but the table",
+        r"sample_weight names the column 'n', but the table",
     ),
     "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64, .* score_histogram_of counts"),
-    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true is the name of .* has the type Float64"),
+    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names .* has the type Float64"),
     "lists": (
         frame(y_true=[[0], [1]]),
         {},
@@ -448,7 +448,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "null cluster": (
         frame(n=[1, None]),
         {"clusters": "n"},
-        r"clusters is .* 'n', which contains nulls",
+        r"clusters names the column 'n', which contains nulls",
     ),
 }
 

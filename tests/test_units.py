@@ -196,7 +196,7 @@ def test_few_clusters_and_mistakes() -> None:
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-2)
     with pytest.raises(
         ValueError,
-        match=r"cluster_axis must be an axis of successes, which has the shape \(25,\), got 1",
+        match=r"must be an axis of the array successes of shape \(25,\), got cluster_axis=1",
     ):
         jm.proportion_interval(np.ones(25), 2, cluster_axis=1)
     with pytest.warns(UserWarning, match="3 clusters") as caught:

@@ -230,7 +230,7 @@ class BetaAverage(Printed, _BetaAverage):
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the ends of a credible interval of A, the average of the k beta variables.
+        """Return the ends of a credible interval of A, the average of k beta variables.
 
         A lies in the interval with probability `level`. If `kind` is "equal_tailed", A is below the
         interval with probability `(1 - level) / 2`, and above it with the same probability. If

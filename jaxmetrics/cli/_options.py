@@ -113,8 +113,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " columns, such as --id item,attempt."
     ),
     "examples": _option(
-        "Number of misclassified rows to list (default: 0). The command report lists rows with"
-        " the most frequent mistakes. The command compare lists rows that only one of the two"
+        "Number of misclassified rows to list (default: 0): in reports, rows with the most"
+        " frequent confusions of two classes; in comparisons, rows that only one of the two"
         " classifiers predicts correctly. If the file has columns of probabilities, the rows whose"
         " predicted class has the highest probability are listed first.",
         "NUMBER",
@@ -379,7 +379,7 @@ def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list
     return [
         f"--{option}"
         for name, option in typed.items()
-        if name not in (*allowed, *OF_ANY_REPORT)
+        if not {name, option} & {*allowed, *OF_ANY_REPORT}
         and values[option.replace("-", "_")] != _OPTIONS[name].get("default")
     ]
 

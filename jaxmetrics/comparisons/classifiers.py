@@ -96,8 +96,8 @@ def compare(
 
     The attribute `difference` of the result equals
     `interval(difference(metric), paired, method=method)`. If the method is `Bootstrap` or
-    `Posterior`, which draw random tables, the metrics of A and of B are computed from the same
-    random tables.
+    `Posterior`, which draw random tables of counts, the metrics of A and of B are computed from the
+    same random tables.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -105,24 +105,25 @@ def compare(
             hundreds of classes, use `compare_predictions`, which needs less memory.
         method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
-            (the region of practical equivalence) as too small to matter.
+        rope: the largest difference of the metric that is too small to matter to you, a number
+            >= 0. The range from -rope to rope is the region of practical equivalence.
         cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
             shape `(..., C, K, K, K)`, with one table for each of C clusters.
 
     Returns:
-        `Comparison`, or a dict or tuple of them. If the method is `Bootstrap` or `Posterior`,
-        `probability_better` is the share of random tables in which the metric of A is greater than
-        that of B; a tie counts half. For `Posterior`, this share is a posterior probability; for
-        `Bootstrap`, it is roughly one minus a one-sided p-value. If the method is `Likelihood` or
-        `Delta`, `probability_better` is computed from a normal distribution that is centred at the
-        estimated difference and has two standard deviations: the one below the estimate fits the
-        lower end of the interval, and the one above fits the upper end.
+        `Comparison`, or a dict or tuple of them, like the result of `metric`. If the method is
+        `Bootstrap` or `Posterior`, `probability_better` is the share of random tables in which the
+        metric of A is greater than that of B; a tie counts half. For `Posterior`, this share is a
+        posterior probability; for `Bootstrap`, it is roughly one minus a one-sided p-value. If the
+        method is `Likelihood` or `Delta`, `probability_better` is computed from a normal
+        distribution around the estimated difference; its standard deviation below the estimate is
+        fitted to the lower end of the interval, and its standard deviation above the estimate to
+        the upper end.
 
     Raises:
-        ValueError: if `paired` has another shape, if counts are negative, if counts are fractional
-            and the method is `Likelihood` or `Bootstrap`, if `rope` is below 0, if `level` lies
-            outside of (0, 1), or if there are clusters and the method is `Posterior`.
+        ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts
+            are fractional and the method is `Likelihood` or `Bootstrap`, if `rope` is below 0, if
+            `level` lies outside of (0, 1), or if there are clusters and the method is `Posterior`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -170,14 +171,16 @@ def compare_predictions(
             must not exceed 2^27.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
-            (the region of practical equivalence) as too small to matter.
+        rope: the largest difference of the metric that is too small to matter to you, a number
+            >= 0. The range from -rope to rope is the region of practical equivalence.
 
     Returns:
-        `Comparison`, or a dict or tuple of them.
+        `Comparison`, or a dict or tuple of them, like the result of `metric`.
 
     Raises:
-        TypeError, ValueError: if labels are invalid, or if `compare` would raise an error.
+        TypeError, ValueError: if labels or cluster ids are invalid, if `rope` is below 0, if
+            `level` lies outside of (0, 1), or if the method is `Posterior`, which needs paired
+            counts (see `compare`).
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -269,16 +272,19 @@ def compare_unpaired(
             shape, except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: a number >= 0, in the unit of the metric. You regard differences from -rope to rope
-            (the region of practical equivalence) as too small to matter.
+        rope: the largest difference of the metric that is too small to matter to you, a number
+            >= 0. The range from -rope to rope is the region of practical equivalence.
         cluster_axis: the axis of clusters (groups of correlated examples); -3 if counts have the
             shape `(..., C, K, K)`, with one matrix for each of C clusters.
 
     Returns:
-        `Comparison`, or a dict or tuple of them.
+        `Comparison`, or a dict or tuple of them, like the result of `metric`.
 
     Raises:
-        ValueError: if shapes differ, or if `compare` would raise an error.
+        ValueError: if `counts_a` and `counts_b` have different shapes `(..., K, K)`, if counts are
+            negative, if counts are fractional and the method is `Likelihood` or `Bootstrap`, if
+            `rope` is below 0, if `level` lies outside of (0, 1), or if there are clusters and the
+            method is `Posterior`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])

@@ -99,9 +99,9 @@ def mcnemar(
         `HypothesisTest` of shape `(...)`. If b + c = 0, the p-value is 1.
 
     Raises:
-        ValueError: if `paired` has another shape, if counts are negative (under jit, the result is
-            NaN instead), if the method is unknown, or if there are clusters and the method is not
-            `"asymptotic"`.
+        ValueError: if the shape of `paired` is neither `(..., K, K, K)` nor `(2, 2)`, if counts are
+            negative (under jit, the result is NaN instead), if the method is unknown, or if there
+            are clusters and the method is not `"asymptotic"`.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -274,11 +274,12 @@ def permutation_test(
             shape `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 
     Returns:
-        `HypothesisTest`, or a dict or tuple of them. The `statistic` is the difference A - B.
+        `HypothesisTest`, or a dict or tuple of them, like the result of `metric`. The `statistic`
+        is the difference A - B.
 
     Raises:
-        ValueError: if `paired` has another shape, if counts are negative or fractional, or if
-            `num_samples` is below 2.
+        ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative or
+            fractional, or if `num_samples` is below 2.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10
@@ -368,8 +369,9 @@ def paired_difference_interval(
         interval is [-1, 1].
 
     Raises:
-        ValueError: if `paired` has another shape, if counts are negative (under jit, the result is
-            NaN instead), if `level` lies outside of (0, 1), or if the method is unknown.
+        ValueError: if the shape of `paired` is neither `(..., K, K, K)` nor `(2, 2)`, if counts are
+            negative (under jit, the result is NaN instead), if `level` lies outside of (0, 1), or
+            if the method is unknown.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]

@@ -97,15 +97,15 @@ class Leaderboard(_Leaderboard):
             value, the winner is the first of these classifiers.
         winner_estimate: the expected value of the winner on new examples. On the examples at hand,
             the winner's value is too high on average, because the winner was selected on the same
-            examples; `winner_estimate` is corrected for this.
+            examples; `winner_estimate` is corrected for this selection.
         rank_low, rank_high: `(M,)`, the confidence interval of the rank that each classifier would
             have if the true values of all classifiers were known; rank 1 is the best. All M
             intervals contain the true ranks at the same time with probability `level`. If
             `rank_low` is 1, the classifier may be the best.
         tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Two classifiers of the same
             tier are tied: neither is significantly better than the other. Each classifier of tier t
-            > 1 is significantly worse than some classifier of tier t - 1. All these statements
-            about tiers are true at the same time with probability `level`.
+            > 1 is significantly worse than some classifier of tier t - 1. With probability `level`,
+            all classifiers that are called significantly worse are truly worse.
 
     A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
     classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an
@@ -200,17 +200,17 @@ def leaderboard(
         where: bool, `(n,)`; examples for which `where` is False are left out.
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. Fewer than 20 clusters give a warning.
-        method: the interval method for `estimates` and `winner_estimate`.
+        method: the interval method that computes the attributes `estimates` and `winner_estimate`.
         num_samples: number of random draws for `probability_best` and for the test of all pairs of
             classifiers.
-        level: the confidence level of each interval; with this probability, all ranks and tiers are
-            right at the same time.
+        level: the confidence level of each estimate; with this probability, the intervals of all
+            ranks contain the true ranks at the same time.
 
     Raises:
-        ValueError: if shapes do not match, if the metric is not one number or is NaN or infinite
-            for all classifiers, if `num_samples` is below 2, if `level` lies outside of (0, 1), if
-            there are fewer than two examples or clusters, or if the matrices of M classifiers in C
-            clusters have `M C K K` > 2^27 cells.
+        ValueError: if `y_true` and the rows of `y_preds` differ in length, if the metric is not one
+            number or is NaN or infinite for all classifiers, if `num_samples` is below 2, if
+            `level` lies outside of (0, 1), if there are fewer than two examples or clusters, or if
+            the matrices of M classifiers in C clusters have `M C K K` > 2^27 cells.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40

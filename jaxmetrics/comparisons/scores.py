@@ -62,20 +62,21 @@ def compare_scores(
             about the same text) may be correlated; different clusters must be independent.
         where: bool, `(..., n)`; items for which `where` is False are left out.
         level: the confidence level.
-        rope: a number >= 0. You regard differences from -rope to rope (the region of practical
-            equivalence) as too small to matter.
+        rope: the largest difference of the mean scores that is too small to matter to you, a number
+            >= 0. The range from -rope to rope is the region of practical equivalence.
 
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
         no bounds are given, `probability_better` and `probability_equivalent` are computed from
         Student's t distribution. If bounds are given, both probabilities are computed from a normal
-        distribution that is centred at the estimated difference and has two standard deviations:
-        the one below the estimate fits the lower end of the interval, and the one above fits the
-        upper end.
+        distribution around the estimated difference; its standard deviation below the estimate is
+        fitted to the lower end of the interval, and its standard deviation above the estimate to
+        the upper end.
 
     Raises:
-        ValueError: if shapes do not match, if scores lie outside of the bounds (under jit, the
-            result is NaN instead), if `rope` is below 0, or if `level` lies outside of (0, 1).
+        ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the
+            bounds (under jit, the result is NaN instead), if `rope` is below 0, or if `level` lies
+            outside of (0, 1).
 
     Source: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
@@ -139,16 +140,16 @@ def score_leaderboard(
         key: a JAX key, an int seed, or a NumPy Generator (only if scores are NumPy arrays).
         num_samples: number of random draws for `probability_best` and for the test of all pairs of
             systems.
-        level: the confidence level of each interval; with this probability, all ranks and tiers are
-            right at the same time.
+        level: the confidence level of each estimate; with this probability, the intervals of all
+            ranks contain the true ranks at the same time.
 
     Returns:
         `Leaderboard`. Each estimate is computed by `mean_interval`. If groups are given, each
         estimate is the unweighted mean of the group means, as in `score_report`.
 
     Raises:
-        ValueError: if scores have another shape, if fewer than two items (or clusters) have scores
-            of all systems, if scores lie outside of the bounds (under jit, the result is NaN
+        ValueError: if `scores` is not of shape `(M, n)`, if fewer than two items (or clusters) have
+            scores of all systems, if scores lie outside of the bounds (under jit, the result is NaN
             instead), if `num_samples` is below 2, or if `level` lies outside of (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]

@@ -62,14 +62,14 @@ def delong(
     The area under the ROC curve is the share of pairs of a positive and a negative example in which
     the positive has the higher score; ties count half. Let V_i be the share of negatives with lower
     scores than positive i, and W_j the share of positives with higher scores than negative j, for m
-    positives and n negatives. The variance of an area is `var(V) / m + var(W) / n`, where var is
-    the sample variance. The variance of the difference A - B is
-    `var(V_a - V_b) / m + var(W_a - W_b) / n`, where V_a is V for the scores of A, V_b is V for the
-    scores of B, and W_a and W_b are W for these scores. The statistic is the difference divided by
-    its standard error. The p-value comes from Student's t distribution with the degrees of freedom
-    of Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. V
-    and W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE Signal
-    Processing Letters 21.
+    positives and n negatives. The variance of the area of one classifier is
+    `var(V) / m + var(W) / n`, where var is the sample variance. The variance of the difference A -
+    B is `var(V_a - V_b) / m + var(W_a - W_b) / n`, where V_a is V for the scores of A, V_b is V for
+    the scores of B, and W_a and W_b are W for these scores. The statistic is the difference divided
+    by its standard error. The p-value comes from Student's t distribution with the degrees of
+    freedom of Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics
+    44. V and W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE
+    Signal Processing Letters 21.
 
     The intervals of both areas are computed by `delong_interval`. The interval of the difference is
     computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics
@@ -90,9 +90,9 @@ def delong(
         difference has the p-value 0.
 
     Raises:
-        ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if a score in a NumPy
-            array is NaN (in a JAX array, it makes the result NaN), or if `roc_auc` or
-            `delong_interval` would raise an error.
+        ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if a label in a NumPy
+            array exceeds 1, if a score in a NumPy array is NaN (in a JAX array, it makes the result
+            NaN), or if `level` lies outside of (0, 1).
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
@@ -131,8 +131,8 @@ def delong_unpaired(
     curve. The statistic is the difference divided by its standard error. The p-value comes from
     Student's t distribution, whose degrees of freedom are computed by the formula of Welch and
     Satterthwaite from four variances: the variance of V and the variance of W in each test set (V
-    and W are defined in the docstring of `delong`). The interval of the difference is computed in
-    the same way as by `delong`.
+    and W are defined in the docstring of `delong`). The interval of the difference is computed from
+    the intervals of both areas by the method MOVER (see `delong`).
 
     Args:
         y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. An example
@@ -146,7 +146,9 @@ def delong_unpaired(
         negatives.
 
     Raises:
-        ValueError: if `delong` would raise an error.
+        ValueError: if the labels and the scores of a test set differ in length, if a label in a
+            NumPy array exceeds 1, if a score in a NumPy array is NaN, or if `level` lies outside of
+            (0, 1).
 
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
@@ -227,22 +229,23 @@ def compare_average_precision(
 ) -> Comparison:
     """Compare the average precisions of two classifiers on the same examples (paired).
 
-    The variance of the difference A - B is computed from the influence of each example on the
-    average precision of A minus the influence of the example on the average precision of B. The
-    influence of an example is the change of the average precision if the weight of the example is
-    increased slightly. The interval of the difference is computed from the intervals of A and of B
-    and from their correlation by the method MOVER (Zou and Donner, 2008, Statistics in Medicine
-    27). Before the correlation is computed, the variance that half an example contributes is added
-    to the variance of A and to the variance of B, which makes the correlation smaller. This allows
-    for errors that only one of the classifiers might make, but that did not occur. The width of the
-    interval is therefore positive even if both classifiers rank all examples in the same way.
+    The influence of an example on an average precision is the change of the average precision if
+    the weight of the example is increased slightly. The variance of the difference A - B is
+    computed from the differences of two influences of each example: its influence on the average
+    precision of A minus its influence on the average precision of B. The interval of the difference
+    is computed from the intervals of A and of B and from their correlation by the method MOVER (Zou
+    and Donner, 2008, Statistics in Medicine 27). The correlation is made smaller to allow for
+    errors that only one of the two classifiers might make, but that did not occur in this test set:
+    before the correlation is computed, the variance that half an example contributes is added to
+    the variances of both average precisions. The interval of the difference therefore has a
+    positive width even if both classifiers rank all examples in the same way.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        rope: a number >= 0. You regard differences from -rope to rope (the region of practical
-            equivalence) as too small to matter.
+        rope: the largest difference of the average precisions that is too small to matter to you, a
+            number >= 0. The range from -rope to rope is the region of practical equivalence.
         clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
             one patient) may be correlated. Fewer than 20 clusters raise a warning if the arguments
             are NumPy arrays.
@@ -250,12 +253,13 @@ def compare_average_precision(
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
         `probability_better` and `probability_equivalent` are computed from a normal distribution
-        that is centred at the estimated difference and has two standard deviations: the one below
-        the estimate fits the lower end of the interval, and the one above fits the upper end.
+        around the estimated difference; its standard deviation below the estimate is fitted to the
+        lower end of the interval, and its standard deviation above the estimate to the upper end.
 
     Raises:
-        TypeError, ValueError: if lengths are unequal, if `level` lies outside of (0, 1), if `rope`
-            is below 0, or if `average_precision_interval` would raise an error.
+        TypeError, ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if labels,
+            scores or cluster ids are invalid, if `level` lies outside of (0, 1), or if `rope` is
+            below 0.
 
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10

@@ -82,8 +82,8 @@ def bootstrap_examples(
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn. If the statistic sorts the examples, `"weights"` is faster, except for `roc_auc`
-            and `average_precision`, which sort only once in both cases.
+            drawn. If the statistic sorts the examples, `"weights"` is faster than `"indices"`. This
+            is not so for `roc_auc` and `average_precision`, which sort only once for both.
         clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
             patient) may be correlated. Whole clusters are drawn; fewer than 20 give a warning.
         strata: `(n,)`, hashable ids: examples with the same id form a stratum, such as a class,
@@ -91,7 +91,7 @@ def bootstrap_examples(
             if given, clusters) of each stratum as the data have.
 
     Returns:
-        `Estimate`, or a dict or tuple of them.
+        `Estimate`, or a dict or tuple of them, like the result of `statistic`.
 
     Raises:
         TypeError, ValueError: if arrays differ in length or are empty, if ids are missing, not
@@ -398,7 +398,8 @@ def bootstrap_counts(
 
     - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
     - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
-      total varies. Each batch of a stream of examples can therefore be resampled separately.
+      total number of examples varies. If examples arrive in batches, each batch can therefore be
+      resampled separately.
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
       Annals of Statistics 9). If `kind` is `"bayesian"`, counts may be sums of weights; a weight w
       has the same effect as w examples.
@@ -412,8 +413,8 @@ def bootstrap_counts(
             `counts`.
 
     Returns:
-        Replicates `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with invalid
-        counts (see below) are NaN.
+        Replicates `(S, ..., K, K)`, floats. Under jit, counts that are not allowed (see below)
+        raise no error, but the replicates of their matrix are NaN.
 
     Raises:
         ValueError: if the matrices are not square, if counts are negative, if counts are fractional

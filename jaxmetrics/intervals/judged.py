@@ -63,32 +63,32 @@ def prediction_powered(
 
     **The examples whose true label is known must be a random sample of the same population as the
     others.** If they were chosen because they are hard or recent, or because the judge was unsure,
-    the judge errs more or less often on them than on the others, and the interval misses the true
-    value without any warning. The judge may make many errors, but must not have been trained on the
-    examples whose true label is known.
+    the interval misses the true value without any warning. The judge may make many errors, but must
+    not have been trained on the examples whose true label is known.
 
     Args:
         metric: a function of counts `(..., K, K)`, or `difference(metric)` for two classifiers.
         labelled: counts `(..., K, K, K)` of the examples whose true label is known, computed by
             `paired_confusion_matrix(y_true, y_judge, y_pred)`. Each class should have at least five
-            examples. If `metric` is a difference, the last two axes are predictions of A and B.
-        judged: counts of all other examples, with the same axes except the true label.
+            examples. If `metric` is a difference, the axes are truth, judge, A and B.
+        judged: counts `(..., K, K)` of the other examples, by `confusion_matrix(y_judge, y_pred)`.
+            If `metric` is a difference, the axes are judge, A and B.
         level: the confidence level.
         cluster_axis: the axis of clusters (of correlated examples) in `labelled`; -4 if its shape
             is `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
 
     Returns:
         `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
-        empty. If `judged` is empty, the interval is computed from `labelled` alone. Negative
-        entries of the corrected matrix, which may occur if few true labels are known, are set to 0,
-        and positive entries are reduced so that the share of correct predictions does not change.
+        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
+        labels are known, the corrected matrix may have negative cells: these are set to 0, and
+        positive cells are reduced so that the share of correct predictions does not change.
 
     Raises:
-        ValueError: if tables have other shapes, if counts are negative or fractional (under jit,
-            the result is NaN instead), or if `level` lies outside of (0, 1).
+        ValueError: if the shapes of `labelled` and `judged` do not fit, if counts are negative or
+            fractional (under jit, the result is NaN instead), or if `level` lies outside of (0, 1).
 
-    Here 10 % of the judge's labels are wrong. The 200 examples in `labelled` alone would give a
-    wider interval, 0.825 [0.766, 0.874]:
+    In this example, 10 % of the judge's labels are wrong. The 200 examples in `labelled` alone
+    would give a wider interval, 0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction

@@ -128,21 +128,22 @@ class Likelihood(IntervalMethod):
     third of an example is first added to the cell of C that moves the metric most towards this end,
     so that the interval allows for kinds of error that did not occur in this test set. For example,
     if there is no error among n examples, the upper end of the interval of the error rate is 3.0 /
-    n, as in the mid-p interval. Some cells have no effect on the metric if they change only
-    slightly; for example, a minimum over classes depends only on the worst class. If the table has
-    at most 1024 cells, the effect of a cell that has no effect if its count changes only slightly
-    is computed at the largest count that the likelihood allows. Some metrics, such as an average
-    over the classes that occur, would jump if a class without examples got its first example; for
-    these metrics, the cells of such a class are 0 in all tables E.
+    n, as in the mid-p interval. The cell to which a third of an example is added is found from the
+    derivatives of the metric. A derivative may be 0 although a large change of the cell changes the
+    metric: for example, a minimum over classes depends only on the worst class. If the derivative
+    for a cell is 0 and the table has at most 1024 cells, the metric is computed for the largest
+    count of this cell that the likelihood allows. An average over the classes that occur would jump
+    if a class without examples got its first example; for such a metric, the cells of a class
+    without examples are 0 in all tables E.
 
     This method draws no random numbers. It needs no prior, and it needs no transformation of the
     metric, such as the logit. Both ends of the interval lie within the range of the metric.
     Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of
-    Statistics 19. The script `bench/coverage.py` measures the coverage of the interval. If there
-    are clusters, the counts are multiplied by a factor such that independent examples would give
-    the metric the same variance as the clusters do (Rao and Scott, 1981, JASA 76). For each end,
-    three quarters of the counts of the cluster that moves the metric most towards this end are also
-    added to the counts.
+    Statistics 19. The script `bench/coverage.py` measures how often the interval contains the true
+    value. If there are clusters, the counts are multiplied by a factor, so that correlated examples
+    count less: with these counts, independent examples would give the metric the same variance as
+    the clusters do (Rao and Scott, 1981, JASA 76). For each end, the cluster that moves the metric
+    most towards this end is found, and three quarters of its counts are also added to the counts.
 
     The metric must be a smooth function of the cells. For example, the minimum of the recalls of
     several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
@@ -150,8 +151,8 @@ class Likelihood(IntervalMethod):
 
     The standard error is the same as for `Delta`. An end is infinite if the metric can be
     arbitrarily large, such as the positive likelihood ratio if there are no false positives. The
-    ends are NaN if the metric has the same value in all plausible tables. For example, the
-    precision of a class that is never predicted is 0 by convention.
+    ends are NaN if the metric has the same value in all plausible tables, such as the precision of
+    a class that is never predicted, which is 0 by convention.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -299,19 +300,19 @@ class Bootstrap(_Drawing):
       `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same standard error in a
       replicate. If s* = 0 and θ* != θ, the replicate counts as undefined.
 
-    Instead of n examples, the cells of the table are drawn from a multinomial distribution, which
-    is equivalent, so the cost does not depend on n. If there are clusters, whole clusters are
-    drawn. If the classifier made no errors, the width of the interval is 0, because the bootstrap
-    never draws errors that did not occur. `Likelihood` and `Posterior` allow for such errors. The
-    standard error is the standard deviation of the replicates.
+    Instead of n single examples, the counts of all cells are drawn from a multinomial distribution,
+    which is equivalent, so that the time does not depend on n. If there are clusters, whole
+    clusters are drawn. If the classifier made no errors, the width of the interval is 0, because
+    the bootstrap never draws errors that did not occur. `Likelihood` and `Posterior` allow for such
+    errors. The standard error is the standard deviation of the replicates.
 
     Attributes:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays). All
             matrices of a batch use the same random numbers, unless you call `jax.vmap` over keys.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
         num_samples: number of replicates S. For `"bca"`, use at least 2000, because its ends are
-            extreme quantiles. If you compute V simultaneous intervals, draw V times as many
-            replicates.
+            extreme quantiles. If you compute V intervals with `simultaneous=True`, draw V times as
+            many replicates.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
@@ -369,9 +370,9 @@ class Posterior(_Drawing):
     The recall of a class without examples is drawn from its prior. If a metric is an average over
     many classes with few examples, the priors dominate: the interval is narrow around the value
     that the priors give, which may be far from the true value. If counts are paired, the prior of a
-    pair of predictions is the product of the priors of A and B, so that each classifier alone has
-    the posterior above. The priors of all K^2 pairs of predictions of a class have together the
-    effect of 2 examples.
+    pair of predictions is the product of the priors of A and B, so that the posterior of each
+    classifier alone is the same as if only this classifier had been evaluated. Together, the
+    default priors of all K^2 pairs of predictions of a class have the effect of 2 examples.
 
     To estimate a metric for a population in which classes are more or less common, use
     `at_prevalence(metric, shares)`. Clusters are not supported. An example of weight w has the same
@@ -459,9 +460,9 @@ def interval(
         stratified: True if the number of examples per class was fixed in advance.
         simultaneous: True if `level` should be the probability that all values of the metric lie in
             their intervals at the same time (Šidák, 1967, JASA 62).
-        anytime: True if the interval (`Likelihood` or `Delta`) must be valid even if you look at it
-            after every example. If it is an integer, the interval is narrowest at this number of
-            examples (or clusters); True stands for 500.
+        anytime: True if `level` should be the probability that the intervals after every example
+            (by `Likelihood` or `Delta`) all contain the true value. If `anytime` is an integer, the
+            interval is narrowest at this number of examples (or clusters); True stands for 500.
 
     Returns:
         `Estimate` of shape `(..., *shape of the array)`, or a dict or tuple of estimates; NaN if

@@ -72,7 +72,7 @@ def proportion_interval(
 
     Args:
         successes, trials: counts of any shapes that broadcast against each other, or sums of
-            weights. If successes exceed trials by a rounding error, both are treated as equal.
+            weights. If `successes` exceeds `trials` by a rounding error, it is set to `trials`.
         level: the confidence level.
         method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
         cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
@@ -128,7 +128,8 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(
-            f"cluster_axis must be an axis of successes, which has the shape {s.shape}, got {axis}."
+            f"cluster_axis must be an axis of the array successes of shape {s.shape}, got"
+            f" cluster_axis={axis}."
         )
     tables = as_clusters(xp.stack([s, n - s], -1)[..., None, :], axis % s.ndim)
     design = Design(of_counts, is_clustered=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
-from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._namespaces import Array, lax, special, xp
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
@@ -87,7 +87,8 @@ def _quantiles(samples: Array, levels: Array) -> Array:
     """
     finite = xp.isfinite(samples)
     count = finite.sum(0)
-    ordered = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
+    # A stable sort of numbers would also sort their positions.
+    ordered = lax.sort(xp.where(finite, samples, xp.inf), dimension=0, is_stable=False)
     last = xp.maximum(count - 1, 0)
     place = xp.clip(levels, 0, 1) * last
     before = xp.floor(place).astype(xp.int32)

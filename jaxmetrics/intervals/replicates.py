@@ -39,24 +39,17 @@ class Sampler(NamedTuple):
 
 def _multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
     """Draw as many examples from a table as the table has, with replacement."""
-    rows = table.sum(-1)
-    words = samplers.random_words(keys, table.size - 1)
-    words_of_rows, words_of_cells = jnp.split(words, [len(rows) - 1], -1)
-    drawn_rows = samplers.multinomial(words_of_rows, _as_int(rows.sum()), rows)
-    return _split_rows(words_of_cells, drawn_rows, table)
+    rows, words = table.sum(-1), samplers.random_words(keys, table.shape)
+    # The last cell of each row, and the last row, get the remaining examples.
+    drawn_rows = samplers.multinomial(words[:, :-1, -1], _as_int(rows.sum()), rows)
+    return samplers.multinomial(words[..., :-1], drawn_rows, table)
 
 
 def _stratified_multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
     """Draw examples of each row with replacement, such that each row keeps its total."""
     k, width = table.shape
-    words = samplers.random_words(keys, k * (width - 1))
-    return _split_rows(words, jnp.broadcast_to(_as_int(table.sum(-1)), (len(keys), k)), table)
-
-
-def _split_rows(words: jax.Array, rows: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw the cells of each row of a table, given the number of examples in each row, `(N, K)`."""
-    k, width = table.shape
-    return samplers.multinomial(words.reshape((-1, k, width - 1)), rows, table)
+    words = samplers.random_words(keys, (k, width - 1))
+    return samplers.multinomial(words, _as_int(table.sum(-1)), table)
 
 
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
@@ -64,7 +57,7 @@ def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
 
     Rows are drawn one after another, so that the compiled program is small.
     """
-    words = samplers.random_words(keys, cells.size).reshape((-1, *cells.shape))
+    words = samplers.random_words(keys, cells.shape)
     rows = jax.lax.map(
         lambda row: samplers.heads(*row), (jnp.moveaxis(words, 1, 0), _as_int(cells))
     )
@@ -76,28 +69,24 @@ def _poisson(keys: jax.Array, table: jax.Array) -> jax.Array:
 
     This is the same as drawing each example Poisson(1) times.
     """
-    return samplers.poisson(
-        samplers.random_words(keys, table.size).reshape((-1, *table.shape)), table
-    )
+    return samplers.poisson(samplers.random_words(keys, table.shape), table)
 
 
 def _dirichlet(keys: jax.Array, concentration: jax.Array) -> jax.Array:
     """Draw probabilities that sum to 1 over the table."""
-    flat = samplers.dirichlet(
-        samplers.random_words(keys, concentration.size), concentration.ravel()
-    )
+    words = samplers.random_words(keys, (concentration.size,))
+    flat = samplers.dirichlet(words, concentration.ravel())
     return flat.reshape((-1, *concentration.shape))
 
 
 def _dirichlet_rows(keys: jax.Array, concentration: jax.Array) -> jax.Array:
     """Draw probabilities that sum to 1 in each row."""
-    words = samplers.random_words(keys, concentration.size)
-    return samplers.dirichlet(words.reshape((-1, *concentration.shape)), concentration)
+    return samplers.dirichlet(samplers.random_words(keys, concentration.shape), concentration)
 
 
 def _places(keys: jax.Array, sizes: jax.Array) -> jax.Array:
     """Draw an integer in [0, size) for each of the sizes `(m,)`."""
-    return samplers.indices(samplers.random_words(keys, len(sizes)), sizes)
+    return samplers.indices(samplers.random_words(keys, sizes.shape), sizes)
 
 
 def _as_int(x: jax.Array) -> jax.Array:

@@ -113,7 +113,7 @@ def linear_cross_entropy(
         hidden: activations, of shape `(..., n, d)`.
         kernel: weights of the linear layer, of shape `(d, V)`.
         labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
-            An id of V or more raises an error in a NumPy array, and acts like -1 in a JAX array.
+            An id >= V raises an error in a NumPy array, and acts like a negative id in a JAX array.
         bias: bias of shape `(V,)`. A word with bias -inf has probability 0, even if `soft_cap` is
             given. If a word has bias -inf and `label_smoothing` > 0, the loss is inf.
         chunk_size: number of words per block. By default, a block has about 4 million logits on a

@@ -50,8 +50,8 @@ def cohen_kappa(
             `|i - j|`, "quadratic" means `(i - j)^2` (Cohen 1968). Other costs are given as a
             `(K, K)` array. The result does not change if all costs are multiplied by the same
             number.
-        chance: model of agreement by chance, see above. If `chance` is "uniform" or "gwet", the
-            number of classes K includes classes that do not occur.
+        chance: the model of agreement by chance, one of the five options above. If `chance` is
+            "uniform" or "gwet", the number of classes K includes classes that do not occur.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
@@ -84,8 +84,8 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
             per class of the second.
         weights: disagreement of classes i and j. None means 1 if the classes differ (nominal data),
-            "linear" means `|i - j|`, "quadratic" means `(i - j)^2` (interval data). Other costs are
-            given as a `(K, K)` array.
+            "linear" means `|i - j|`, "quadratic" means `(i - j)^2` (interval data). Other
+            disagreements are given as a `(K, K)` array.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if N

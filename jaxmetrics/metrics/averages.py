@@ -95,7 +95,8 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. The same errors are raised as in `macro`.
+        keyword arguments to the rate. Invalid `classes` and rates raise the same errors as in
+        `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -119,7 +120,8 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. The same errors are raised as in `macro`.
+        keyword arguments to the rate. Invalid `classes` and rates raise the same errors as in
+        `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)

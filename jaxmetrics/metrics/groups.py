@@ -89,9 +89,9 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
 
     The `counts` by group `(..., G, K, K)` are the result of
     `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
-    array of shape `(..., K)`. A group without examples of a class is ignored for this class,
-    because the recall of the group is undefined. (fairlearn sets this recall to 0, so that the
-    ratio is 0.) If only one group has examples of a class, the ratio of this class is 1. Source:
+    array of shape `(..., K)`. If a group has no examples of a class, its recall is undefined, and
+    the group is ignored for this class; fairlearn sets the recall of such a group to 0, so that the
+    ratio is 0. If only one group has examples of a class, the ratio of this class is 1. Source:
     Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])

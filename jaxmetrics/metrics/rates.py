@@ -376,12 +376,12 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
 
     The unit is true positives per example. If `counts` has shape `(..., K, K)`, the result has
     shape `(..., K)`: one value per class. If there are no examples, the value is 0. The `threshold`
-    t in [0, 1) is the probability of the class at which acting on the prediction (for example,
-    treating a patient) and not acting are equally good. If t is 1, the value is -inf or NaN. A
-    decision curve shows the net benefit as a function of t. Given labels y, probabilities p of
-    class 1 and an array of thresholds t, compute the decision curve by
-    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`.
-    Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
+    t is a probability of the class, in [0, 1): if an example has this probability, it is equally
+    good to act on the prediction (for example, to treat a patient) and not to act. If t is 1, the
+    value is -inf or NaN. A decision curve shows the net benefit as a function of t. Given labels y,
+    probabilities p of class 1 and an array of thresholds t, compute the decision curve by
+    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`. Source: Vickers and
+    Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])

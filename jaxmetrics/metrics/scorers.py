@@ -37,8 +37,9 @@ def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Calla
 
     Raises:
         TypeError: if `metric` is not a function.
-        ValueError: if `labels` contains duplicates. The returned function raises if `y` or the
-            predictions do not have shape `(n,)`, or if the metric returns more than one number.
+        ValueError: if `labels` contains duplicates. The returned function raises ValueError if `y`
+            or the predictions do not have shape `(n,)`, or if the metric returns more than one
+            number.
 
     >>> import jaxmetrics as jm
     >>> class Model:

@@ -97,8 +97,9 @@ def difference(
     Args:
         comparisons: a single `Comparison`, or a dict of `Comparison`s by name. `compare` returns
             such a dict if the metric returns a dict.
-        rope: half the width of the region of practical equivalence. The range from -`rope` to
-            `rope`, in which differences do not matter in practice, is shaded.
+        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
+            of the region of practical equivalence). The plot shades the range from -`rope` to
+            `rope`.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm

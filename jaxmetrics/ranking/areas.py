@@ -351,11 +351,11 @@ def delong_interval(
     - `"normal"`: the interval `A ± z s`, clipped to [0, 1], which has width 0 if A is 0 or 1.
 
     If `clusters` is given, s is the first-order jackknife standard error over clusters, which
-    nearly equals the standard error of Obuchowski (1997), Biometrics 53. N is multiplied by the
-    ratio of DeLong's variance to s^2, or by 1 if this ratio is above 1. If both variances are 0, N
-    is multiplied by `kish(m_c + n_c) / (m + n)`. Here cluster c has m_c positives and n_c
-    negatives, and `kish(x_c) = (sum x_c)^2 / sum x_c^2` is Kish's effective number of clusters. The
-    normal quantile z is replaced by Student's quantile with `kish(v_c) - 1` degrees of freedom,
+    nearly equals the standard error of Obuchowski (1997), Biometrics 53. N of the method "score" is
+    multiplied by DeLong's variance divided by s^2, but at most by 1. If DeLong's variance and s^2
+    are both 0, N is multiplied by `kish(m_c + n_c) / (m + n)`. Here cluster c has m_c positives and
+    n_c negatives, and `kish(x_c) = (sum x_c)^2 / sum x_c^2` is Kish's effective number of clusters.
+    The normal quantile z is replaced by Student's quantile with `kish(v_c) - 1` degrees of freedom,
     where `v_c = m_c (m var(V) + 1/4) / m^3 + n_c (n var(W) + 1/4) / n^3`.
 
     Args:

@@ -180,9 +180,9 @@ def metric_at_thresholds(
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]`, such as `accuracy`, that
             returns an array or a pytree of arrays (such as a dict or tuple of arrays). If a metric
             such as `f1` returns one value per class and you want only class 1, pass `binary(f1)`.
-            If labels and scores are NumPy arrays, and the metric gives the same results for an
-            array of matrices `(m, 2, 2)` as for single matrices, the metric is called only once,
-            with all matrices. A metric that returns JAX arrays is called with JAX arrays.
+            If `y_true` and `y_score` are NumPy arrays, the metric is called with all matrices at
+            once, as an array `(m, 2, 2)`, if it accepts such an array, and with one matrix at a
+            time if it does not. If the metric returns JAX arrays, the matrices are also JAX arrays.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -230,9 +230,9 @@ def best_threshold(
     If several thresholds give the greatest value, the highest of these thresholds is returned. For
     example, recall at a precision of 0.9 is
     `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest recall
-    among all thresholds with a precision of at least 0.9. On new examples, expect a smaller value,
-    because the threshold is chosen on the same examples that give the value. Therefore evaluate the
-    threshold on held-out examples.
+    among all thresholds with a precision of at least 0.9. The threshold is chosen to maximise the
+    metric on these examples, so the metric at this threshold is usually smaller on new examples.
+    Therefore evaluate the threshold on held-out examples.
 
     Args:
         metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per

@@ -69,9 +69,9 @@ def score_histogram(
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to a boundary
       is in the upper bin. `edges` is slower than `scale`, because it needs a binary search.
 
-    Scores beyond the outermost bins are counted in the outermost bins. If `scale` is given, scores
-    are first rounded to float32. If `edges` is given, the edges are rounded to float32, unless the
-    scores are float64.
+    A score below the first bin is counted in the first bin, and a score above the last bin is
+    counted in the last bin. If `scale` is given, scores are first rounded to float32. If `edges` is
+    given, the edges are rounded to float32, unless the scores are float64.
 
     Args:
         y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`. If `scale` is

@@ -152,12 +152,12 @@ def top_k_precision(
 
     For each example, precision at k is the number of true labels among the k labels with the
     highest scores, divided by k (even if there are fewer than k labels). If several labels have the
-    same score as the label at place k, each of them is counted not as 1 but as the probability that
-    it is among the first k labels if labels with equal scores are ordered at random. `y_true`
-    contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for n
-    examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
-    in [0, 1], of shape `(...)`.
+    same score as the label at place k, each true label among them is counted not as 1 but as the
+    probability that it is among the first k labels if labels with equal scores are ordered at
+    random. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
+    `(..., n, L)` for n examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean
+    mask `where` are optional and have shape `(..., n)`; examples where the mask is False are
+    ignored. Returns values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -179,12 +179,12 @@ def top_k_recall(
     highest scores, averaged over examples.
 
     For an example without true labels, recall at k is 0. If several labels have the same score as
-    the label at place k, each of them is counted not as 1 but as the probability that it is among
-    the first k labels if labels with equal scores are ordered at random. `y_true` contains 0 and 1,
-    and `y_score` contains real scores; both have shape `(..., n, L)` for n examples and L labels.
-    `k` is an int >= 1. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
-    `(...)`.
+    the label at place k, each true label among them is counted not as 1 but as the probability that
+    it is among the first k labels if labels with equal scores are ordered at random. `y_true`
+    contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for n
+    examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
+    in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -284,13 +284,13 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
     """Compute label ranking average precision (LRAP): the mean of the average precisions of all
     examples.
 
-    For each true label of an example we compute the fraction of true labels among all labels with
-    an equal or greater score. LRAP is the mean of this fraction over the true labels of an example,
-    and then over examples. If the labels of an example are all true or all false, the value of this
-    example is 1. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
-    `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
-    in (0, 1], of shape `(...)`.
+    For each true label t of an example we take all labels of this example whose score is at least
+    the score of t, and compute the fraction of true labels among them. LRAP is the mean of this
+    fraction over the true labels of an example, and then over examples. If the labels of an example
+    are all true or all false, the value of this example is 1. `y_true` contains 0 and 1, and
+    `y_score` contains real scores; both have shape `(..., n, L)` for n examples and L labels.
+    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`; examples
+    where the mask is False are ignored. Returns values in (0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -302,15 +302,17 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 
 @_of_labels
 def label_ranking_loss(ranked: Ranked) -> Array:
-    """Compute the label ranking loss: the fraction of wrongly ordered pairs of a true and a false
-    label.
+    """Compute the label ranking loss: how often a false label has a greater or equal score than a
+    true label of the same example.
 
-    A pair is wrongly ordered if the score of the false label is greater than or equal to the score
-    of the true label. The loss is averaged over examples; it is 0 for an example whose labels are
-    all true or all false. `y_true` contains 0 and 1, and `y_score` contains real scores; both have
-    shape `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where`
-    are optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns
-    values in [0, 1], of shape `(...)`.
+    Each true label of an example forms a pair with each false label of this example. A pair is
+    wrongly ordered if the score of the false label is greater than or equal to the score of the
+    true label. The loss of an example is the fraction of its pairs that are wrongly ordered, or 0
+    if its labels are all true or all false. The result is the mean of the losses of all examples.
+    `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for
+    n examples and L labels. `sample_weight` and the boolean mask `where` are optional and have
+    shape `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of
+    shape `(...)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -328,12 +330,12 @@ def coverage_error(ranked: Ranked) -> Array:
     """Compute the coverage error: how many labels, taken in decreasing order of their scores, are
     needed to include all true labels.
 
-    For each example we count the labels whose score is at least the lowest score of a true label of
-    this example; labels with equal scores are all counted. If an example has no true labels, the
-    count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
-    `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns the
-    mean over examples, in [0, L] and of shape `(...)`.
+    For each example we take the true label with the lowest score, and count the labels of this
+    example whose score is at least as high, including this true label. If an example has no true
+    labels, the count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have
+    shape `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where`
+    are optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns
+    the mean over examples, in [0, L] and of shape `(...)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
@@ -353,10 +355,10 @@ def ndcg(
 ) -> Array:
     """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
-    `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where the gain is the
-    relevance of the label at rank r. If several labels have equal scores (tie), the gain at each of
-    their ranks is the mean of their relevances. Sources: Järvelin and Kekäläinen (2002), ACM TOIS
-    20; for ties McSherry and Najork (2008), ECIR.
+    `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where gain_r is the
+    relevance of the label at rank r, and the label with the highest score has rank 1. If several
+    labels have equal scores (tie), the gain at each of their ranks is the mean of their relevances.
+    Sources: Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry and Najork (2008), ECIR.
 
     Args:
         y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
@@ -384,11 +386,12 @@ def dcg(
 ) -> Array:
     """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
-    The gain is the relevance of the label at rank r = 1, 2, ... `y_true` contains the relevance of
-    each label (numbers >= 0), and `y_score` contains real scores; both have shape `(..., n, L)` for
-    n examples and L labels. The sum is over the first `k` ranks, by default over all ranks.
-    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`; examples
-    where the mask is False are ignored. Returns the mean over examples, of shape `(...)`.
+    Here gain_r is the relevance of the label at rank r = 1, 2, ..., and the label with the highest
+    score has rank 1. `y_true` contains the relevance of each label (numbers >= 0), and `y_score`
+    contains real scores; both have shape `(..., n, L)` for n examples and L labels. The sum is over
+    the first `k` ranks, by default over all ranks. `sample_weight` and the boolean mask `where` are
+    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns the
+    mean over examples, of shape `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)

@@ -64,7 +64,8 @@ def average_precision_interval(
     much each example changes the value. This is much faster than a bootstrap, because the scores
     are sorted only once. The formulas are explained at the top of the file
     `jaxmetrics/ranking/precision_intervals.py`. Average precision depends on the fraction of
-    positives; the interval includes the sampling error of this fraction.
+    positives, which varies from sample to sample; the interval is wide enough to include this
+    variation.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
@@ -82,8 +83,8 @@ def average_precision_interval(
         interval can cover two thirds of [0, 1].
 
     Raises:
-        TypeError, ValueError: if shapes do not match, if labels, scores or cluster ids are invalid
-            (as in `average_precision`), or if `level` is not in (0, 1).
+        TypeError, ValueError: if the shapes of the arguments do not match, if labels, scores or
+            cluster ids are invalid (as in `average_precision`), or if `level` is not in (0, 1).
 
     >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
     >>> average_precision_interval(y_true, y_score)

@@ -47,7 +47,7 @@ class Ranked(NamedTuple):
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply the weight of the example with score `score[..., i]` by `weights[..., i]`."""
+        """Multiply the weight of each example by `weights`, given in the original order."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative

@@ -63,8 +63,8 @@ def multilabel_report(
         level: the confidence level.
 
     Returns:
-        A report: `report[name]` returns the values of a metric. The report has the methods of
-        `Report`, such as `to_text` and `to_html`.
+        A report: `report[name]` returns the values of the metric with this name, such as
+        "micro_f1". The report also has the methods of `Report`, such as `to_text` and `to_html`.
 
     Raises:
         TypeError: if `y_true` or `y_pred` does not contain numbers.

@@ -68,8 +68,8 @@ class ComparisonReport(AnyReport):
             the id of a class.
         names: the names of A and B.
         level: the confidence level.
-        rope: half the width of the region of practical equivalence; differences up to this size do
-            not matter in practice.
+        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
+            of the region of practical equivalence).
         figures: dict from the name of each metric to a `Comparison`. The values of A and B have the
             same intervals as in `report`; the difference has the same likelihood interval as in
             `compare`.
@@ -79,9 +79,11 @@ class ComparisonReport(AnyReport):
             equally often. If examples are independent, the p-value is the mid-p value of `mcnemar`;
             if there are clusters, it is the p-value of `mcnemar` for clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
-        score_histograms: the `score_histogram` of `Report` for A and for B, `(2, K, 2, bins)`, if
-            there are probabilities and at most 100 classes.
-        calibration_bins: the `calibration_bins` of `Report` for A and for B, `(2, bins, 3)`.
+        score_histograms: the array `score_histogram` that a `Report` on A and a `Report` on B would
+            have, `(2, K, 2, bins)`; None without probabilities or if there are more than 100
+            classes.
+        calibration_bins: the array `calibration_bins` that a `Report` on A and a `Report` on B
+            would have, `(2, bins, 3)`.
         listed: examples that only A or only B classifies correctly; the option `--examples` of the
             command line shows them.
         gates: bounds that differences must satisfy, set by the option `--gate` of the command line,
@@ -248,10 +250,10 @@ def comparison_report(
         clusters: `(n,)` ids of any type, if examples are correlated: examples with the same id
             form a cluster, such as the images of one patient.
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. The default is the classes that occur, sorted.
+            the classes in the desired order. Default: all classes that occur in the labels, sorted.
         names: the names of A and B in the report.
-        rope: half the width of the region of practical equivalence; differences up to this size do
-            not matter in practice.
+        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
+            of the region of practical equivalence).
         level: the confidence level.
 
     Returns:
@@ -259,10 +261,10 @@ def comparison_report(
 
     Raises:
         TypeError: if labels are neither strings nor integers, or if probabilities are not numbers.
-        ValueError: if lengths differ, if there are fewer than 2 or more than 4096 classes, if a
-            class name is unknown, if all examples are ignored, if only one classifier has
-            probabilities, if probabilities do not sum to 1, if `rope` is below 0, if `level` is not
-            in (0, 1), or if the number C of clusters is so large that `C K^3 > 2^27`.
+        ValueError: if the arguments differ in length, if there are fewer than 2 or more than 4096
+            classes, if a class name is unknown, if all examples are ignored, if only one classifier
+            has probabilities, if probabilities do not sum to 1, if `rope` is below 0, if `level` is
+            not in (0, 1), or if the number C of clusters is so large that `C K^3 > 2^27`.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30

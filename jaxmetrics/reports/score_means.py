@@ -55,11 +55,11 @@ def score_report(
     """Report mean scores of items, such as questions, and of groups, or compare two systems.
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
-    means, so that all groups have equal weight (macro average). If `bounds` are given, the
-    interval of `mean_of_groups` is a likelihood interval; otherwise the method MOVER (Zou and
-    Donner, 2008) combines Student's intervals of the groups. In both methods, all groups with a
-    single item or cluster are treated as one group. A cluster may belong to several groups. If
-    `other` is given, the report lists the groups in which the two systems differ, at a false
+    means, so that all groups have equal weight (macro average). If `bounds` are given, the interval
+    of `mean_of_groups` is a likelihood interval; otherwise the method MOVER (Zou and Donner, 2008)
+    combines Student's intervals of the groups. For the interval of `mean_of_groups`, groups with
+    only one item or one cluster are treated as one group. A cluster may belong to several groups.
+    If `other` is given, the report lists the groups in which the two systems differ, at a false
     discovery rate of 5 %.
 
     Args:
@@ -73,11 +73,11 @@ def score_report(
 
     Returns:
         A report with the methods of `Report`, such as `to_text`. Its values are `report["mean"]`
-        and, if there are groups, `report["mean_of_groups"]` and `report["group"]`.
+        and, if `groups` is given, `report["mean_of_groups"]` and `report["group"]` (by group).
 
     Raises:
         TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
-            has scores, or if `mean_interval` or `compare_scores` does not accept an argument.
+            has scores, or for the same reasons as in `mean_interval` and `compare_scores`.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32

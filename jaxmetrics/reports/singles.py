@@ -101,12 +101,13 @@ class Report(AnyReport):
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
         score_histogram: for each class, two histograms of the predicted log-odds of this class,
             `(K, 2, B)` for B bins: first of the examples of all other classes, then of the examples
-            of this class. `from_state` uses the bins of `ranking_metrics` instead of log-odds.
+            of this class. If `from_state` made the report, the bins are those of `ranking_metrics`,
+            not bins of log-odds.
         calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
             probability of the second class if there are two classes, and otherwise for the
             probability of the predicted class; None if there were no probabilities.
-        calibrated_event: the name of the event whose probability is in `calibration_bins`, such as
-            the name of the second class.
+        calibrated_event: says which probability is in `calibration_bins`: that of the second class
+            (then it is the name of this class) or that of the predicted class.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
@@ -430,19 +431,19 @@ def report(
     """Make a classification report from labels: metrics of a classifier with confidence intervals.
 
     Args:
-        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if a label is negative, or is an id without class name or without column of `y_prob`.
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. An example is
+            ignored if a label is negative, or if it has no class name or no column of `y_prob`.
         y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
             ROC AUC. In a data frame, columns are named by class id or class name, such as "0" or
-            "prob_0". A warning is given if most `y_pred` are not the most probable class.
+            "prob_0". A warning is given if most `y_pred` differ from the most probable class.
         sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
         clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
-            than 20 clusters give a warning. If weights are also given, ROC AUC has no interval.
-        groups: `(n,)` ids of subgroups. The report then has `groups`, one `Report` per subgroup,
-            and `disparities`, the largest differences between subgroups (see `compare_groups`).
+            than 20 clusters give a warning. With clusters and weights, ROC AUC has no interval.
+        groups: `(n,)` ids of subgroups. If given, the report has `groups`, one `Report` per
+            subgroup, and `disparities`, their largest differences (see `compare_groups`).
         class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. The default is the classes that occur, sorted.
+            the classes in the desired order. Default: all classes that occur in the labels, sorted.
         level: the confidence level.
         method: the interval method for metrics that are not proportions, by default `Likelihood()`,
             or `Delta` if weights are given.

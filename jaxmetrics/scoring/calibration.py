@@ -111,14 +111,14 @@ def calibration_curve(
             result of `calibration_bins`, of shape `(..., B, 3)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
-        strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges at the quantiles
-            j / B of the probabilities. Bins may be empty, because equal probabilities are in the
-            same bin. If the strategy is "quantile", `sample_weight` must be the number of times
-            that an example occurs; weights with sum 1 give NaN. `"isotonic"` uses no bins but
-            isotonic regression: it computes a frequency f_i for each example i, so that a greater
-            probability never has a smaller frequency, and so that `sum_i (f_i - y_i)^2` is minimal,
-            where y_i is the label. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where
-            this method is called CORP.
+        strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges between the bins
+            at the quantiles 1 / B, 2 / B, ..., (B - 1) / B of the probabilities. Some of these bins
+            may be empty, because equal probabilities are in the same bin. If the strategy is
+            "quantile", `sample_weight` must be the number of times that an example occurs; weights
+            with sum 1 give NaN. `"isotonic"` uses no bins but isotonic regression: it computes a
+            frequency f_i for each example i, so that a greater probability never has a smaller
+            frequency, and so that `sum_i (f_i - y_i)^2` is minimal, where y_i is the label. Source:
+            Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
         level: confidence level of Wilson's interval in each bin. These intervals are valid only if
             `sample_weight` is the number of times that each example occurs. With "isotonic",
             `level` is the level of a confidence band for the whole curve, which is explained at the
@@ -130,7 +130,7 @@ def calibration_curve(
         `CalibrationCurve`, whose non-empty bins are the same as those of scikit-learn's
         `calibration_curve`. With "isotonic" there is one point for each example, in the order of
         increasing probability. Examples with equal probabilities have equal points. The point of an
-        ignored example is a copy of the point of an example that is not ignored.
+        ignored example repeats the point of another example, so that there are always n points.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -169,8 +169,8 @@ def calibration_error(
 ) -> Array:
     """Compute the expected calibration error (ECE), or its root mean square or maximum variant.
 
-    Let d_b = mean probability - frequency of class 1 be the gap of bin b, and w_b the fraction of
-    the examples in bin b. All errors are in [0, 1], and smaller is better:
+    In each bin b, the gap d_b is the mean probability minus the frequency of class 1, and w_b is
+    the fraction of all examples that are in bin b. All errors are in [0, 1], and smaller is better:
 
     - `"l1"`, expected calibration error (Naeini et al., 2015, AAAI): `sum_b w_b |d_b|`.
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
@@ -188,7 +188,7 @@ def calibration_error(
         debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
             correction, an error computed from few examples is too large on average. In each bin of
             n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is
-            the frequency of class 1. If the sum over bins is then negative, it is replaced by 0, so
+            the frequency of class 1. If the sum over bins is then negative, 0 is used instead, so
             that a small bias remains. If `debiased` is True, `sample_weight` must be the number of
             times that an example occurs. Source: Kumar, Liang and Ma (2019), NeurIPS, section 5.
         sample_weight: weight of each example, of shape `(..., n)`.
@@ -259,10 +259,10 @@ def score_decomposition(
         y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         score: `"brier"` decomposes `mean (p - y)^2`, `"log_loss"` decomposes the log loss in nats.
-            The log loss can be used only with "isotonic"; probabilities are clipped as in
-            `log_loss`.
+            The log loss can be decomposed only if `strategy` is "isotonic"; probabilities are
+            clipped as in `log_loss`.
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
-        num_bins: number of bins; not used with "isotonic".
+        num_bins: number of bins; must not be given if `strategy` is "isotonic".
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 

@@ -55,9 +55,10 @@ def calibration_interval(
     case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. Here w_b is the
     fraction of the examples in bin b, and d_b is the gap of bin b: mean probability - frequency of
     class 1. The formulas are explained at the top of the file
-    `jaxmetrics/scoring/calibration_intervals.py`. The true error is the error in the population,
-    computed with the same bins. If probabilities are too high in one part of a bin and too low in
-    another part, these errors cancel, so that neither the ECE nor its interval shows them.
+    `jaxmetrics/scoring/calibration_intervals.py`. The true error is the ECE in the population from
+    which the examples were drawn, computed with the same bins. If probabilities are too high in one
+    part of a bin and too low in another part, these errors cancel, so that neither the ECE nor its
+    interval shows them.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
@@ -71,11 +72,11 @@ def calibration_interval(
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster are correlated. Therefore n is replaced by the effective number of
-            independent examples, which is at most n. This number is n times the variance that the
-            gaps would have if all examples were independent, divided by the jackknife variance of
-            the gaps over clusters. Fewer than 20 clusters raise a warning if the arguments are
-            NumPy arrays.
+            one cluster are correlated. Therefore the number n of examples in the formulas is
+            replaced by the effective number of independent examples, which is at most n. The
+            effective number is n times a ratio: the variance that the gaps would have if all
+            examples were independent, divided by the jackknife variance of the gaps over clusters.
+            Fewer than 20 clusters raise a warning if the arguments are NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`, whose values are NaN if there are no examples.

@@ -175,8 +175,9 @@ def brier_score(
         y_prob: predicted probabilities of shape `(..., n, K)`. If `y_true` contains soft labels,
             the rows of `y_prob` need not sum to 1, either.
         scale_by_half: if True, the score is divided by 2, so that it is in [0, 1]. If there are two
-            classes, it is then the mean of `(p - y)^2`, where p is the probability of class 1, and
-            y is 0 or 1. If `"auto"`, the score is divided by 2 only if K = 2, as in scikit-learn.
+            classes, the divided score is the mean of `(p - y)^2`, where p is the probability of
+            class 1, and y is 0 or 1. If `scale_by_half` is "auto", the score is divided by 2 only
+            if there are two classes, as in scikit-learn.
         sample_weight: weight of each example, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
 

@@ -39,8 +39,8 @@ def weights_of(examples: Examples) -> Array:
 def weighted_mean(values: Array, weights: Array) -> Array:
     """Return the weighted mean over the last axis; values of weight 0 are ignored, even if NaN.
 
-    NumPy and JAX add numbers in pairs, then pairs of sums and so on, so that rounding errors of
-    float32 do not accumulate.
+    The sum is accurate even in float32, because NumPy and JAX do not add one number after the
+    other: they add pairs of numbers, then pairs of these sums and so on.
     """
     values = xp.where((weights != 0) | xp.isfinite(values), values, 0)
     return divide((weights * values).sum(-1), weights.sum(-1), xp.nan)

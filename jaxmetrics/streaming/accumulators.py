@@ -110,8 +110,9 @@ def count_metrics(
     `y_prob` have shape `(..., K)`, and the prediction is the class with the greatest value.
     Examples are ignored if a label is not between 0 and K - 1, or if a logit is NaN. To get the
     confusion matrix, use the metric `{"counts": lambda counts: counts}`. If JAX needs a long time
-    to compile a metric, compute the metric from this matrix outside of the evaluator. For example,
-    JAX needs tens of seconds to compile the posterior of balanced accuracy within the evaluator.
+    to compile a metric, let the evaluator return the confusion matrix, and compute the metric from
+    it outside of the evaluator. For example, JAX needs tens of seconds to compile the posterior of
+    balanced accuracy within the evaluator.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
@@ -153,8 +154,9 @@ def paired_metrics(
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
         num_classes: number of classes K; K^3 counts are stored.
-        method: interval method. If it is given, results are the same as from `compare`; otherwise
-            results are `PairedValues`, which have no intervals.
+        method: interval method. If it is given, results are `Comparison`s with intervals, the same
+            as from `compare`. If it is not given, results are `PairedValues`, which have no
+            intervals.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -229,8 +231,8 @@ def mean_of(
             )
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of: {argument} must not be {field!r}, because the field {field!r} masks or"
-                " weights the examples of all accumulators."
+                f"mean_of: {argument} must not be {field!r}. The fields where and sample_weight are"
+                " the mask and the weights of the examples for all accumulators. Use another name."
             )
     if (groups is None) != (num_groups is None):
         raise ValueError(
@@ -266,10 +268,10 @@ def ranking_metrics(
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `jm.score_histogram`.
         num_bins: number of bins B.
-        num_classes: number of classes K. If it is given, each class is compared with all other
-            classes. Then each batch must have the fields `y_true` (class ids) and `y_prob` or
-            `logits` of shape `(..., K)`, `scale` must be "probability", and metrics are called with
-            one histogram per class, `(K, 2, B)`.
+        num_classes: number of classes K. If it is given, metrics are computed for each class
+            against all other classes (one-vs-rest). If `num_classes` is given, each batch must have
+            the fields `y_true` (class ids) and `y_prob` or `logits` of shape `(..., K)`, `scale`
+            must be "probability", and metrics are called with one histogram per class, `(K, 2, B)`.
         num_groups: number of groups G. If it is given, each batch must have the field `groups`, a
             group id per example, and metrics are called with one histogram per group, `(G, 2, B)`.
             If `num_classes` is given, too, the histograms have shape `(K, G, 2, B)`.
@@ -305,10 +307,10 @@ def calibration_metrics(
     the evaluator's method `update`.
 
     Args:
-        metrics: dict from the name of each metric to a function of the sums in B bins, `(B, 3)`,
-            which are explained in `jm.calibration_bins`. Default:
-            `{"calibration_error": jm.calibration_error}`. To get a confidence interval, use the
-            function `jm.calibration_interval` instead.
+        metrics: dict from the name of each metric to a function of the array `(B, 3)` that
+            `jm.calibration_bins` computes (the sums in each of B bins). Default:
+            `{"calibration_error": jm.calibration_error}`. To get a confidence interval, pass
+            `{"calibration_error": jm.calibration_interval}`.
         num_bins: number of bins B of equal width.
         num_classes: number of classes K. If it is given, metrics measure how well the probability
             of the predicted class is calibrated, and each batch must have the fields `y_true`
@@ -333,12 +335,12 @@ def poisson_bootstrap(
     """Add Poisson bootstrap intervals to the results of an accumulator.
 
     In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
-    distribution. The weight is computed from a hash of the field `unit`, the seed and the number of
-    the replicate. Therefore the result does not depend on the order of batches, or on the device or
-    host that evaluates an example. Examples with the same `unit` have the same weight. So give the
-    same `unit` to correlated examples, such as the sentences of a document or the visits of a
-    patient. Memory and time grow with S. Source: Chamandy et al. (2012), Estimating uncertainty for
-    massive data streams.
+    distribution. The weight is computed from a hash of the value that the field `unit` has for this
+    example, the seed and the number of the replicate. Therefore the result does not depend on the
+    order of batches, or on the device or host that evaluates an example. Examples with the same
+    `unit` have the same weight. So give the same `unit` to correlated examples, such as the
+    sentences of a document or the visits of a patient. Memory and time grow with S. Source:
+    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or

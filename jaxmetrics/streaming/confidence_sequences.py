@@ -71,14 +71,14 @@ def confidence_sequence(
     contain the mean is far greater than 5 %. Examples must be in random order, so that all values
     have the same expected value. If the expected value changes, even the mean of the values so far
     may be outside of the bounds. Batches may have any size, but results of several hosts cannot be
-    merged. See the guide's page on intervals for widths and simulations.
+    merged. The guide's page on intervals says how wide the intervals are.
 
     - `"bernstein"`: the interval
       `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where x_t is value
-      number t, α = 1 - level, m_t and s_t^2 are estimates of the mean and variance from the first t
-      values, `ψ(λ) = (-ln(1 - λ) - λ) / 4` and
-      `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`. Source: Waudby-Smith and Ramdas
-      (2024), Journal of the Royal Statistical Society B 86, theorem 2.
+      number t, α = 1 - level, and m_t and s_t^2 estimate the mean and variance from the first t
+      values. The weights are `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, and
+      `ψ(λ) = (-ln(1 - λ) - λ) / 4`. Source: Waudby-Smith and Ramdas (2024), Journal of the Royal
+      Statistical Society B 86, theorem 2.
     - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where n is the number of
       values so far, KL is the Kullback-Leibler divergence of Bernoulli distributions with these
       means, `α = 1 - level`, and r is the log-likelihood of the mean so far minus the

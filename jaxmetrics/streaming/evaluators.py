@@ -78,8 +78,8 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     Args:
         accumulators: what the evaluator computes: results of `count_metrics`, `mean_of`,
             `ranking_metrics`, `calibration_metrics`, `paired_metrics` or `poisson_bootstrap`, or
-            your own `Accumulator`. If several accumulators need the same sums, the sums are
-            computed only once.
+            your own `Accumulator`. If several accumulators need the same sums, such as the same
+            confusion matrix, these are computed only once.
 
     Returns:
         `Evaluator` with the methods `init`, `update`, `merge`, `psum` and `compute`.

@@ -107,10 +107,10 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
     You can pass the loaded state to any evaluator that computes the same sums as the evaluator that
-    made the state, with the same settings such as `num_classes`. The functions that compute metrics
-    from the sums may be different. `jax_enable_x64` must be the same as when the state was saved.
-    If the sums, the settings or `jax_enable_x64` differ, methods of the evaluator such as `update`
-    and `compute` raise ValueError.
+    made the state, with the same settings such as `num_classes`. The metrics that the two
+    evaluators compute from these sums may be different. `jax_enable_x64` must be the same as when
+    the state was saved. If the sums, the settings or `jax_enable_x64` differ, methods of the
+    evaluator such as `update` and `compute` raise ValueError.
 
     Args:
         path: path of the file.
@@ -123,8 +123,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
 
     Raises:
         ValueError: if the file is damaged, contains no state or was written by a later version; if
-            a sum is NaN or infinite, or if a sum of numbers >= 0 is negative; or if sums are
-            float64 but `jax_enable_x64` is off, because JAX would then round the sums to float32.
+            a sum is NaN or infinite, or if a sum that cannot be negative, such as a count, is
+            negative; or if sums are float64 but `jax_enable_x64` is off, because JAX would then
+            round the sums to float32.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
