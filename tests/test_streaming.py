@@ -1245,9 +1245,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: jm.poisson_bootstrap(SMALL), "accumulator must be an Accumulator, such as"),  # type: ignore[arg-type]
     (
-        lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5),
+        lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5),  # type: ignore[arg-type]
         "seed must be a Python int that is at least 0",
-    ),  # type: ignore[arg-type]
+    ),
     (
         lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32),
         "seed must be a Python int that is at least 0",
