@@ -112,6 +112,7 @@ def test_the_boundary_of_a_normal_mixture() -> None:
     np.testing.assert_allclose(likely[1:3], normal[1:3], atol=5e-4)
 
 
+@pytest.mark.slow
 def test_streams_that_are_looked_at_all_the_time() -> None:
     """Streams to 20,000 examples, looked at 40 times from the 20th, or by normal intervals from the
     170th on: the macro F1 is missed at some time in at most 5 %, and three standard errors; by

@@ -1081,6 +1081,7 @@ def test_clusters_on_the_device_are_drawn_as_on_the_host() -> None:
     np.testing.assert_allclose(device[1:3], host[1:3], atol=tolerance)
 
 
+@pytest.mark.slow
 def test_coverage_of_balanced_accuracy() -> None:
     """Of nominal 95 % at n = 30, prevalences .70, .20, .10: five errors of 1500 test sets are 0.03,
     of 600 0.045.

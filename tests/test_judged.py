@@ -149,6 +149,7 @@ def drawn(
     return cells, labelled, judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kappa", "narrowest", "widest"), [(0, 0.98, 1.02), (0.8, 0.6, 0.75)])
 def test_coverage_and_width(kappa: float, narrowest: float, widest: float) -> None:
     metric, size = jm.macro(jm.f1), 1000
@@ -212,6 +213,7 @@ def test_clusters_of_one_example() -> None:
     np.testing.assert_allclose(twice.high, np.stack([found.high, found.high]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_coverage_of_clusters() -> None:
     """Forty clusters of ten, half of whose examples are copies of one another."""
     cells, _, _ = drawn(0.8, 1, 1, 1)
@@ -282,6 +284,7 @@ def test_what_is_refused(
         jm.prediction_powered(metric, labelled, judged, **options)
 
 
+@pytest.mark.slow
 def test_accuracy_is_not_biased_where_shares_fall_below_0() -> None:
     """Ten classes and a poor judge: many cells hold no truth, and less than none when rectified."""
     rng, k = np.random.default_rng(0), 10

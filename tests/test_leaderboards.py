@@ -190,6 +190,7 @@ def test_the_best_is_as_probable_as_is_said() -> None:
     assert abs(np.mean(said) - np.mean(true)) < 0.07  # 2.5 standard errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accuracy", [0.97, 0.99])
 def test_what_is_expected_of_a_winner_that_hardly_errs(accuracy: float) -> None:
     """100 leaderboards of ten, on 60 examples."""
@@ -200,6 +201,7 @@ def test_what_is_expected_of_a_winner_that_hardly_errs(accuracy: float) -> None:
     assert np.mean(covered) > 0.93
 
 
+@pytest.mark.slow
 def test_the_winner_is_not_flattered() -> None:
     """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and
     must not promise it.

@@ -177,6 +177,7 @@ def test_what_has_no_likelihood_is_refused() -> None:
     assert np.isnan(hidden(jnp.array([[5.0, -1], [2, 3]])).high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "recalls", "supports"),
     [
@@ -223,6 +224,7 @@ def test_differences_are_those_of_a_general_optimiser() -> None:
         assert_allclose([difference.low, difference.high], [low, high], atol=2e-5)
 
 
+@pytest.mark.slow
 def test_equals_are_seldom_found_to_differ() -> None:
     """600 comparisons of equals: more than 5.8 % of them below or above 0 with probability 20 % if
     it were 5 %. The bootstrap finds 11 %.

@@ -540,6 +540,7 @@ def test_a_log_loss_that_few_examples_carry_is_noted() -> None:
     assert report.overall["log_loss"].note == loss.note
 
 
+@pytest.mark.slow
 def test_an_interval_of_a_report_covers_at_chance() -> None:
     """Ten classes, 100 examples: 300 intervals; fewer than 91 % cover with probability 0.1 %."""
     drawn = np.random.default_rng(5).multinomial(100, np.full(100, 0.01), 300).reshape(-1, 10, 10)

@@ -156,6 +156,7 @@ def test_the_mean_of_groups_of_one_item_is_the_mean() -> None:
     assert equal.high > 0.69
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes", [[1] * 25, [2] * 25, [3] * 12, [1, 1, 1, 2, 2, 4, 9, 20], [15] * 4]
 )
@@ -239,6 +240,7 @@ def test_systems_are_ranked_by_means_of_groups(run: Run, files: Sequence[Path]) 
         jm.score_leaderboard(jnp.asarray(RIGHT), groups=TASKS)
 
 
+@pytest.mark.slow
 def test_systems_of_equal_means_of_groups_are_rarely_told_apart() -> None:
     """300 leaderboards of unequal tasks, half with clusters across tasks: 5 % are allowed."""
     rng, groups = np.random.default_rng(6), np.repeat(np.arange(4), [5, 10, 30, 75])
@@ -326,6 +328,7 @@ def test_groups_that_differ() -> None:
     assert f"(Benjamini and Hochberg), A and B differ in {names}." in text
 
 
+@pytest.mark.slow
 def test_few_scores_are_no_false_discoveries() -> None:
     """30 groups of five items without bounds and without a difference: 5 % of 300 sets, by
     Student's distribution; a normal one finds differences in a fifth of them.

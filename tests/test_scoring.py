@@ -562,6 +562,7 @@ def test_the_interval_of_the_calibration_error() -> None:
     close(estimate.high, w @ gap + np.sqrt(reach), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 1000, 10_000])
 def test_the_calibration_error_is_covered_where_it_is_0_and_where_not(n: int) -> None:
     """At least 94 %, of one event and of the predicted of three classes; a bootstrap covers 0 %

@@ -134,6 +134,7 @@ def test_clusters_on_different_examples() -> None:
     np.testing.assert_allclose(apart.probability_better, plain.probability_better, atol=0.01)
 
 
+@pytest.mark.slow
 def test_differences_of_clusters_on_different_examples_cover() -> None:
     """150 pairs of test sets without a difference; as for one test set, but three standard errors
     below 95 % are 89.7 %. As examples, which they are not, they cover in much fewer.
@@ -218,6 +219,7 @@ def test_methods_are_checked_when_they_are_made() -> None:
             make(0, num_samples=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_clusters", "options"),
     [
