@@ -449,12 +449,12 @@ def main(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
-    parser.add_argument("platforms", nargs="*", choices=ACCELERATORS, default=[*ACCELERATORS])
+    parser.add_argument("platforms", nargs="*", choices=ACCELERATORS)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--json", action="store_true", help="print figures, publish nothing")
     options = parser.parse_args()
     if not options.json:
-        main(options.platforms, options.only)
+        main(options.platforms or [*ACCELERATORS], options.only)
     elif os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
         again = [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, **WORLD})
