@@ -449,10 +449,12 @@ def main(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
-    parser.add_argument("platforms", nargs="*", choices=ACCELERATORS)
+    parser.add_argument("platforms", nargs="*", help=" or ".join(ACCELERATORS))
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--json", action="store_true", help="print figures, publish nothing")
     options = parser.parse_args()
+    if unknown := {*options.platforms} - {*ACCELERATORS}:
+        parser.error(f"no platform is called {', '.join(unknown)}")
     if not options.json:
         main(options.platforms or [*ACCELERATORS], options.only)
     elif os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
