@@ -100,7 +100,7 @@ def test_two_values_have_one_degree_of_freedom() -> None:
 
 def test_few_clusters_give_a_warning() -> None:
     warn_of_clusters(np.ones(20))
-    with pytest.warns(UserWarning, match="with 19 clusters, intervals"):
+    with pytest.warns(UserWarning, match="with 19 clusters, confidence intervals"):
         warn_of_clusters(np.ones(19))
 
 
@@ -284,14 +284,14 @@ def test_few_clusters_of_examples_that_count_give_a_warning() -> None:
     ids = np.repeat(np.arange(25), 4)
     truth, score = clustered_scores(9, (), ids, 0.3, 0.8)
     jm.delong_interval(truth, score, clusters=ids)
-    with pytest.warns(UserWarning, match="with 15 clusters, intervals") as caught:
+    with pytest.warns(UserWarning, match="with 15 clusters, confidence intervals") as caught:
         jm.delong_interval(truth, score, clusters=ids, where=ids < 15)
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="with 2 clusters, intervals"):
+    with pytest.warns(UserWarning, match="with 2 clusters, confidence intervals"):
         of_one = jm.delong_interval([0, 0, 1, 1], [1, 2, 3, 4], clusters=[0, 1, 0, 0])
     assert of_one.value == 1
     assert np.isnan(of_one[1:4]).all()
-    with pytest.warns(UserWarning, match="with 15 clusters, intervals") as caught:
+    with pytest.warns(UserWarning, match="with 15 clusters, confidence intervals") as caught:
         jm.delong(np.where(ids < 15, truth, -1), score, -score, clusters=ids)
     assert caught[0].filename == __file__
 
