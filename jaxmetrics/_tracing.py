@@ -4,7 +4,8 @@ A program that was compiled for a user's function is valid as long as the functi
 same. The code and the closure of the function do not show this, because the function may read
 globals, attributes and objects that change, but the jaxpr does. Two traces share a program if their
 jaxprs are equal up to the names of variables. Floating-point constants are not part of the jaxpr,
-but arguments of the program.
+but arguments of the program. Rules of `custom_jvp` and `custom_vjp` are compared only where the
+program may be differentiated, because each trace may contain a new function for the same rule.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ class Jaxpr:
 
     Attributes:
         closed: the closed jaxpr, whose first arguments are the constants.
+        differentiable: whether the results may be differentiated.
         key: the key by which objects are compared.
     """
 
-    def __init__(self, closed: Any, structure: Any) -> None:
-        self.closed, self.structure = closed, structure
-        self.key = structure, _key_of_jaxpr(closed.jaxpr)
+    def __init__(self, closed: Any, structure: Any, differentiable: bool) -> None:
+        self.closed, self.structure, self.differentiable = closed, structure, differentiable
+        self.key = structure, differentiable, _key_of_jaxpr(closed.jaxpr, differentiable)
         self._hash = hash(self.key)
 
     def __hash__(self) -> int:
@@ -65,7 +67,7 @@ class TracedMetric:
     def of(cls, metric: Callable[..., Any], table: Any) -> TracedMetric:
         """Trace a metric of a table."""
         _register()
-        return cls(*trace(metric, table))
+        return cls(*trace(metric, table, differentiable=True))
 
 
 @functools.cache
@@ -75,7 +77,9 @@ def _register() -> None:
     )
 
 
-def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any, ...]]:
+def trace(
+    function: Callable[..., Any], *arrays: Any, differentiable: bool
+) -> tuple[Jaxpr, tuple[Any, ...]]:
     """Trace a function of arrays, and return the jaxpr and the constants."""
     # The lambda is new in each call, because JAX caches the jaxprs of functions.
     closed, shapes = jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays)
@@ -95,7 +99,8 @@ def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any,
         eqns=[eqn.replace(invars=hoisted(eqn.invars)) for eqn in jaxpr.eqns],
         outvars=hoisted(jaxpr.outvars),
     )
-    program = Jaxpr(core.ClosedJaxpr(with_arguments, []), jax.tree.structure(shapes))
+    structure = jax.tree.structure(shapes)
+    program = Jaxpr(core.ClosedJaxpr(with_arguments, []), structure, differentiable)
     return program, (*values, *closed.consts)
 
 
@@ -103,19 +108,28 @@ def _is_inexact(literal: Any) -> bool:
     return jax.numpy.issubdtype(literal.aval.dtype, jax.numpy.inexact)
 
 
-_KEYS: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
+_CALLS_WITH_RULES = ("custom_jvp_call", "custom_vjp_call")
+_KEYS: weakref.WeakKeyDictionary[Any, dict[bool, Hashable]] = weakref.WeakKeyDictionary()
 
 
-def _key_of_jaxpr(jaxpr: Any) -> Hashable:
+def _key_of_jaxpr(jaxpr: Any, with_rules: bool) -> Hashable:
     """Return a key of a jaxpr that ignores the names of variables and source lines."""
-    if jaxpr in _KEYS:  # JAX keeps one jaxpr per jitted function
-        return _KEYS[jaxpr]
+    keys = _KEYS.setdefault(jaxpr, {})  # JAX keeps one jaxpr per jitted function
+    if with_rules in keys:
+        return keys[with_rules]
     numbers: dict[Any, int] = {}
+
+    def value(x: Any) -> Hashable:
+        return _key_of_value(x, with_rules)
 
     def atom(x: Any) -> Hashable:
         if isinstance(x, core.Literal):
-            return _key_of_value(x.aval), _key_of_value(np.asarray(x.val))
+            return value(x.aval), value(np.asarray(x.val))
         return numbers.setdefault(x, len(numbers)), x.aval
+
+    def parameters(eqn: Any) -> Hashable:
+        without_rule = not with_rules and eqn.primitive.name in _CALLS_WITH_RULES
+        return value(eqn.params["call_jaxpr"] if without_rule else eqn.params)
 
     key = (
         tuple(map(atom, [*jaxpr.constvars, *jaxpr.invars])),
@@ -123,27 +137,27 @@ def _key_of_jaxpr(jaxpr: Any) -> Hashable:
             (
                 eqn.primitive,
                 tuple(map(atom, eqn.invars)),
-                _key_of_value(eqn.params),
+                parameters(eqn),
                 tuple(map(atom, eqn.outvars)),
             )
             for eqn in jaxpr.eqns
         ),
         tuple(map(atom, jaxpr.outvars)),
     )
-    _KEYS[jaxpr] = key
+    keys[with_rules] = key
     return key
 
 
-def _key_of_value(x: Any) -> Hashable:
+def _key_of_value(x: Any, with_rules: bool) -> Hashable:
     """Return a key of a parameter of an operation; a function is only equal to itself."""
     if isinstance(x, core.Jaxpr):
-        return _key_of_jaxpr(x)
+        return _key_of_jaxpr(x, with_rules)
     if isinstance(x, core.ClosedJaxpr):
-        return _key_of_jaxpr(x.jaxpr), _key_of_value(x.consts)
+        return _key_of_jaxpr(x.jaxpr, with_rules), _key_of_value(x.consts, with_rules)
     if isinstance(x, tuple | list):
-        return type(x), tuple(map(_key_of_value, x))
+        return type(x), tuple(_key_of_value(item, with_rules) for item in x)
     if isinstance(x, dict):
-        return tuple((name, _key_of_value(value)) for name, value in x.items())
+        return tuple((name, _key_of_value(item, with_rules)) for name, item in x.items())
     if isinstance(x, jax.core.Tracer):
         return _Same(x)
     if isinstance(x, np.ndarray | np.generic | jax.Array | float | complex):

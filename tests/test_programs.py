@@ -507,6 +507,45 @@ def test_a_metric_may_read_what_changes(way: Callable[[], Iterator[Any]]) -> Non
     np.testing.assert_allclose(ends[1], 2 * np.array(ends[0]), rtol=1e-5)
 
 
+def test_a_metric_may_have_a_rule_of_differentiation_that_changes() -> None:
+    factor = 1.0
+
+    @jax.custom_jvp
+    def twice(x: Any) -> Any:
+        return 2 * x
+
+    twice.defjvp(lambda x, t: (2 * x[0], factor * t[0]))
+
+    def standard_error() -> Any:
+        return jm.interval(lambda c: twice(share(c)), COUNTS, method=jm.Delta()).standard_error
+
+    before = standard_error()
+    factor = 3.0
+    np.testing.assert_allclose(standard_error(), 3 * before, rtol=1e-6)
+
+
+def test_rules_that_are_traced_anew_share_a_program_of_values(programs: list[str]) -> None:
+    """JAX traces a rule into a new function, which matters only to who differentiates."""
+
+    def metric(counts: Any) -> Any:
+        @jax.custom_jvp
+        def half(x: Any) -> Any:
+            return x / 2
+
+        half.defjvp(lambda x, t: (half(*x), t[0] / 2))
+        return jax.vmap(lambda x: half(x) + jm.macro(jm.f1)(x))(counts[None])[0].sum()
+
+    def auc(y_true: Any, y_score: Any) -> Any:
+        return jm.roc_auc(y_true, y_score)
+
+    key = jax.random.key(0)
+    for _ in range(2):
+        before = len(programs)
+        jm.at_prevalence(metric, 0.25)(COUNTS)
+        jm.bootstrap_examples(key, auc, Y_TRUE, SCORE, num_samples=20)
+    assert len(programs) == before
+
+
 def costly(factor: float, costs: np.ndarray) -> Callable[[Any], Any]:
     return lambda c: factor * jm.macro(jm.f1)(c) + (costs * c).sum()
 
