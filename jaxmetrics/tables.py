@@ -390,8 +390,8 @@ def _summed(
         totals = [math.ldexp(total, lowest) for total in totals]
     elif max(totals, default=0) >= 2**63:
         raise ValueError(
-            f"The weights of one cell of the table sum to {max(totals)}, which is too large for"
-            " int64. Use smaller weights."
+            f"The sample weights of one cell of the counts sum to {max(totals)}, which is too large"
+            " for int64. Use smaller weights."
         )
     flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals

@@ -115,10 +115,10 @@ def compare(
         `Bootstrap` or `Posterior`, `probability_better` is the share of random tables in which the
         metric of A is greater than that of B; a tie counts half. For `Posterior`, this share is a
         posterior probability; for `Bootstrap`, it is roughly one minus a one-sided p-value. If the
-        method is `Likelihood` or `Delta`, `probability_better` is computed from a normal
-        distribution around the estimated difference; its standard deviation below the estimate is
-        fitted to the lower end of the interval, and its standard deviation above the estimate to
-        the upper end.
+        method is `Likelihood` or `Delta`, `probability_better` is computed from a two-piece
+        normal distribution around the estimated difference, which consists of the lower half of a
+        normal distribution that is fitted to the lower end of the interval, and of the upper half
+        of another one that is fitted to the upper end.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts

@@ -54,8 +54,8 @@ def compare_groups(
 
     Returns:
         `Estimate`, or a dict or tuple of them, like the result of `metric`. The standard error is
-        NaN, because the formula gives no standard error. A group is skipped if it has no examples
-        or if its interval is undefined. The result is NaN if fewer than two groups remain.
+        NaN, because this method computes only an interval. A group is skipped if it has no
+        examples or if its interval is undefined. The result is NaN if fewer than two groups remain.
 
     Raises:
         ValueError: if `counts` is not of shape `(..., G, K, K)` with G >= 2 groups, if `level` lies

@@ -68,10 +68,10 @@ def compare_scores(
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
         no bounds are given, `probability_better` and `probability_equivalent` are computed from
-        Student's t distribution. If bounds are given, both probabilities are computed from a normal
-        distribution around the estimated difference; its standard deviation below the estimate is
-        fitted to the lower end of the interval, and its standard deviation above the estimate to
-        the upper end.
+        Student's t distribution. If bounds are given, both probabilities are computed from a
+        two-piece normal distribution around the estimated difference, which consists of the lower
+        half of a normal distribution that is fitted to the lower end of the interval, and of the
+        upper half of another one that is fitted to the upper end.
 
     Raises:
         ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the

@@ -252,9 +252,10 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` are computed from a normal distribution
-        around the estimated difference; its standard deviation below the estimate is fitted to the
-        lower end of the interval, and its standard deviation above the estimate to the upper end.
+        `probability_better` and `probability_equivalent` are computed from a two-piece normal
+        distribution around the estimated difference, which consists of the lower half of a normal
+        distribution that is fitted to the lower end of the interval, and of the upper half of
+        another one that is fitted to the upper end.
 
     Raises:
         TypeError, ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if labels,

@@ -401,8 +401,8 @@ def bootstrap_counts(
       total number of examples varies. If examples arrive in batches, each batch can therefore be
       resampled separately.
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
-      Annals of Statistics 9). If `kind` is `"bayesian"`, counts may be sums of weights; a weight w
-      has the same effect as w examples.
+      Annals of Statistics 9). Only for this kind, `counts` may contain sums of sample weights; an
+      example with the weight w then has the same effect as w examples.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).

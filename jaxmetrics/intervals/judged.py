@@ -135,13 +135,13 @@ def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
     of_truth, of_others = truth.shape[-ndim:], others.shape[1 - ndim :]
     if len(of_truth) < ndim or len({*of_truth, *of_others}) > 1 or of_others != of_truth[1:]:
         axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
+        reason = " for difference(metric)" if ndim > 3 else ""
         raise ValueError(
-            f"labelled must have shape (..., {', '.join('K' * ndim)}), whose axes are"
-            f" {', '.join(axes)}. judged must have the same axes without the axis of the"
-            f" truth{(', for difference(metric)' if ndim > 3 else '')}. The shape of labelled is"
-            f" {truth.shape}, and the shape of judged is {others.shape}."
-            " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) makes a table for"
-            " labelled, and confusion_matrix(y_judge, y_pred) makes a table for judged."
+            f"labelled must have shape (..., {', '.join('K' * ndim)}){reason}, with the axes"
+            f" {', '.join(axes)}, and judged shape (..., {', '.join('K' * (ndim - 1))}), with the"
+            f" axes {', '.join(axes[1:])}. Got labelled of shape {truth.shape} and judged of shape"
+            f" {others.shape}. To make labelled, use jaxmetrics.paired_confusion_matrix(y_true,"
+            " y_judge, y_pred); to make judged, use jaxmetrics.confusion_matrix(y_judge, y_pred)."
         )
 
 

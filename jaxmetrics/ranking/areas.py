@@ -123,8 +123,8 @@ def roc_auc(
 
     Returns:
         Areas in [0, 1], of shape `(...)`, which are NaN if one of the classes has no examples. If
-        `y_true` is a histogram, the result is `AreaBounds` with a lower and an upper bound, because
-        the order of the scores within a bin is unknown. The exact area is between
+        `y_true` is a histogram of scores, the result is `AreaBounds` with a lower and an upper
+        bound, because the order of the scores within a bin is unknown. The exact area is between
         `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b is the fraction
         of all positives that are in bin b, and q_b is the fraction of all negatives that are in bin
         b. To get a confidence interval, call `delong_interval`, or call `interval` with a
@@ -292,14 +292,15 @@ def average_precision(
 
     Returns:
         Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
-        a histogram, the result is `AreaBounds` with a lower and an upper bound, because the order
-        of the scores within a bin is unknown. AP is the mean of the precisions at all positives.
-        Let a bin contain p positives and n negatives, and let TP positives and FP negatives be in
-        the bins of greater scores. The upper bound assumes that the p positives have greater scores
-        than the n negatives, so that the sum of the p precisions is `p (TP + p) / (TP + p + FP)`.
-        The lower bound assumes that the p positives have smaller scores than the n negatives, so
-        that the sum is at least `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a
-        few positives, this lower bound is lower than necessary by some hundredths.
+        a histogram of scores, the result is `AreaBounds` with a lower and an upper bound, because
+        the order of the scores within a bin is unknown. AP is a mean over all positives: each
+        contributes the precision for the threshold that equals its score. Let a bin contain p
+        positives and n negatives, and let TP positives and FP negatives be in the bins of greater
+        scores. The upper bound assumes that the p positives have greater scores than the n
+        negatives, so that the sum of the p precisions is `p (TP + p) / (TP + p + FP)`. The lower
+        bound assumes that the p positives have smaller scores than the n negatives, so that the sum
+        is at least `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a few
+        positives, this lower bound is lower than necessary by some hundredths.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
