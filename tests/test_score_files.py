@@ -630,6 +630,20 @@ def test_files_of_scores_that_do_not_go_together(
     assert (code, "row 2: the group is missing" in err) == (2, True)
 
 
+@pytest.mark.quick
+def test_items_are_not_matched_across_empty_rows(run: Run, tmp_path: Path) -> None:
+    """An empty row of a file without ids may be an item without a score."""
+    for a, b in (
+        ("acc\n1\n\n0\n1\n", "acc\n1\n0\n\n1\n"),
+        ("acc,time\n1,1\n,\n0,1\n0,1\n", "acc,time\n1,1\n0,1\n,\n0,1\n"),
+    ):
+        first, second = (write(tmp_path / f"{x}.csv", y) for x, y in (("a", a), ("b", b)))
+        code, _, err = run("compare", first, second, "--value", "acc")
+        assert (code, "empty rows in different places" in err) == (2, True)
+        write(second, a + "\n\n")
+        assert answer(run, "compare", first, second, "--value", "acc")["num_items"] == 3
+
+
 def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path]) -> None:
     joined = answer(run, "report", files[0], "--value", "acc", "--bounds=-1,3")
     assert answer(run, "report", files[0], "--value", "acc", "--bounds", "-1,3") == joined
