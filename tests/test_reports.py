@@ -762,6 +762,18 @@ def test_what_counts_must_be() -> None:
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])
 
 
+def test_labels_without_a_class_name_or_a_column_of_probabilities_raise() -> None:
+    labels, prob = np.array([0, 1, 3, 3]), np.full((4, 3), 1 / 3)
+    zeros = np.zeros(4, int)
+    message = r"is 3, but class ids must lie in \[0, 3\)"
+    with pytest.raises(ValueError, match=rf"y_true\[2\] {message}"):
+        jm.report(labels, zeros, y_prob=prob)
+    with pytest.raises(ValueError, match=rf"y_pred\[2\] {message}"):
+        jm.report(zeros, labels, class_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=rf"y_pred_b\[2\] {message}"):
+        jm.comparison_report(zeros, zeros, labels, y_prob_a=prob, y_prob_b=prob)
+
+
 def test_ids_beyond_int64() -> None:
     report = jm.report(np.array([2**60, 2**60 + 1, 5], np.uint64), np.array([2**60 + 1, 2**60, 5]))
     assert report.overall["accuracy"].value == pytest.approx(1 / 3)
@@ -1064,7 +1076,7 @@ def test_comparison_report() -> None:
 def test_a_comparison_report_of_probabilities() -> None:
     """A and B have the values of their own reports; examples that are ignored do not count."""
     rng = np.random.default_rng(0)
-    y = np.append(rng.integers(0, 3, 300), [-1, 5])
+    y = np.append(rng.integers(0, 3, 300), [-1, -100])
     probs = [rng.dirichlet(np.ones(3), 302) for _ in range(2)]
     for prob, more in zip(probs, (2.0, 1.0), strict=True):
         prob[np.arange(300), y[:300]] += more

@@ -432,7 +432,7 @@ def report(
 
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. An example is
-            ignored if a label is negative, or if it has no class name or no column of `y_prob`.
+            ignored if a label is negative.
         y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
             probability of the true class), log loss, Brier score, calibration error and one-vs-rest
             ROC AUC. In a data frame, columns are named by class id or class name, such as "0" or
@@ -452,8 +452,9 @@ def report(
         A `Report` with NumPy arrays. If `groups` is given, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, if a class name is
-            unknown, if there are not 2 to 4096 classes, or if all examples are ignored.
+        TypeError, ValueError: if labels are neither strings nor integers, if a label has no
+            class name or no column of `y_prob`, if there are not 2 to 4096 classes, or if all
+            examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
