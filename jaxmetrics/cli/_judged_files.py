@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import check_kinds, class_ids
+from jaxmetrics.cli._classes import check_kinds, class_ids, warn_of_other_names
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
@@ -112,8 +112,10 @@ def _classes(
     if files[0].positive is None:
         labels.update(*(file.prob_classes for file in files))
         for path, rows in zip(paths, frames, strict=True):
+            true, pred = frames[0]["true"].unique(), rows["pred"].unique()
             with named(path):
-                check_kinds(frames[0]["true"].unique(), rows["pred"].unique())
+                check_kinds(true, pred)
+            warn_of_other_names(true, pred, path)
     classes = replace(files[0], labels=dict.fromkeys(labels)).classes
     if len(classes) < 2:
         raise InputError(
