@@ -700,6 +700,17 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
             "1 of the 4 rows in b.csv have an id that does not occur in a.csv",
         ),
         (
+            "id,y_true,y_pred\n1,a,a\n2,b,a\n,a,a\n",
+            ("--id", "id"),
+            "b.csv: row 3: the id is missing",
+        ),
+        (
+            "id,y_true,y_pred\n1,a,a\n2,b,a\n4,a,a\n",
+            ("--cluster", "id"),
+            "must have the same cluster in each row, but the cluster differs in 1 of 3 rows. The"
+            " first difference is in row 3, where the clusters are '3' and '4'",
+        ),
+        (
             "y_true,y_pred\na,a\nb,-1\na,b\n",
             (),
             "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1",
