@@ -496,6 +496,7 @@ class TestLargeFiles:
             (",b", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
             (",", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
             ("a, -7", "row {}: 'y_pred' is '-7', which is no class id; --ignore=-7 leaves such"),
+            ("a,-1.0", "row {}: 'y_pred' is '-1.0', which is no class id; --ignore=-1.0 leaves"),
             ("z,a", "row {}: 'y_true' is 'z', after 3 other values: is it a column of classes?"),
             ("a,b,3,4,5", "a row has more columns than the header"),
         ],

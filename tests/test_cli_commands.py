@@ -4,6 +4,7 @@ against the library called from Python.
 
 import csv
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,30 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
         code, _, err = run("report", path, *more)
         assert code == 2
         assert message in err
+
+
+@pytest.mark.quick
+def test_the_full_name_of_a_column_of_probabilities_is_not_a_prefix(
+    run: Run, tmp_path: Path
+) -> None:
+    frame = pl.DataFrame({"y_true": [0, 1, 1], "p": [0.1, 0.9, 0.2], "patient": ["x", "y", "z"]})
+    found = answer(run, "report", save(frame, tmp_path / "x.csv"), "--prob", "p")
+    assert found["confusion_matrix"] == [[1, 0], [1, 1]]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_scores_in_float32_reach_their_threshold(dtype: Any, run: Run, tmp_path: Path) -> None:
+    true, score = np.array([0, 1, 1, 0]), np.array([0.7, 0.7, 0.2, 0.8], dtype)
+    expected = jm.confusion_matrix_at_thresholds(true, score, [0.7])[0].tolist()
+    path, frame = tmp_path / "x.npz", pl.DataFrame({"y_true": true, "p": score.astype(float)})
+    np.savez(path, y_true=true, p=score)
+    files = [path]
+    if dtype == np.float32:
+        files.append(save(frame.cast({"p": pl.Float32}), tmp_path / "x.parquet"))
+    for file, option in itertools.product(files, ("--prob", "--score")):
+        found = answer(run, "report", file, option, "p", "--threshold", "0.7")
+        assert found["confusion_matrix"] == expected
 
 
 def test_other_prevalences(run: Run, tmp_path: Path) -> None:

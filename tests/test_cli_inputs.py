@@ -119,7 +119,7 @@ def test_separators(run: Run, tmp_path: Path) -> None:
     assert matrix(run, semicolons, "--separator", ";") == COUNTS
     code, _, err = run("report", semicolons)
     assert code == 2
-    assert "'y_true;y_pred;w': --separator ';' reads it" in err
+    assert "'y_true;y_pred;w': --separator ';' reads it\n" in err
     tabs = tmp_path / "tabs.csv"
     FRAME.write_csv(tabs, separator="\t")
     assert r"--separator '\t' reads it" in run("report", tabs)[2]

@@ -51,7 +51,7 @@ def refusal_of(label: str) -> str | None:
     """Return why a label is not a valid class, or None if it is valid."""
     if label == "":
         return "which is no class; --ignore '' leaves such rows out"
-    if re.fullmatch(r"-\d+", label):
+    if re.fullmatch(r"-\d+(\.0*)?", label):
         return (
             f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
             " give it another name"
