@@ -312,6 +312,8 @@ def test_examples_with_many_labels(run: Run, tmp_path: Path) -> None:
     assert arrays["overall"] == found["overall"]
     in_python = jm.multilabel_report(true, pred, label_names=[*"abc"])
     assert json.loads(in_python.to_json()) == found
+    one = save(pl.DataFrame(columns).select("t_a", "p_a"), tmp_path / "one.csv")
+    assert "150 examples, 1 label\n" in run("report", one, "--labels-prefix", "t_", "p_")[1]
     assert "150 examples, 3 labels" in run("report", path, "--labels-prefix", "t_", "p_")[1]
     for frame, message in (
         (
@@ -322,6 +324,7 @@ def test_examples_with_many_labels(run: Run, tmp_path: Path) -> None:
             pl.DataFrame({"t_a": [0, 1], "p_a": [0, 2]}),
             "row 2, the column 'p_a' contains '2', but 0 or 1 was expected",
         ),
+        (pl.DataFrame({"t_a": [], "p_a": []}), "the file has no rows"),
     ):
         bad = save(frame, tmp_path / "bad.csv")
         code, _, err = run("report", bad, "--labels-prefix", "t_", "p_")

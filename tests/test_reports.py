@@ -762,6 +762,15 @@ def test_what_counts_must_be() -> None:
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_ends_are_null_in_json() -> None:
+    report = jm.report([0, 1], [0, 0], y_prob=[[0.9, 0.1], [0.8, 0.2]], level=0.9999)
+    assert report["log_loss"].high == np.inf
+    written = json.loads(report.to_json())["overall"]["log_loss"]
+    assert (written["high"], written["value"]) == (None, report["log_loss"].value)
+    assert report.to_csv().count(",inf,") == 1
+
+
 def test_labels_without_a_class_name_or_a_column_of_probabilities_raise() -> None:
     labels, prob = np.array([0, 1, 3, 3]), np.full((4, 3), 1 / 3)
     zeros = np.zeros(4, int)
@@ -958,6 +967,10 @@ def test_what_a_multilabel_report_takes() -> None:
         ValueError, match=r"same shape \(n, L\), with one column for each label, got \(2,\)"
     ):
         jm.multilabel_report([1, 0], [1, 0])
+    with pytest.raises(ValueError, match="label_names must differ, got a, a"):
+        jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a", "a"])
+    with pytest.raises(ValueError, match="there are no examples to report on"):
+        jm.multilabel_report(np.zeros((0, 2), int), np.zeros((0, 2), int))
     with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
 

@@ -297,6 +297,7 @@ def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Pat
         (([[1, 0]],), r"scores must have shape \(n,\)"),
         (([1, 0], [1]), "with the same n for both systems"),
         (([np.nan, np.nan],), "no item has a score"),
+        (([1, 0], [1, np.inf]), r"other\[1\] is inf, expected a finite number"),
         (([1, 0], None), "groups"),
     ):
         groups = ["a"] if len(arguments) == 2 and arguments[1] is None else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import names_of
+from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, listed, percent, title_of
+from jaxmetrics._wording import capital, interval, percent, title_of
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
@@ -187,7 +187,7 @@ class Report(AnyReport):
             check_method(method)
         tables = _checked_tables(counts)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
-        names = _checked_names(class_names, len(matrix))
+        names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
         overall = overall_values(evidence)
         if soft_counts is not None:
@@ -407,13 +407,6 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     if not matrix.any():
         raise ValueError("there are no examples to report on: all counts are 0.")
     return matrix
-
-
-def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]:
-    names = tuple(names_of(class_names, k, "class_names"))
-    if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {listed(names)}.")
-    return names
 
 
 def report(
