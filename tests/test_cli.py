@@ -169,6 +169,15 @@ def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> Non
     assert [c["name"] for c in report["classes"]] == names
 
 
+def test_totals_among_counts_give_a_warning(run: Run, tmp_path: Path) -> None:
+    totals = write(tmp_path / "t.csv", ",a,b,All\na,5,1,6\nb,2,7,9\nAll,7,8,15\n")
+    code, _, err = run("report", totals, "--counts")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "the last row and the last column of the confusion matrix are the sums" in err
+    others = write(tmp_path / "o.csv", ",a,b,c\na,5,1,6\nb,2,7,9\nc,7,8,16\n")
+    assert run("report", others, "--counts")[::2] == (0, "")
+
+
 def test_what_must_be_known_of_a_number_is_printed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     np.savetxt(path, 10 * np.eye(10, dtype=int) + np.eye(10, k=9, dtype=int), "%d", ",")
@@ -827,6 +836,15 @@ def test_states_of_hosts_are_merged(
         f"{results['num_examples']:.0f} examples, {results['num_ignored']:.0f} ignored, 3 classes"
         in out
     )
+
+
+def test_a_state_that_is_given_twice_gives_a_warning(
+    hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run
+) -> None:
+    first, second = hosts[1]
+    code, _, err = run("merge", first, second, first)
+    assert (code, err.count("\n")) == (0, 1)
+    assert "host0.npz is given twice, so that its examples count twice." in err
 
 
 def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:

@@ -546,6 +546,15 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
         code, out, err = run("plan", *asked)
         assert (code, out) == (2, "")
         assert "more than 1e+15 examples would be needed to " in err
+    scores = save(pl.DataFrame({"v": [0, 1, 1]}), files[0].parent / "v.csv")
+    for paths, target in (
+        (files[:1], ("--half-width", "2")),
+        (files, ("--difference", "1", "--id", "id")),
+        ((scores,), ("--half-width", "1", "--value", "v")),
+    ):
+        code, out, err = run("plan", *paths, *target)
+        assert (code, out) == (2, "")
+        assert f"the {target[0][2:]} must be less than 1, got " in err
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2

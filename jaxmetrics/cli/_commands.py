@@ -71,7 +71,8 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
         counted = count_predictions(paths, question, on_progress)
     if counted.positive is None:
         cells = counted.selected()
-        warn_of_other_names(*(cells[role].unique() for role in LABELS))
+        true, pred = (cells[role].unique() for role in LABELS)
+        warn_of_other_names(true, pred)
 
     def of_group(name: str, level: float) -> Report:
         return report_of(counted.of_group(name), shares, level)
