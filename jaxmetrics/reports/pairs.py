@@ -55,7 +55,9 @@ _WAYS = {
     "student": "for losses Student's intervals",
     "mover": "for areas intervals by DeLong's variance",
 }
-_LOSSES = "Log loss and Brier score: less is better, so P(A > B) is the probability that A is worse."
+_LOSSES = (
+    "Log loss and Brier score: less is better, so P(A > B) is the probability that A is worse."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
