@@ -472,7 +472,11 @@ def test_classes_that_are_written_in_two_ways(
         assert code == 0
         messages = [x for x in err.splitlines() if f"the true class {true!r} is never" in x]
         assert len(messages) == is_other * len(files)
-        assert all(f"but {pred!r} is, which differs only in case, in zeros" in x for x in messages)
+        assert all(
+            f"but {pred!r} is, which differs only in case, spaces, zeros" in x for x in messages
+        )
+    frame = pl.DataFrame({"y_true": ["a ", "b"], "y_pred": ["a", "b"]})  # Parquet keeps spaces
+    assert "'a ' is never predicted" in run("report", save(frame, tmp_path / "x.parquet"))[2]
     # A class that occurs in both columns has no other name.
     path = write(path, f"{text}{pred},{true}\n")
     assert run("report", path)[2] == ""

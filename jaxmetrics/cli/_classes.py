@@ -74,7 +74,7 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
 
 def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
     """Warn if no true class is predicted, or if a true class that is never predicted differs from a
-    predicted class only in case, in zeros or in the Unicode form.
+    predicted class only in case, spaces, zeros or Unicode form.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     message = ""
@@ -88,8 +88,8 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
         if not message and name not in pred and _plain(name) in others:
             message = (
                 f"the true class {shortened(name)!r} is never predicted, but"
-                f" {shortened(others[_plain(name)])!r} is, which differs only in case, in zeros or"
-                " in the Unicode form."
+                f" {shortened(others[_plain(name)])!r} is, which differs only in case, spaces, zeros"
+                " or Unicode form."
             )
     if message:
         advice = "Check that the classes are written in the same way in both columns."
@@ -100,7 +100,7 @@ def _plain(name: str) -> Hashable:
     """Return a value that is equal for names that differ only in how they are written."""
     if is_number(name):
         return int(name) if is_integer(name) else float(name)
-    return unicodedata.normalize("NFKC", name).casefold()
+    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 def _kind(names: Sequence[str]) -> str:
