@@ -88,8 +88,8 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
         if not message and name not in pred and _plain(name) in others:
             message = (
                 f"the true class {shortened(name)!r} is never predicted, but"
-                f" {shortened(others[_plain(name)])!r} is, which differs only in case, spaces, zeros"
-                " or Unicode form."
+                f" {shortened(others[_plain(name)])!r} is, which differs only in case, spaces,"
+                " zeros or Unicode form."
             )
     if message:
         advice = "Check that the classes are written in the same way in both columns."
