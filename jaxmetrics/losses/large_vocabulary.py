@@ -105,8 +105,7 @@ def linear_cross_entropy(
     `jax.grad` works with respect to `hidden`, `kernel` and `bias`. Forward mode (`jax.jvp`) does
     not. If `hidden` and `kernel` are bfloat16, products are computed in bfloat16 and added in
     float32. Otherwise all computations are in float32, or in float64 if `jax_enable_x64` is on. Use
-    batch axes instead of `jax.vmap`, which needs much memory. NumPy arrays are converted to JAX
-    arrays.
+    batch axes instead of `jax.vmap`, which needs much memory.
 
     Args:
         hidden: activations, of shape `(..., n, d)`.
@@ -127,8 +126,8 @@ def linear_cross_entropy(
             gets `kernel` and `bias` of its own words, but `labels` are ids in the whole vocabulary.
 
     Returns:
-        One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the
-        loss is the same as in `cross_entropy`, and the gradient is 0.
+        One loss per example, a JAX array of shape `(..., n)`. If a logit is +inf or all logits are
+        -inf, the loss is the same as in `cross_entropy`, and the gradient is 0.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])

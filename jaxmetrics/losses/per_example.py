@@ -4,9 +4,9 @@
 losses have the same shape. The last axis of `(...)` must have the same length in all arguments, and
 the axes before it broadcast.
 
-An example is ignored if its label is negative, if the boolean mask `where` is False, or if its
-label is K or more in a JAX array. The loss of an ignored example and its gradient are exactly 0,
-whatever the logits are.
+An example is ignored if its label is negative, or if the boolean mask `where` is False. Labels of K
+or more in a JAX array are ignored, too. The loss of an ignored example and its gradient are exactly
+0, whatever the logits are.
 
 Logits may be infinite. A class with logit -inf is impossible, and a class with logit +inf is
 certain. If all logits of an example are -inf, its classes are equally probable. The loss may then

@@ -21,9 +21,8 @@ sum of all cells.
 - If `counts` is not numeric or does not have shape `(..., K, K)`, metrics raise TypeError or
   ValueError.
 
-If the docstring of a metric names no source, its formula is from Sokolova and Lapalme (2009), A
-systematic analysis of performance measures for classification tasks, Information Processing &
-Management 45(4).
+Formulas without a source are from Sokolova and Lapalme (2009), A systematic analysis of performance
+measures for classification tasks, Information Processing & Management 45(4).
 """
 
 # one number per matrix

@@ -37,8 +37,7 @@ def cohen_kappa(
     - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
     - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
     - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. If `weights` is
-      None, this gives `1 - (1 - accuracy) / (1 - max(t))`.
+    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise.
     - `"gwet"`: the coefficient is Gwet's AC1 (2008). Its agreement expected by chance is
       `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w`.
 
@@ -52,7 +51,7 @@ def cohen_kappa(
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
-        for example if only one class occurs or if there are no examples.
+        for example if only one class occurs.
 
     Raises:
         ValueError: if `weights` or `chance` is not one of the values listed above.

@@ -36,7 +36,7 @@ def group_ratio(metric: Metric) -> Metric:
 
     Raises:
         ValueError: raised by the returned function if `counts` has no axis of groups, or if
-            `metric` returns neither one number per matrix nor one number per class.
+            `metric` does not return one number per matrix or per class.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]

@@ -144,12 +144,12 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
     """Compute the Matthews correlation coefficient (MCC, R_K), in [-1, 1].
 
     The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))`. Here s
-    is the number of examples, c the number of correct predictions, t_k the number of examples of
-    true class k, and p_k the number of examples predicted as class k. For two classes MCC is the
-    phi coefficient. `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of
-    shape `(...)`. If only one class is predicted, or only one class has examples, the value is
-    `zero_division`. Source: Gorodkin (2004), Comparing two K-category assignments by a K-category
-    correlation coefficient.
+    is the number of examples, and c the number of correct predictions. t_k examples have true class
+    k, and p_k examples are predicted as class k. For two classes MCC is the phi coefficient.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`.
+    If only one class is predicted, or only one class has examples, the value is `zero_division`.
+    Source: Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
+    coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))

@@ -156,9 +156,8 @@ def tversky(
     `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
     If the denominator is 0, the value is `zero_division`. The weights `alpha` and `beta` are at
     least 0. Arrays of one `alpha` or `beta` per confusion matrix broadcast against the leading axes
-    `...` of `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta =
-    1/2), precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
-    Features of similarity.
+    `...` of `counts`. With alpha = beta = 1 the Tversky index is the Jaccard index, and with alpha
+    = beta = 1/2 it is F1. Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])

@@ -19,10 +19,10 @@ normalising rows.
 - Examples with a negative label are ignored, and so are examples where the mask `where` is False.
   The values of ignored examples may be NaN.
 - An example of `sample_weight` 2 counts like two equal examples. An example of weight 0 is ignored.
-- The values of NumPy arrays are checked, except for ignored examples. ValueError is raised if a
-  label is not a class, if a weight is NaN, infinite or negative, or if a probability is not in [0,
-  1]. ValueError is also raised if no logit of a row is finite, if all rows of logits look like rows
-  of probabilities, or if a row of probabilities does not sum to 1.
+- The values of NumPy arrays are checked, except for ignored examples. ValueError is raised for a
+  label that is not a class, a weight that is not a finite number >= 0, and a probability that is
+  not in [0, 1]. ValueError is also raised for a row of probabilities that does not sum to 1, a row
+  without a finite logit, and logits that look like probabilities.
 - The sum of a row of probabilities may differ from 1 by `0.001 sqrt(3 K)`, but at most by 0.05.
 - In JAX arrays, examples with an invalid label are ignored. Other invalid values give NaN.
 - The result of a batch entry without examples is NaN.

@@ -6,14 +6,14 @@ class 1 that increases with the predicted probability. Consider the examples who
 between two values a and b. Their observed frequency gives a lower confidence bound of the true
 frequency at b, and an upper confidence bound of the true frequency at a. The band combines the
 bounds of all intervals [a, b] by taking the tightest, with a Bonferroni correction. Source:
-Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110; here the ends a and b are
+Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110. Here the ends a and b are
 between 64 groups of equal weight. The upper bound p for s successes in n trials solves
 `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its Applications
 57.
 
 **The decomposition with bins** splits the Brier score `mean (p - y)^2` into reliability, resolution
-and uncertainty. Let bin b contain the fraction w_b of the examples, with mean probability p_b and
-frequency f_b of class 1, and let f be the overall frequency:
+and uncertainty. Bin b contains the fraction w_b of the examples, with mean probability p_b and
+frequency f_b of class 1. The overall frequency is f:
 
 - miscalibration = `sum_b w_b (p_b - f_b)^2`,
 - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
@@ -234,8 +234,8 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score equals `miscalibration - discrimination + uncertainty`. Let S be the mean score, S_C
-    the mean score after recalibration by isotonic regression, and S_R the score of always
+    The score equals `miscalibration - discrimination + uncertainty`. Let S be the mean score. S_C
+    is the mean score after recalibration by isotonic regression. S_R is the score of always
     predicting the frequency of class 1. Then:
 
     - miscalibration = `S - S_C`, which is 0 for calibrated probabilities (smaller is better),

@@ -58,8 +58,8 @@ def calibration_interval(
     of a sample is biased upwards. The formulas are at the top of
     `jaxmetrics/scoring/calibration_intervals.py`.
 
-    The true error is the ECE in the population, computed with the same bins. If probabilities are
-    too high in one part of a bin and too low in another part, these errors cancel.
+    The true error is the ECE in the population, computed with the same bins. Probabilities that are
+    too high and too low in the same bin cancel.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
@@ -73,10 +73,10 @@ def calibration_interval(
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
         where: boolean mask of the examples to include, of shape `(..., n)`.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster may be correlated, such as the sentences of a document. The number n of
-            examples is replaced by an effective number of independent examples, at most n. This
-            number is computed from the jackknife variance of the gaps over clusters. If the
-            arguments are NumPy arrays, fewer than 20 clusters give a warning.
+            one cluster may be correlated, such as the sentences of a document. The number of
+            examples is then replaced by an effective number of independent examples, from the
+            jackknife variance over clusters. Fewer than 20 clusters give a warning for NumPy
+            arrays.
 
     Returns:
         `Estimate` of shape `(...)`. Its values are NaN if there are no examples.
