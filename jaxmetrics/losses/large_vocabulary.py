@@ -112,8 +112,8 @@ def linear_cross_entropy(
         kernel: weights of the linear layer, of shape `(d, V)`.
         labels: word ids of shape `(..., n)`. Negative ids have loss and gradient 0. An id >= V
             raises an error in a NumPy array, and acts like a negative id in a JAX array.
-        bias: bias of shape `(V,)`. A word with bias -inf has probability 0. If `label_smoothing` >
-            0, the loss is then inf.
+        bias: bias of shape `(V,)`. A word with bias -inf has probability 0. With
+            `label_smoothing > 0` the loss is then inf.
         chunk_size: number of words per block. By default, a block has about 4 million logits on a
             CPU or 134 million on other devices, and at least 512 words.
         where: boolean mask of shape `(..., n)`. Where the mask is False, loss and gradient are 0.

@@ -9,8 +9,9 @@ or more in a JAX array are ignored, too. The loss of an ignored example and its 
 0, whatever the logits are.
 
 Logits may be infinite. A class with logit -inf is impossible, and a class with logit +inf is
-certain. If all logits of an example are -inf, its classes are equally probable. The loss may then
-be infinite, but its gradient with respect to logits is finite. If a logit is NaN, the loss is NaN.
+certain. If all logits of an example are -inf, its classes are equally probable. With infinite
+logits the loss may be infinite, but its gradient with respect to logits is finite. If a logit is
+NaN, the loss is NaN.
 
 If `class_weights` of shape `(K,)` are given, the loss of each example is multiplied by the weight
 of its class. Examples with weight 0 are ignored. Losses are computed at least in float32.

@@ -106,8 +106,8 @@ def pairwise_auc_loss(
 ) -> Array:
     """Compute the pairwise AUC loss, a convex loss to minimise in place of 1 - ROC AUC.
 
-    The mean is over all pairs of a positive example i and a negative example j. With the difference
-    of their logits `d = z_i - z_j`, the loss of a pair is:
+    The loss is the mean over all pairs of a positive example i and a negative example j. With the
+    difference of their logits `d = z_i - z_j`, the loss of a pair is:
 
     - `"logistic"`: `ln(1 + e^-d)`,
     - `"hinge"`: `max(0, 1 - d)`,

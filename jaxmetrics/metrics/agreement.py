@@ -39,7 +39,8 @@ def cohen_kappa(
     - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
     - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise.
     - `"gwet"`: the coefficient is Gwet's AC1 (2008). Its agreement expected by chance is
-      `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w`.
+      `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w` over all i
+      and j.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`.
@@ -83,8 +84,8 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
             disagreements are given as a `(K, K)` array.
 
     Returns:
-        One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if N
-        <= 1.
+        One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if
+        `N <= 1`.
 
     Raises:
         ValueError: if `weights` is not None, "linear", "quadratic" or an array of shape `(K, K)`.

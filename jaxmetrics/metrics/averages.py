@@ -91,7 +91,7 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
-        keyword arguments to the rate. Errors are the same as for `macro`.
+        keyword arguments to the rate. The errors are the same as in `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -114,7 +114,7 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Returns:
         A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
-        keyword arguments to the rate. Errors are the same as for `macro`.
+        keyword arguments to the rate. The errors are the same as in `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -172,8 +172,8 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
     """Compute a metric for a population with other class shares: multiply `C_ij` by `π_i n / t_i`.
 
-    Here n is the number of examples, t_i the number of examples of class i, and π_i its share in
-    the new population. The recall of each class does not change. For example,
+    Here n is the number of examples, t_i the number of examples of class i, and π_i the share of
+    class i in the new population. The recall of each class does not change. For example,
     `at_prevalence(binary(precision), 0.01)` is the precision in a population with 1 % positives,
     even if the counts contain as many positives as negatives. For a confidence interval, pass the
     returned function to `interval`. Set `stratified=True` if the number of examples per class was

@@ -61,8 +61,8 @@ naive_accuracy = accuracy
 
 @compiled
 def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`, in [0,
-    1].
+    """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`, in
+    [0, 1].
 
     The error rate equals 1 - accuracy. It is also called zero-one loss. `counts` is a confusion
     matrix C of shape `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If there are
@@ -252,11 +252,11 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     """Compute the confusion entropy (CEN), which is high if mistakes are spread over many cells.
 
     The formula is `sum_j s_j / (2 n) * CEN_j`, where s_j is the sum of row j and column j. CEN_j is
-    the sum of `-x log x`, where x is `C_jl / s_j` or `C_lj / s_j` for each class l != j. The base
-    of the logarithm is `2 (k - 1)` if k classes occur. `counts` is a confusion matrix C of shape
-    `(..., K, K)`. Returns one number per matrix, of shape `(...)`. The value is 0 if there are no
-    mistakes, and at most 1 if there are three or more classes. Source: Wei, Yuan, Hu and Wang
-    (2010), A novel measure for evaluating classifiers, Expert Systems with Applications 37.
+    the sum of `-x log x` over `x = C_jl / s_j` and `x = C_lj / s_j` for all classes l != j. The
+    base of the logarithm is `2 (k - 1)` if k classes occur. `counts` is a confusion matrix C of
+    shape `(..., K, K)`. Returns one number per matrix, of shape `(...)`. The value is 0 if there
+    are no mistakes, and at most 1 if there are three or more classes. Source: Wei, Yuan, Hu and
+    Wang (2010), A novel measure for evaluating classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)

@@ -372,8 +372,8 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
 
     The unit is true positives per example. `counts` is a confusion matrix `(..., K, K)`. Returns
     one value per class, of shape `(..., K)`. If there are no examples, the value is 0. The
-    `threshold` t is the probability of the class from which on it is worth acting, for example to
-    treat a patient. It is in [0, 1). If t is 1, the value is -inf or NaN.
+    `threshold` t in [0, 1) is the smallest probability of the class at which acting is worthwhile,
+    for example treating a patient. If t is 1, the value is -inf or NaN.
 
     A decision curve shows the net benefit as a function of t. For labels y, probabilities p and an
     array of thresholds t, use

@@ -23,7 +23,8 @@ normalising rows.
   label that is not a class, a weight that is not a finite number >= 0, and a probability that is
   not in [0, 1]. ValueError is also raised for a row of probabilities that does not sum to 1, a row
   without a finite logit, and logits that look like probabilities.
-- The sum of a row of probabilities may differ from 1 by `0.001 sqrt(3 K)`, but at most by 0.05.
+- The sum of a row of float32 or float64 probabilities may differ from 1 by `0.001 sqrt(3 K)`, but
+  at most by 0.05. For float16 and bfloat16 more is allowed.
 - In JAX arrays, examples with an invalid label are ignored. Other invalid values give NaN.
 - The result of a batch entry without examples is NaN.
 - A wrong dtype, shape or option raises TypeError or ValueError.

@@ -102,12 +102,12 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Compute the reliability diagram: mean probability and frequency of class 1 in each bin.
 
-    `"uniform"` uses bins of equal width. `"quantile"` puts the edges at quantiles of the
-    probabilities. Some of these bins may be empty, because equal probabilities are in the same bin.
+    The strategy `"uniform"` uses bins of equal width. `"quantile"` uses bins with edges at
+    quantiles of the probabilities. Some of these bins are empty if many probabilities are equal.
 
-    `"isotonic"` uses isotonic regression instead of bins. The frequencies f_i never decrease with
-    the probability, and minimise `sum_i (f_i - y_i)^2` for labels y_i. Source: Dimitriadis,
-    Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
+    `"isotonic"` uses isotonic regression instead of bins. The frequencies f_i of the examples never
+    decrease with the probability, and minimise `sum_i (f_i - y_i)^2` for labels y_i. Source:
+    Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
@@ -234,9 +234,9 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score equals `miscalibration - discrimination + uncertainty`. Let S be the mean score. S_C
-    is the mean score after recalibration by isotonic regression. S_R is the score of always
-    predicting the frequency of class 1. Then:
+    The score equals `miscalibration - discrimination + uncertainty`. S is the score of the
+    probabilities. S_C is the score after recalibration by isotonic regression. S_R is the score of
+    always predicting the frequency of class 1.
 
     - miscalibration = `S - S_C`, which is 0 for calibrated probabilities (smaller is better),
     - discrimination = `S_R - S_C`, which is 0 if the order of the probabilities says nothing about
@@ -288,10 +288,10 @@ def score_decomposition(
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a binary calibration metric into a metric of the top label of a multiclass classifier.
 
-    The top label is the class with the greatest probability, or the first of these classes. The
-    binary label of an example is 1 if the top label is the true class, and 0 otherwise. Its
-    probability is the probability of the top label. For example, `top_label(calibration_error)` is
-    the expected calibration error of a multiclass classifier: Guo et al. (2017), ICML.
+    The top label is the predicted class: the first class with the greatest probability. The binary
+    label of an example is 1 if the top label is the true class, and 0 otherwise. The probability of
+    label 1 is the probability of the top label. For example, `top_label(calibration_error)` is the
+    expected calibration error of a multiclass classifier: Guo et al. (2017), ICML.
 
     Args:
         function: a function of binary labels `y_true` and probabilities `y_prob` of label 1, such

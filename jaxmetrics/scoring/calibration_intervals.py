@@ -11,10 +11,9 @@ Two inequalities are true for any gaps:
   expansion.
 - `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality if all gaps are large. Therefore the
   upper end of the interval is E plus the root of the sum of the squared distances from each gap to
-  its Wilson limit, as in Zou and Donner (2008), Statistics in Medicine 27.
+  its Wilson limit. Source: Zou and Donner (2008), Statistics in Medicine 27.
 
-If the gaps are neither 0 nor large, the coverage is greater than `level`; see the simulations in
-the guide's page on intervals.
+If the gaps are neither 0 nor large, the coverage is greater than `level`.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ def calibration_interval(
     of a sample is biased upwards. The formulas are at the top of
     `jaxmetrics/scoring/calibration_intervals.py`.
 
-    The true error is the ECE in the population, computed with the same bins. Probabilities that are
-    too high and too low in the same bin cancel.
+    The true error is the ECE in the population, computed with the same bins. Within a bin,
+    probabilities that are too high and too low cancel.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the

@@ -331,8 +331,8 @@ def poisson_bootstrap(
     In each of S bootstrap replicates (resampled data sets), every example has a random weight from
     a Poisson(1) distribution. Pass a field `unit` of integers to the method `update` of the
     evaluator. Examples with the same `unit` have the same weight. So give the same `unit` to
-    correlated examples, such as the sentences of a document. The weights are hashes of `unit` and
-    `seed`, so the result does not depend on the order of batches. Memory and time grow with S.
+    correlated examples, such as the sentences of a document. The weights are computed from `unit`
+    and `seed`, so the result does not depend on the order of batches. Memory and time grow with S.
     Source: Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:

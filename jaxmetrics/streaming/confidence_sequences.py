@@ -32,9 +32,10 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """State of a confidence sequence: sums over all values x so far, scaled to [0, 1], with bets λ.
+    """State of a confidence sequence: sums over all values x so far, scaled to [0, 1].
 
-    Every sum is an array of shape `(2,)`, a float and its rounding error.
+    Every sum is an array of shape `(2,)`, a float and its rounding error. λ and ψ are defined in
+    `confidence_sequence`.
 
     Attributes:
         number: number of values.
@@ -67,8 +68,8 @@ def confidence_sequence(
     Use a confidence sequence to stop an evaluation early, for example as soon as the interval is
     narrower than 0.02. Ordinary 95 % intervals are not valid for this. The probability that at
     least one of them misses the mean is far greater than 5 %. To stop as soon as one checkpoint is
-    better than another, pass the difference of their scores for each example. If scores are in [0,
-    1], set `low=-1`.
+    better than another, pass the difference of their scores for each example. If scores are in
+    [0, 1], set `low=-1`.
 
     Examples must be in random order, so that all values have the same expected value. Results of
     several hosts cannot be merged. In the formulas n is the number of values so far, and
@@ -111,7 +112,7 @@ def confidence_sequence(
 
 @dataclass(frozen=True)
 class ConfidenceSequence:
-    """Pure functions of a `ConfidenceState` that bound a mean; made by `confidence_sequence`.
+    """Pure functions of a `ConfidenceState` that bound a mean, made by `confidence_sequence`.
 
     Attributes:
         level, low, high, method: the arguments of `confidence_sequence`.
