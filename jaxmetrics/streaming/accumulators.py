@@ -23,6 +23,7 @@ from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import check_level, check_option, check_size
+from jaxmetrics._wording import shown
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
@@ -357,7 +358,7 @@ def poisson_bootstrap(
     if not isinstance(accumulator, Accumulator):
         raise TypeError(
             "accumulator must be an Accumulator, such as jaxmetrics.mean_of('loss'), got"
-            f" {accumulator!r}."
+            f" {shown(accumulator)}."
         )
     schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
     if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
@@ -396,7 +397,7 @@ def _named(metrics: Metrics) -> Metrics:
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
         raise TypeError(
             "metrics must be a dict whose keys are names and whose values are functions, got"
-            f" {metrics!r}."
+            f" {shown(metrics)}."
         )
     for name, metric in metrics.items():
         if not callable(metric):

@@ -146,7 +146,7 @@ class Evaluator:
         unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
             raise ValueError(
-                f"No accumulator uses {', '.join(unknown)}. The possible fields are"
+                f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
         fields = {
