@@ -126,8 +126,7 @@ def linear_cross_entropy(
             gets `kernel` and `bias` of its own words, but `labels` are ids in the whole vocabulary.
 
     Returns:
-        One loss per example, a JAX array of shape `(..., n)`. If a logit is +inf or all logits are
-        -inf, the loss is the same as in `cross_entropy`, and the gradient is 0.
+        One loss per example, a JAX array of shape `(..., n)`.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])

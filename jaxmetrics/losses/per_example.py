@@ -410,10 +410,9 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """Compute the weighted mean of losses l with weights w, `sum w l / sum w`.
 
-    Examples with weight 0 do not change this mean, unlike `mean(w * l)`. For losses of shape
-    `(batch, length)`, the mean is over all tokens by default. Do not average the means of several
-    devices or batches, because their total weights may differ. Use `parts=True`, add up the pairs,
-    and divide the total of `w l` by the total of `w`.
+    Examples with weight 0 do not change this mean, unlike `mean(w * l)`. Do not average the means
+    of several devices or batches, because their total weights may differ. Use `parts=True`, add up
+    the pairs, and divide the total of `w l` by the total of `w`.
 
     Args:
         values: losses l of shape `(...)`.

@@ -113,15 +113,15 @@ def pairwise_auc_loss(
     - `"hinge"`: `max(0, 1 - d)`,
     - `"squared_hinge"`: `max(0, 1 - d)^2`.
 
-    Logits are clipped to ±2e15 in float32 and ±1e123 in float64. Time and memory are proportional
-    to n^2. Source: Gao and Zhou (2015), IJCAI.
+    Infinite logits give a finite loss. Time and memory are proportional to n^2. Source: Gao and
+    Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.
         labels: 0 or 1 (or bool), of shape `(..., n)`. Examples with a negative label are ignored.
         surrogate: `"logistic"`, `"hinge"` or `"squared_hinge"`.
-        sample_weight: weights of the examples, of shape `(..., n)`. A pair has the product of the
-            weights of its two examples.
+        sample_weight: weights of the examples, of shape `(..., n)`. The weight of a pair is the
+            product of the weights of its two examples.
         where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
@@ -204,7 +204,7 @@ def soft_calibration_error(
 
     Returns:
         Errors in [0, 1], of shape `(...)`. The error is 0 if there are no examples, and NaN if a
-        probability is not in [0, 1]. If the error is 0, its gradient is 0.
+        probability is not in [0, 1].
 
     Raises:
         TypeError: if labels are not integers.

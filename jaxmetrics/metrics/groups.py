@@ -22,7 +22,7 @@ def group_ratio(metric: Metric) -> Metric:
     is in [0, 1]. Groups without examples are skipped, and so are groups whose metric is NaN.
 
     For a confidence interval use `compare_groups(metric, counts, ratio=True)`. `interval` does not
-    accept this ratio, because by chance the ratio of a sample is below 1 even for equal groups.
+    accept this ratio.
 
     Args:
         metric: a function of counts `(..., K, K)` that returns one number per matrix, such as

@@ -25,9 +25,8 @@ def fit_temperature(
     """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
     Temperature scaling calibrates the probabilities of a trained classifier. T > 1 means that the
-    logits were overconfident. Fit T on held-out examples, because logits are overconfident on
-    training examples. T is differentiable with respect to the logits. Source: Guo et al. (2017), On
-    calibration of modern neural networks, ICML, section 4.2.
+    logits were overconfident. Fit T on held-out examples. T is differentiable with respect to the
+    logits. Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     Args:
         y_true: class ids of shape `(..., n)`. Examples with a negative id are ignored.

@@ -63,8 +63,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     """Save the running sums of an evaluator (its state) to an .npz file.
 
     Read the file with `load_state`, or with `jaxmetrics merge` on the command line. Writing is
-    atomic: the file is never incomplete. If `path` is a pipe or a device such as /dev/stdout, the
-    state is written to it directly.
+    atomic: the file is never incomplete.
 
     If each host evaluates its own batches, each host must save its own state. After `psum`, or if
     `jax.jit` evaluated batches that were distributed over all hosts, every state contains the sums
@@ -107,9 +106,8 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
     You can pass the loaded state to any evaluator that computes the same sums with the same
-    settings, such as `num_classes`. Its metrics of these sums may be different. `jax_enable_x64`
-    must be the same as when the state was saved. Otherwise methods such as `update` and `compute`
-    raise ValueError.
+    settings, such as `num_classes`. `jax_enable_x64` must be the same as when the state was saved.
+    Otherwise methods such as `update` and `compute` raise ValueError.
 
     Args:
         path: path of the file.

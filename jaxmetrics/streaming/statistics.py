@@ -243,9 +243,8 @@ class Statistic(Protocol):
     batches.
 
     To write your own statistic, define a frozen dataclass with these members. Pass an `Accumulator`
-    with your statistic and named functions of its table to `evaluator`. Equal statistics of several
-    accumulators are computed only once. Options of a statistic must be numbers, strings or
-    statistics, so that the state can be saved.
+    with your statistic and named functions of its table to `evaluator`. Options of a statistic must
+    be numbers, strings or statistics, so that the state can be saved.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> @dataclass(frozen=True)
