@@ -21,12 +21,12 @@ __all__ = ["pass_at_k", "score_variance"]
 def pass_at_k(
     scores: ArrayLike, k: int, *, rule: Literal["any", "all", "majority"] = "any"
 ) -> Array:
-    """Estimate the probability that any, all or most of k attempts at an item are correct.
+    """Estimate pass@k, pass^k or majority@k: any, all or most of k attempts at an item are correct.
 
-    These probabilities are known as pass@k (any), pass^k (all) and majority@k (most). If c of r
-    attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`,
-    where `C(a, b)` is a binomial coefficient. These estimates are unbiased. For a confidence
-    interval of the mean over items, call `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+    If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
+    `C(c, k) / C(r, k)`, where `C(a, b)` is a binomial coefficient. These estimates are unbiased.
+    For a confidence interval of the mean over items, call
+    `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
         scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct

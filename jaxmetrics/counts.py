@@ -9,11 +9,9 @@ or bool, in NumPy arrays, JAX arrays or lists.
 - **Examples with a negative label are ignored**, whether the label is in `y_true`, `y_pred` or
   `groups`. Common marks for missing labels are -1 and -100. A label of `num_classes` or more raises
   an error in a NumPy array. In a JAX array, an example with such a label is ignored without an
-  error. To find such labels, call `check_labels`. Under jit, JAX cuts 64-bit labels to 32 bits
-  unless `jax_enable_x64` is set.
-- **One-hot labels raise an error**, because their rows would be read as a batch. An array is
-  regarded as one-hot if it is a NumPy array of shape `(n, K)` with a single 1 and otherwise 0 in
-  each row. K must equal `num_classes`, if `num_classes` is given.
+  error. To find such labels, call `check_labels`.
+- **One-hot labels raise an error**, because their rows would be read as a batch. Only NumPy arrays
+  of shape `(n, K)` are checked.
 - `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples.
   Without weights, the counts are integers: int64 for NumPy arrays, int32 for JAX arrays (up to 2^31
   - 1 per cell). With weights, the counts are floats.
@@ -394,8 +392,6 @@ def confusion_matrix_at_thresholds(
     num_groups: int | None = None,
 ) -> Array:
     """Compute a 2x2 confusion matrix per threshold; class 1 is predicted if `y_score >= threshold`.
-
-    The computation takes O(n log T) time for n examples and T thresholds.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. Examples whose label is below 0 are ignored.

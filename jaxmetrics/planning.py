@@ -46,9 +46,9 @@ def required_examples(
     sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal quantile of `power`
     (0.84 for 80 %). Round n up.
 
-    If the pilot study has only k mistakes, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
-    This also holds for k examples of the rarest class. To verify n, call `simulated_error`: z times
-    its result should be close to h.
+    If the pilot study has only k mistakes, or only k examples of a class, n may be wrong by a
+    factor of about `1 ± 2 / sqrt(k)`. To verify n, call `simulated_error`: z times its result
+    should be close to h.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -58,10 +58,9 @@ def required_examples(
         difference: difference d to detect, in the units of the metric, instead of `half_width`.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -3 for counts
-            `(..., C, K, K)` and -4 for counts `(..., C, K, K, K)` of C clusters. In this case n and
-            N are numbers of clusters. For Student's quantile, `(z^3 + z) / (2 z + 2 z_power)` is
-            added to n, where z_power is 0 if `half_width` is given.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. In this case n and N are numbers of
+            clusters, and n is slightly greater because of Student's quantile.
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
@@ -132,9 +131,9 @@ def detectable_difference(
         num_examples: number of examples n of the planned test set.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, K, K, K)` of C clusters. In this case n and N are numbers of clusters, and z
-            is the quantile of Student's t distribution with n - 1 degrees of freedom.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. In this case n and N are numbers of clusters, and z is the quantile
+            of Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
         d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
@@ -180,8 +179,8 @@ def power(
             study: its power depends only on the p-value, and tells you nothing new (Hoenig and
             Heisey, 2001, The American Statistician 55).
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, K, K, K)` of C clusters. In this case n and N are numbers of clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. In this case n and N are numbers of clusters.
 
     Returns:
         Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
@@ -231,9 +230,9 @@ def simulated_error(
             pilot study. Examples are drawn from its cells with probabilities proportional to the
             counts.
         num_examples: number of examples n of each simulated test set.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -3 for counts
-            `(..., C, K, K)` and -4 for counts `(..., C, K, K, K)` of C clusters. In this case whole
-            clusters are drawn, and `num_examples` is the number of clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. In this case whole clusters are
+            drawn, and `num_examples` is the number of clusters.
         num_samples: number of simulated test sets. With 2000 test sets, the standard error of the
             result is 1.6 % of the result.
 

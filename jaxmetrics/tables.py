@@ -11,8 +11,7 @@ on the order of rows or on the engine.
   integer. `num_ignored` is their number.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
   confusion matrix, it is the name of the column of counts. Integers are summed exactly, in int64.
-  Floats are summed exactly and rounded once, after each weight was truncated 93 binary digits below
-  the greatest weight.
+  Sums of floats are rounded only once.
 - `groups` and `clusters` are names of columns of ids. The result then has one matrix per group or
   cluster, in additional leading axes.
 """

@@ -102,17 +102,16 @@ def compare(
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, K, K, K)` of C clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`.
 
     Returns:
         `Comparison`, or a dict or tuple of them, like the result of `metric`. For `Posterior`,
         `probability_better` is a posterior probability. For `Bootstrap`, it is the share of
         replicates in which A is better, and replicates with equal values count half. This share is
-        roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, `probability_better` is
-        computed from a two-piece normal distribution around the difference. The lower half of this
-        distribution is fitted to the lower end of the interval, and the upper half to the upper
-        end.
+        roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, it comes from a
+        two-piece normal distribution around the difference. Its two halves are fitted to the two
+        ends of the interval.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts
@@ -266,8 +265,8 @@ def compare_unpaired(
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -3 for counts
-            `(..., C, K, K)` of C clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`.
 
     Returns:
         `Comparison`, or a dict or tuple of them, like the result of `metric`.

@@ -46,9 +46,9 @@ def compare_groups(
         ratio: if True, estimate the ratio of the smallest to the largest group value (see
             `group_ratio`) instead of the largest difference.
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, G, K, K)` of C clusters. If clusters have examples of several groups, the
-            interval may be too wide.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, G, K, K)`. If clusters have examples of several groups, the interval may be
+            too wide.
 
     Returns:
         `Estimate`, or a dict or tuple of them, like the result of `metric`. The standard error is

@@ -87,10 +87,10 @@ def mcnemar(
 
     Args:
         paired: counts `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. Float32 counts are exact below 2^24.
+            `[[both correct, only A], [only B, both wrong]]`.
         method: `"mid-p"` by default. If there are clusters, only `"asymptotic"` is available.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, K, K, K)` of C clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`.
 
     Returns:
         `HypothesisTest` of shape `(...)`. If b + c = 0, the p-value is 1.
@@ -265,8 +265,8 @@ def permutation_test(
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: numbers of examples `(..., K, K, K)` from `paired_confusion_matrix`.
         num_samples: the number of random permutations.
-        cluster_axis: the axis of clusters (groups of correlated examples). It is -4 for counts
-            `(..., C, K, K, K)` of C clusters. All predictions for a cluster are swapped together.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 
     Returns:
         `HypothesisTest`, or a dict or tuple of them, like the result of `metric`. The `statistic`
@@ -340,7 +340,7 @@ def paired_difference_interval(
     """Compute a confidence interval of the difference of two accuracies on the same examples.
 
     If only A is correct for b of n examples, and only B for c examples, the difference A - B is (b
-    - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
+    - c) / n. The methods are:
 
     - `"tango"`: score interval (Tango, 1998, Statistics in Medicine 17). It contains all
       differences δ with `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`. Here z is the normal quantile

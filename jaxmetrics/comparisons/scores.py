@@ -68,10 +68,9 @@ def compare_scores(
 
     Returns:
         `Comparison` of shape `(...)`. Its numbers are NaN if no item has scores of both systems. If
-        no bounds are given, its probabilities are computed from Student's t distribution. If bounds
-        are given, they are computed from a two-piece normal distribution around the difference. The
-        lower half of this distribution is fitted to the lower end of the interval, and the upper
-        half to the upper end.
+        no bounds are given, its probabilities come from Student's t distribution. If bounds are
+        given, they come from a two-piece normal distribution around the difference. Its two halves
+        are fitted to the two ends of the interval.
 
     Raises:
         ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the

@@ -240,9 +240,8 @@ def compare_average_precision(
 
     Returns:
         `Comparison` of shape `(...)`. Its numbers are NaN if there are fewer than two positives.
-        Its probabilities are computed from a two-piece normal distribution around the difference.
-        The lower half of this distribution is fitted to the lower end of the interval, and the
-        upper half to the upper end.
+        Its probabilities come from a two-piece normal distribution around the difference. Its two
+        halves are fitted to the two ends of the interval.
 
     Raises:
         TypeError, ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if labels,
