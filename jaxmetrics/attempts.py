@@ -123,11 +123,11 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
     mean score. Its method `standard_error(num_items, num_attempts)` returns the standard error of
     the mean score for any numbers of items and attempts per item.
 
-    The estimates are those of one-way analysis of variance with random effects. The variance v
-    within items (the attribute `attempts`) is the pooled sample variance of the attempts at each
-    item. The variance between items (the attribute `items`) is the sample variance of the item
-    means minus `v * mean(1 / r)`, or 0 if this is negative. Source: Searle, Casella and McCulloch
-    (1992), Variance Components.
+    The estimates are those of one-way analysis of variance with random effects. The attribute
+    `attempts` is the variance v within items: the pooled sample variance of the attempts at each
+    item. The attribute `items` is the variance between items: the sample variance of the item means
+    minus `v * mean(1 / r)`, or 0 if this is negative. Source: Searle, Casella and McCulloch (1992),
+    Variance Components.
 
     Args:
         scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale. NaN

@@ -96,7 +96,7 @@ def confusion_matrix(
         sample_weight: weights of the examples, of shape `(..., n)`.
         where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
         groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
-            The result then has one matrix per group.
+            If given, the result has one matrix per group.
 
     Returns:
         Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are
@@ -396,7 +396,7 @@ def confusion_matrix_at_thresholds(
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. Examples whose label is below 0 are ignored.
         y_score: scores, real numbers of shape `(..., n)`. A NaN score raises an error in a NumPy
-            array. In a JAX array, its example is ignored.
+            array. In a JAX array, an example with a NaN score is ignored.
         thresholds: T thresholds of shape `(T,)`, in any order. They are rounded to float32 if
             scores are float32 or narrower.
         sample_weight: weights of the examples, of shape `(..., n)`.
@@ -446,8 +446,8 @@ def one_vs_rest(counts: ArrayLike) -> Array:
 
     Returns:
         One matrix per class, an array of shape `(..., K, 2, 2)`. Integers stay integers: int64 for
-        NumPy arrays, int32 or wider for JAX arrays, which is exact only below 2^31. NumPy integers
-        become floats if their sum is 2^62 or more.
+        NumPy arrays, int32 or wider for JAX arrays. Int32 counts are exact below 2^31. NumPy
+        integers become floats if their sum is 2^62 or more.
 
     Raises:
         TypeError, ValueError: if `counts` is not numeric or does not have shape `(..., K, K)`.

@@ -59,7 +59,7 @@ def required_examples(
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
         cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
-            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. In this case n and N are numbers of
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. If given, n and N are numbers of
             clusters, and n is slightly greater because of Student's quantile.
 
     Returns:
@@ -68,7 +68,7 @@ def required_examples(
 
     Raises:
         ValueError: for the same reasons as in `interval`, if not exactly one of `half_width` and
-            `difference` is given, if it is not above 0, or if `power` is not in
+            `difference` is given, if this value is not above 0, or if `power` is not in
             `((1 - level) / 2, 1)`.
 
     >>> import jaxmetrics as jm
@@ -118,11 +118,11 @@ def detectable_difference(
 ) -> Any:
     """Estimate the smallest difference of two classifiers that a test set of a given size detects.
 
-    If the true difference is d, the confidence interval of the difference excludes 0 with
-    probability `power`. The formula is `d = (z + z_power) s sqrt(N / n)`. Here s is the standard
-    error of the difference on the N examples of a pilot study (by the delta method). z is the
-    two-sided normal quantile of the level (1.96 for 95 %), and z_power is the normal quantile of
-    the power (0.84 for 80 %).
+    The formula is `d = (z + z_power) s sqrt(N / n)`. If the true difference is d, the confidence
+    interval of the difference excludes 0 with probability `power`. Here s is the standard error of
+    the difference on the N examples of a pilot study by the delta method. The two-sided normal
+    quantile of the level is z (1.96 for 95 %), and z_power is the normal quantile of the power
+    (0.84 for 80 %).
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -132,8 +132,8 @@ def detectable_difference(
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
         cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
-            `(..., C, K, K, K)`. In this case n and N are numbers of clusters, and z is the quantile
-            of Student's t distribution with n - 1 degrees of freedom.
+            `(..., C, K, K, K)`. If given, n and N are numbers of clusters, and z is the quantile of
+            Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
         d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
@@ -165,9 +165,9 @@ def power(
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
     Power is the probability that the confidence interval of the difference excludes 0 and has the
-    same sign as the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`. Here Φ is the
-    normal distribution function, and z is the two-sided normal quantile of the level (1.96 for 95
-    %). s is the standard error of the difference on the N examples of a pilot study.
+    same sign as the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`. Here s is the
+    standard error of the difference on the N examples of a pilot study. Φ is the normal
+    distribution function, and z is the two-sided normal quantile of the level (1.96 for 95 %).
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -180,7 +180,7 @@ def power(
             Heisey, 2001, The American Statistician 55).
         level: the confidence level.
         cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
-            `(..., C, K, K, K)`. In this case n and N are numbers of clusters.
+            `(..., C, K, K, K)`. If given, n and N are numbers of clusters.
 
     Returns:
         Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
@@ -231,8 +231,8 @@ def simulated_error(
             counts.
         num_examples: number of examples n of each simulated test set.
         cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
-            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. In this case whole clusters are
-            drawn, and `num_examples` is the number of clusters.
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. If given, whole clusters are drawn,
+            and `num_examples` is the number of clusters.
         num_samples: number of simulated test sets. With 2000 test sets, the standard error of the
             result is 1.6 % of the result.
 

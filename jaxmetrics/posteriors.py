@@ -36,9 +36,9 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Balanced accuracy is the mean of K independent recalls
     `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples and Beta(alpha,
-    beta) is the prior. A class without examples has the prior distribution. `balanced_accuracy`
-    skips such a class. Sources: Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos
-    (2014), ROBOT 2013.
+    beta) is the prior. If a class has no examples, its recall has the prior distribution. The
+    function `balanced_accuracy` skips such a class. Sources: Brodersen et al. (2010), ICPR;
+    Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
     The flat prior, 1, acts like two more examples of each class, one correct and one wrong. It
     raises low recalls of rare classes. If a classifier always predicts the same class, the
@@ -57,8 +57,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
         with a negative count.
 
     Raises:
-        ValueError: if `counts` are not square, or if a number in `prior` is below 1/2 (0.2 for two
-            classes).
+        ValueError: if `counts` are not square, or if a number in `prior` is below 1/2, or below 0.2
+            for two classes.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -157,10 +157,10 @@ def posterior_counts(
         prior: a number (alpha = beta) or a pair `(alpha, beta)`. The parameters are `a_ii = alpha`
             on the diagonal, and `a_ij = beta / (K - 1)` off the diagonal. The pair `(1, K - 1)`
             makes all a_ij equal to 1, but makes mistakes that were never observed too probable.
-        prevalence: how the shares of the true classes are drawn. `"inferred"`: they are random,
-            because all cells together have one Dirichlet distribution. `"fixed"`: they are the
-            shares in `counts`. An array `(K,)` whose sum is 1: they are these known shares. With
-            fixed or known shares, each row has its own Dirichlet distribution.
+        prevalence: the shares of the true classes in each draw. `"inferred"` draws them, because
+            all cells together have one Dirichlet distribution. `"fixed"` takes them from `counts`.
+            An array `(K,)` of known shares must sum to 1. With fixed or known shares, each row has
+            its own Dirichlet distribution.
 
     Returns:
         Matrices of shape `(S, ..., K, K)`, each of which sums to 1. They are NaN for a confusion

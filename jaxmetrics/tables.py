@@ -72,8 +72,8 @@ def confusion_matrix_of(
         table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. The rows of each
-            group or of each cluster are then counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
         labels: the K classes in the order of the rows and columns of the confusion matrix. The
             default is all classes that occur, sorted.
 
@@ -125,8 +125,8 @@ def paired_confusion_matrix_of(
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. The rows of each
-            group or of each cluster are then counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
         labels: the K classes in the order of the axes of `counts`. The default is all classes that
             occur, sorted.
 
@@ -162,7 +162,7 @@ def score_histogram_of(
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
     The bins are the same as in `score_histogram`. From the counts, `roc_auc` and
-    `average_precision` compute lower and upper bounds of the value without bins.
+    `average_precision` compute bounds of the value without bins.
 
     Args:
         table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
@@ -174,8 +174,8 @@ def score_histogram_of(
             It is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. The rows of each
-            group or of each cluster are then counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
+            of each group or of each cluster are counted separately.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:

@@ -108,10 +108,10 @@ def compare(
     Returns:
         `Comparison`, or a dict or tuple of them, like the result of `metric`. For `Posterior`,
         `probability_better` is a posterior probability. For `Bootstrap`, it is the share of
-        replicates in which A is better, and replicates with equal values count half. This share is
-        roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, it comes from a
-        two-piece normal distribution around the difference. Its two halves are fitted to the two
-        ends of the interval.
+        replicates (random resamples of the examples) in which A is better. Equal values count half.
+        This share is roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, it comes
+        from a two-piece normal distribution around the difference. Its two halves are fitted to the
+        two ends of the interval.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts
@@ -146,10 +146,10 @@ def compare_predictions(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Any:
-    """Compare two classifiers on the same examples, directly from labels.
+    """Compare two classifiers on the same examples as `compare` does, but from labels.
 
-    This is the same comparison as by `compare`. Time and memory grow with the number of triples
-    (true class, prediction of A, prediction of B) that occur, not with K^3.
+    Time and memory grow with the number of triples (true class, prediction of A, prediction of B)
+    that occur, not with K^3.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
@@ -160,7 +160,7 @@ def compare_predictions(
             The default for strings is all strings that occur, sorted.
         where: bool, `(n,)`. Examples for which `where` is False are ignored.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. C clusters need C K^3 <= 2^27.
+            correlated. There can be at most 2^27 / K^3 clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
@@ -254,8 +254,8 @@ def compare_unpaired(
 ) -> Any:
     """Compare a metric of two classifiers on two independent test sets.
 
-    If both classifiers were evaluated on the same examples, use `compare`. It has much more
-    statistical power, because it uses the pairs of predictions.
+    If both classifiers were evaluated on the same examples, use `compare`. It has more statistical
+    power than this function, because it uses the pairs of predictions.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

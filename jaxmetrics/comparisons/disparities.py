@@ -30,13 +30,14 @@ def compare_groups(
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
     Ordinary intervals of the largest difference miss the true value too often, because the largest
-    observed difference is too large on average. This function combines the intervals of all G
-    groups instead. Each group has the value v and the interval [l, u] at the level
-    `1 - (1 - level) / (G (G - 1) / 2)`. For groups i and j, the interval of `d = v_i - v_j` begins
-    at `d - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at
-    `d + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`. The result extends from the largest lower end to the
-    largest upper end of all pairs. Sources: Zou and Donner (2008), Statistics in Medicine 27;
-    Donner and Zou (2012), Statistical Methods in Medical Research 21, for ratios.
+    observed difference is biased upwards. This function combines the intervals of all G groups by
+    MOVER, the method of variance estimates recovery, instead. Each group has the value v and the
+    interval [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)` (Bonferroni correction). For
+    groups i and j, the interval of `d = v_i - v_j` begins at
+    `d - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at `d + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`.
+    The result extends from the largest lower end to the largest upper end of all pairs. Sources:
+    Zou and Donner (2008), Statistics in Medicine 27; Donner and Zou (2012), Statistical Methods in
+    Medical Research 21, for ratios.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.

@@ -343,16 +343,17 @@ def paired_difference_interval(
     - c) / n. The methods are:
 
     - `"tango"`: score interval (Tango, 1998, Statistics in Medicine 17). It contains all
-      differences δ with `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`. Here z is the normal quantile
-      of the level, and q is the maximum likelihood estimate of P(only B is correct) given δ.
+      differences δ with `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`. Here z is the two-sided normal
+      quantile of the level, and q is the maximum likelihood estimate of P(only B is correct) given
+      δ.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
       `p = (b + 1) / (n + 2)` and `q = (c + 1) / (n + 2)` (Bonett and Price, 2012, Journal of
       Educational and Behavioral Statistics 37).
 
     Args:
         paired: counts `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. For sums of weights, an example of
-            weight w has the same effect as w examples.
+            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of frequency
+            weights.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 

@@ -1,7 +1,7 @@
 """Rankings of many classifiers on the same examples.
 
-The derivatives of the metric give the contribution of each example to the metric. The covariance of
-these contributions accounts for errors that several classifiers make on the same examples.
+The covariance matrix of the M values is estimated by the delta method. It accounts for errors that
+several classifiers make on the same examples.
 
 - **`probability_best`** is the probability that a classifier is the best. The true values are
   modelled by a normal distribution (empirical Bayes), and the observed values are shrunk towards
@@ -11,9 +11,7 @@ these contributions accounts for errors that several classifiers make on the sam
 - **`rank_low`, `rank_high` and `tiers`** come from a step-down max-t test of all pairs of
   classifiers (Romano and Wolf 2005). `rank_low` is 1 plus the number of significantly better
   classifiers. `rank_high` is M minus the number of significantly worse classifiers: Mogstad,
-  Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91. For each pair, two hypothetical
-  examples on which the classifiers differ most are added. If there are few examples, the test is
-  therefore at least as strict as a sign test.
+  Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91.
 - **`winner_estimate`** is the value of the winner, corrected for its selection as the best. Random
   noise is added to all values to select the winner. The same noise is subtracted from the values to
   evaluate the winner. This is like selecting the winner on one half of the examples and evaluating
@@ -93,14 +91,13 @@ class Leaderboard(_Leaderboard):
         winner_estimate: the expected value of the winner on new examples, corrected for its
             selection as the best.
         rank_low, rank_high: `(M,)`, the confidence interval of the true rank of each classifier.
-            Rank 1 is the best. All M intervals together contain the true ranks with probability
-            `level`.
+            Rank 1 is the best. With probability `level`, all M intervals contain the true ranks.
         tiers: `(M,)`, the tier of each classifier. Tier 1 is the best. Within a tier, no classifier
-            is significantly better than another. Each classifier of a lower tier is significantly
-            worse than some classifier of the tier above. All these findings together are true with
-            probability `level`.
+            is significantly better than another. Each classifier of tier t > 1 is significantly
+            worse than some classifier of tier t - 1. With probability `level`, all these
+            differences are real.
 
-    A `Leaderboard` prints as a table, sorted by tier and value, of at most 20 classifiers. The
+    A `Leaderboard` prints as a table of at most 20 classifiers, sorted by tier and value. The
     methods `to_text`, `to_dict` and `to_frame` take an argument `names` with the names of the
     classifiers. The default names are "0" to "M - 1".
 
@@ -174,8 +171,8 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank classifiers or checkpoints by a metric on the same examples.
 
-    The step-down max-t test (Romano and Wolf, 2005) compares all pairs of classifiers. It corrects
-    for multiple comparisons. `jaxmetrics.comparisons.leaderboards` explains the methods.
+    All pairs of classifiers are compared by the step-down max-t test (Romano and Wolf, 2005), which
+    corrects for multiple comparisons. `jaxmetrics.comparisons.leaderboards` explains the methods.
 
     Args:
         metric: a differentiable function of a `(K, K)` matrix that returns one number. This number

@@ -50,10 +50,10 @@ def compare_scores(
     """Compare the mean scores of two systems, such as language models, on the same items.
 
     The result has the intervals of the mean of A, of the mean of B, and of the mean of `a - b`.
-    They are computed by `mean_interval`. If no bounds are given, they are Student's t intervals, as
-    in a paired t-test. If bounds are given, they are empirical likelihood intervals, which are more
-    accurate if there are few items or if a mean is near a bound. Source: Miller (2024), Adding
-    error bars to evals, arXiv 2411.00640, section 4.
+    They are computed by `mean_interval`. If no bounds are given, they are Student's t intervals. If
+    bounds are given, they are empirical likelihood intervals, which are more accurate than
+    Student's for few items or a mean near a bound. Source: Miller (2024), Adding error bars to
+    evals, arXiv 2411.00640, section 4.
 
     Args:
         a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An

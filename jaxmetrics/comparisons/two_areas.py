@@ -68,9 +68,9 @@ def delong(
     Sources: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal
     Processing Letters 21.
 
-    The intervals of both areas are those of `delong_interval`. The method MOVER combines them into
-    the interval of the difference (Zou and Donner, 2008, Statistics in Medicine 27). The width of
-    this interval is positive even if both areas are 1.
+    The intervals of both areas are those of `delong_interval`. The interval of the difference is
+    computed from them by MOVER, the method of variance estimates recovery (Zou and Donner, 2008,
+    Statistics in Medicine 27). Its width is positive even if both areas are 1.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.
@@ -125,7 +125,7 @@ def delong_unpaired(
     The variance of the difference A - B is the sum of the variances of both areas under the ROC
     curve. The statistic is the difference divided by its standard error. The p-value comes from
     Student's t distribution with Welch's degrees of freedom. The interval of the difference is
-    computed by the method MOVER, as in `delong`.
+    computed by MOVER, as in `delong`.
 
     Args:
         y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. Examples whose
@@ -224,10 +224,11 @@ def compare_average_precision(
 
     The variance of the difference A - B is computed from the influence of each example on it. The
     influence is the derivative of the difference with respect to the weight of the example. The
-    interval of the difference is computed by the method MOVER (Zou and Donner, 2008, Statistics in
-    Medicine 27) from the intervals of A and B and their correlation. This correlation is reduced to
-    allow for errors of A or B that did not occur in the test set. The interval of the difference
-    therefore has a positive width even if both classifiers rank all examples in the same way.
+    interval of the difference is computed from the intervals of A and B and their correlation. The
+    method is MOVER, the method of variance estimates recovery (Zou and Donner, 2008, Statistics in
+    Medicine 27). This correlation is reduced to allow for errors of A or B that did not occur in
+    the test set. The interval of the difference therefore has a positive width even if both
+    classifiers rank all examples in the same way.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.

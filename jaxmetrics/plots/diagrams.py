@@ -33,8 +33,8 @@ def roc(
 ) -> Axes:
     """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
-    At each false positive rate, the band contains the fraction `level` of bootstrap replicates of
-    the curve. The band is pointwise, not simultaneous.
+    At each false positive rate, the band contains the fraction `level` of bootstrap replicates
+    (curves of random resamples of the examples). The band is pointwise, not simultaneous.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one

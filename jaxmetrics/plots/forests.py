@@ -129,9 +129,9 @@ def leaderboard(
 ) -> Axes:
     """Draw a forest plot of a leaderboard, with the best classifier on top.
 
-    Classifiers are grouped in tiers, and the plot says in words what each tier means. The diamond
-    is the expected value of the winner on new examples, corrected for its selection as the best. At
-    most 50 classifiers are drawn.
+    Classifiers that cannot be told apart form a tier. The plot says in words what each tier means.
+    The diamond is the expected value of the winner on new examples, corrected for its selection as
+    the best. At most 50 classifiers are drawn.
 
     Args:
         board: result of `leaderboard`.

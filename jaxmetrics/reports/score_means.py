@@ -56,9 +56,9 @@ def score_report(
 
     `mean` is the mean over all items (micro average). `mean_of_groups` is the unweighted mean of
     the group means (macro average). If `bounds` are given, its interval is a likelihood interval.
-    Otherwise the method MOVER (Zou and Donner, 2008) combines Student's intervals of the groups.
-    Groups with only one item or one cluster are treated as one group. With `other`, the report
-    lists the groups in which the systems differ, at a false discovery rate of 5 %.
+    Otherwise Student's intervals of the groups are combined by MOVER (Zou and Donner, 2008). For
+    this interval, groups with only one item or one cluster are treated as one group. With `other`,
+    the report lists the groups in which the systems differ, at a false discovery rate of 5 %.
 
     Args:
         scores: one score per item, `(n,)`. Greater scores are better. NaN stands for a missing

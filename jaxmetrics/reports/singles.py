@@ -98,13 +98,13 @@ class Report(AnyReport):
             `method` is the name of the interval method. `note` is a sentence that helps to
             interpret the value. Both may be None.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
-        score_histogram: for each class, two histograms of the predicted log-odds of this class,
-            `(K, 2, B)` for B bins: first of the examples of all other classes, then of the examples
-            of this class. If `from_state` made the report, the bins are those of `ranking_metrics`.
-        calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
-            probability that `calibrated_event` names. None if there were no probabilities.
-        calibrated_event: the name of the second class of two, or a text for the probability of the
-            predicted class.
+        score_histogram: for each class, two histograms of its predicted log-odds, `(K, 2, B)` for B
+            bins. The first is of the examples of all other classes, the second of the examples of
+            this class. If `from_state` made the report, the bins are those of `ranking_metrics`.
+        calibration_bins: `(bins, 3)`, the result of the function `calibration_bins`, or None if
+            there were no probabilities.
+        calibrated_event: says whose probability is in `calibration_bins`: the name of the second of
+            two classes, or the predicted class.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
@@ -426,15 +426,14 @@ def report(
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
             if a label is negative, or has no class name or no column of `y_prob`.
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
-            Brier score, calibration error and one-vs-rest ROC AUC. Columns of a data frame are
-            named by class, such as "0" or "prob_0". A warning is given if most `y_pred` are not the
-            most probable class.
+            Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
+            "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
         sample_weight: `(n,)`, frequency weights. A weight of 2 counts the example twice.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. Fewer than 20 clusters give a warning. With weights, too, ROC AUC has no
-            interval.
+            correlated. Fewer than 20 clusters give a warning. If weights are also given, ROC AUC
+            has no interval.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
-            `disparities`, their largest differences (see `compare_groups`).
+            `disparities` (see `compare_groups`).
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
         level: the confidence level.
