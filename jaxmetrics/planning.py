@@ -218,17 +218,16 @@ def simulated_error(
 ) -> Any:
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
-    Use this function to verify a sample size from `required_examples`, which assumes that the
-    standard error is proportional to `1 / sqrt(n)`. The assumption is not accurate if a class has
-    few examples.
+    Use this function to verify a sample size from `required_examples`. Its formula assumes a
+    standard error proportional to `1 / sqrt(n)`, which is not accurate for classes with few
+    examples.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
             For paired counts, pass `difference(metric)`.
         counts: confusion matrix `(..., K, K)` or paired confusion matrix `(..., K, K, K)` of a
-            pilot study. Examples are drawn from its cells with probabilities proportional to the
-            counts.
+            pilot study. Its cells are drawn with probabilities proportional to the counts.
         num_examples: number of examples n of each simulated test set.
         cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
             `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. If given, whole clusters are drawn,

@@ -1,9 +1,8 @@
 """Confusion matrices of data frames and SQL tables, counted by their engine.
 
 Tables are from pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
-library that narwhals supports. The engine groups and sums the rows, and returns only one row per
-non-empty cell. A lazy table of any length therefore needs little memory. The result does not depend
-on the order of rows or on the engine.
+library that narwhals supports. The engine returns only one row per non-empty cell, so a lazy table
+needs little memory. The result does not depend on the order of rows or on the engine.
 
 - **Labels** are strings, integers or bool. For categorical columns, the categories are the labels.
   Floats without fractional part are converted to integers.
@@ -72,8 +71,8 @@ def confusion_matrix_of(
         table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
         labels: the K classes in the order of the rows and columns of the confusion matrix. The
             default is all classes that occur, sorted.
 
@@ -125,8 +124,8 @@ def paired_confusion_matrix_of(
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
         labels: the K classes in the order of the axes of `counts`. The default is all classes that
             occur, sorted.
 
@@ -174,8 +173,8 @@ def score_histogram_of(
             It is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:

@@ -146,7 +146,7 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
 
     Returns:
         `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. The result is NaN if
-        there are no examples. Under jit, it is also NaN if counts are negative.
+        there are no examples. Under jit, negative counts give NaN, too.
 
     Raises:
         TypeError, ValueError: if counts are not numbers, if they are negative, or if their shape is

@@ -45,7 +45,7 @@ def roc(
             `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     Raises:
         ValueError: if the curve has batch axes or is undefined (NaN).
@@ -87,7 +87,7 @@ def precision_recall(
         replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -118,7 +118,7 @@ def reliability(
     probability.
 
     The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals.
-    Grey columns show the fraction of the examples in each bin, for the first curve on the axes.
+    Grey columns show the fraction of the examples in each bin of the first curve.
 
     Args:
         y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, for ten
@@ -128,7 +128,7 @@ def reliability(
             replaced by a band, which contains the fraction `level` of the replicates in each bin.
         name: name in the legend.
         level: confidence level of the error bars or of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]

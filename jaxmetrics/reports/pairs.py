@@ -74,9 +74,8 @@ class ComparisonReport(AnyReport):
             `compare`.
         only_right_per_class: the numbers of examples of each class that only A and only B
             classifies correctly, `(K, 2)`.
-        p_value: p-value of McNemar's test, whose null hypothesis is that A and B are correct
-            equally often. It is the mid-p value of `mcnemar`, or its p-value for clusters if there
-            are clusters.
+        p_value: p-value of McNemar's test of equal accuracy. It is the mid-p value of `mcnemar`, or
+            its p-value for clusters if there are clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
         score_histograms: the array `score_histogram` of a `Report` on A and of a `Report` on B,
             `(2, K, 2, bins)`. None without probabilities, or if there are more than 100 classes.

@@ -276,9 +276,8 @@ class Report(AnyReport):
 
         Returns:
             A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
-            of examples, and the positions of these examples in the data, as in
-            `frame.iloc[indices]`. If `y_prob` was given, the most confident mistakes come first.
-            Otherwise they have the order of the data.
+            of examples, and their positions in the data. If `y_prob` was given, the most confident
+            mistakes come first. Otherwise they have the order of the data.
 
         Raises:
             ValueError: if the report was made from counts or from a state.
