@@ -4,14 +4,12 @@
 confusion matrix `(K, K)` that returns an array or a pytree of arrays. Extra leading axes of counts
 are batch axes: one interval is computed for each matrix.
 
-- `methods` contains the interval methods, such as `Likelihood` and `Bootstrap`.
-- `samples` describes how examples were sampled, such as in strata, clusters or pairs.
-- `functionals` expresses a metric as a function of how often each kind of example occurs.
+The methods are `Likelihood` (default), `Delta`, `Bootstrap` and `Posterior`.
 
-Some intervals need no confusion matrix. `proportion_interval` computes intervals of proportions,
-and `mean_interval` computes intervals of means. `bootstrap_examples` is for statistics that are not
-functions of counts, such as average precision. `prediction_powered` combines a few true labels with
-many labels of a judge, such as a language model.
+`proportion_interval` computes intervals of proportions, and `mean_interval` computes intervals of
+means. `bootstrap_examples` is for statistics that are not functions of counts, such as average
+precision. `prediction_powered` combines a few true labels with many labels of a judge, such as a
+language model.
 
 If counts are NumPy arrays, the metric receives NumPy arrays, and random numbers come from NumPy. If
 the metric then returns JAX arrays, the interval is computed by JAX.

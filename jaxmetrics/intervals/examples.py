@@ -94,8 +94,8 @@ def bootstrap_examples(
 
     Raises:
         TypeError, ValueError: if arrays differ in length or are empty, if ids or options are
-            invalid, if a cluster lies in two strata, if `resample` is `"indices"` and clusters of
-            JAX arrays differ in size, or if the statistic is never finite.
+            invalid, if a cluster lies in two strata, or if the statistic is never finite. With
+            `resample="indices"`, clusters of JAX arrays must have equal sizes.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)

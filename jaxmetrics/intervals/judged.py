@@ -57,9 +57,9 @@ def prediction_powered(
 ) -> Any:
     """Estimate a metric from few true labels and many labels that a judge assigned (PPI++).
 
-    The judge, such as a language model, labels all examples. The true label is known for some of
-    them. The metric is computed from the judge's labels. It is corrected by the judge's errors on
-    the examples whose true label is known. For the formula see `jaxmetrics.intervals.judged`.
+    The metric is computed from the labels of the judge, such as a language model. It is corrected
+    by the judge's errors on the examples whose true label is known. For the formula see
+    `jaxmetrics.intervals.judged`.
 
     **The examples whose true label is known must be a random sample of all examples.** If they were
     chosen because they are hard or recent, the interval misses the true value without any warning.

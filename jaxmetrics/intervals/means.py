@@ -92,7 +92,7 @@ def mean_interval(
             NaN.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
             is a group of correlated examples, such as the images of one patient. For NumPy arrays,
-            fewer than 20 clusters or very unequal clusters give a warning.
+            fewer than 20 clusters give a warning.
         missing: if `"bounds"`, NaN counts as the least possible value for the lower end, and as the
             greatest for the upper end (Horowitz and Manski, 2000). The estimate ignores NaN.
 
@@ -150,14 +150,15 @@ def cross_validation_interval(
 ) -> Estimate:
     """Compute the corrected resampled t interval of a cross-validated score.
 
-    For J scores with mean m and sample variance s^2, the interval is `m ± t sqrt((1 / J + num_test
-    / num_train) s^2)`. Here t is the quantile of Student's t distribution with J - 1 degrees of
-    freedom. The term num_test / num_train is needed because training sets overlap, so that the
-    scores are correlated. The interval estimates the expected score of models trained on num_train
-    examples, not the score of one model. Source: Nadeau and Bengio (2003), Machine Learning 52.
+    For J scores with mean m and sample variance s^2, the interval is
+    `m ± t sqrt((1 / J + num_test / num_train) s^2)`. Here t is the quantile of Student's t
+    distribution with J - 1 degrees of freedom. The term num_test / num_train is needed because
+    training sets overlap, so that the scores are correlated. The interval estimates the expected
+    score of models trained on num_train examples, not the score of one model. Source: Nadeau and
+    Bengio (2003), Machine Learning 52.
 
-    In simulations with two simple classifiers, this 95 % interval contained the expected score in
-    92 to 100 % of cases. `mean_interval` of the same scores contained it in 51 to 95 % of cases.
+    In simulations, the 95 % interval contained the expected score in 92 to 100 % of cases. The 95 %
+    interval of `mean_interval` for the same scores contained it in 51 to 95 % of cases.
 
     Args:
         scores: one score for each fold of each repetition, of shape `(..., J)`. To compare two

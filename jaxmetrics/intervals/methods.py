@@ -132,17 +132,15 @@ class Likelihood(IntervalMethod):
     Before an end is computed, a third of an example is added to one cell of C. This is the cell
     that moves the metric most towards this end. The interval thus allows for kinds of error that
     did not occur in the test set. For example, if there is no error among n examples, the 95 %
-    interval of the error rate ends at about 3 / n. If a metric averages only over the classes that
-    occur, a class without examples stays without examples in E.
+    interval of the error rate ends at about 3 / n.
 
     No random numbers are drawn, and no prior or transformation is needed. The interval lies in the
     range of the metric. The standard error is the same as for `Delta`. Sources: Owen (2001),
     Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
 
-    If there are clusters (groups of correlated examples), the counts are multiplied by a factor.
-    With these counts, independent examples would give the metric the same variance as the clusters
-    do (Rao and Scott, 1981, JASA 76). For each end, three quarters of the cluster that moves the
-    metric most towards this end are also added.
+    If there are clusters (groups of correlated examples), the counts are scaled down to an
+    effective number of independent examples (Rao and Scott, 1981, JASA 76). For each end, three
+    quarters of the cluster that moves the metric most towards this end are also added.
 
     The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
     if these recalls are equal. Its interval then lies too low.
@@ -180,14 +178,13 @@ class Delta(IntervalMethod):
     If there are clusters (groups of correlated examples), s is the jackknife standard error over
     clusters, computed from g. For k clusters of equal size with the counts C_c,
     `s^2 = k / (k - 1) sum_c (sum C_c g)^2`. z is replaced by the quantile of Student's t
-    distribution with k - 1 degrees of freedom. If clusters have unequal sizes m,
-    `k = (sum m)^2 / sum m^2` in these degrees of freedom. Source: MacKinnon, Nielsen and Webb
-    (2023), Journal of Applied Econometrics 38.
+    distribution with k - 1 degrees of freedom. If clusters have unequal sizes m, there are
+    `(sum m)^2 / sum m^2 - 1` degrees of freedom. Source: MacKinnon, Nielsen and Webb (2023),
+    Journal of Applied Econometrics 38.
 
-    If `scale` is given, the ends are NaN for a value at an end of the range of the scale, such as
-    an accuracy of 1 for `"logit"`. They are also NaN for values outside of this range. If `scale`
-    is None, the width is 0 if the metric has the same derivative in all cells that contain
-    examples, such as an accuracy of 1. An example of weight w has the same effect as w examples.
+    If `scale` is given, the ends are NaN for a value at an end of its range, such as an accuracy of
+    1 for `"logit"`, or outside of its range. If `scale` is None, the width may be 0, for example if
+    the accuracy is 1. An example of weight w has the same effect as w examples.
 
     Attributes:
         scale: the transformation of the metric before the interval is computed. The ends are
@@ -358,8 +355,7 @@ class Posterior(_Drawing):
 
     The recall of a class without examples is drawn from its prior. If a metric averages over many
     classes with few examples, the priors dominate. The interval is then narrow and may be far from
-    the true value. If counts are paired, the prior of a pair of predictions is the product of the
-    priors of A and B.
+    the true value.
 
     Clusters are not supported. An example of weight w has the same effect as w examples. The
     standard error is the posterior standard deviation.
@@ -433,10 +429,10 @@ def interval(
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
             or arrays in a dict or tuple. Doubling all counts must not change the returned values.
         counts: numbers of examples, of shape `(..., K, K)`; leading axes are batch axes. Some
-            metrics need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
-            `label_macro(rate)` needs a matrix per label `(..., L, 2, 2)`, metrics of scores need
-            histograms `(..., 2, B)`, and functions with the attribute `table_ndim = 3` need a
-            matrix per group `(..., G, K, K)`.
+            metrics need other tables: paired counts `(..., K, K, K)` for `difference(metric)`, a
+            matrix per label `(..., L, 2, 2)` for `label_macro(rate)`, histograms `(..., 2, B)` for
+            metrics of scores, and a matrix per group `(..., G, K, K)` for functions with the
+            attribute `table_ndim = 3`.
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
