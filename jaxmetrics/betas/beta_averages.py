@@ -188,11 +188,7 @@ class BetaAverage(Printed, _BetaAverage):
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
-        """Return the survival function `P(A > x) = 1 - cdf(x)`.
-
-        For balanced accuracy, it is the probability that balanced accuracy is above x. The absolute
-        error is the same as for `cdf(x)`.
-        """
+        """Return the survival function `P(A > x) = 1 - cdf(x)`."""
         return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> Array:

@@ -414,11 +414,11 @@ def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the cdf of the beta distribution, `P(X <= x)`, the regularised incomplete beta
     function.
 
-    The arguments x, a and b broadcast. Derivatives with respect to all of them can be computed. The
-    result is NaN if a or b is not positive and finite. NumPy arrays are passed to SciPy. For JAX
-    arrays with a and b between 0.1 and 1e9, the greatest error found was 2e-10. In float32 the
-    error is 1e-6. The rounding of x to float32 adds an error, which is 0.003 for 1e9 examples. For
-    JAX arrays, tail probabilities below 1e-15 (float32: 1e-7) are not accurate.
+    x, a and b broadcast. Derivatives with respect to all of them can be computed. The result is NaN
+    if a or b is not positive and finite. NumPy arrays are passed to SciPy. For JAX arrays with a
+    and b between 0.1 and 1e9, the greatest error found was 2e-10. In float32 the error is 1e-6. The
+    rounding of x to float32 adds an error, which is 0.003 for 1e9 examples. For JAX arrays, tail
+    probabilities below 1e-15 (float32: 1e-7) are not accurate.
 
     >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
     [0.15625, 0.5]
@@ -435,11 +435,10 @@ def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the quantile function of the beta distribution, the inverse of `beta_cdf`.
 
-    The arguments q, a and b broadcast. Derivatives with respect to all of them can be computed. The
-    result is NaN if q is not in [0, 1], or if a or b is not positive and finite. NumPy arrays are
-    passed to SciPy. For JAX arrays, quantiles are not accurate if q is within 1e-16 (float32: 1e-7)
-    of 0 or 1. In float32 the error is at most 2e-6 if q is between .025 and .975, and .006 if q =
-    1e-6.
+    q, a and b broadcast. Derivatives with respect to all of them can be computed. The result is NaN
+    if q is not in [0, 1], or if a or b is not positive and finite. NumPy arrays are passed to
+    SciPy. For JAX arrays, quantiles are not accurate if q is within 1e-16 (float32: 1e-7) of 0 or
+    1. In float32 the error is at most 2e-6 if q is between .025 and .975, and .006 if q = 1e-6.
 
     >>> beta_ppf([0.025, 0.975], 91, 11).tolist()
     [0.8254, 0.9444]

@@ -50,9 +50,8 @@ _ROUNDING = 1e-12  # a value may exceed its range by this much, through rounding
 class IntervalMethod:
     """Base class of interval methods. Derive from this class to write your own method.
 
-    A method is a frozen dataclass with a `name`, which reports print, and a function `estimate`,
-    which computes the interval. Pass your method as `method=` to `interval`, `compare`,
-    `leaderboard` or `report`.
+    A method is a frozen dataclass with a `name` and a function `estimate`, which computes the
+    interval. Pass your method as `method=` to `interval`, `compare`, `leaderboard` or `report`.
 
     >>> import dataclasses
     >>> import jaxmetrics as jm
@@ -292,8 +291,7 @@ class Bootstrap(_Drawing):
     `Likelihood` or `Posterior`. The standard error is the standard deviation of the replicates.
 
     Attributes:
-        key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator. All
-            matrices of a batch use the same random numbers.
+        key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`.
         num_samples: number of replicates S. For `"bca"`, use at least 2000. If you compute V
             intervals with `simultaneous=True`, draw V times as many replicates.

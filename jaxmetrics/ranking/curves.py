@@ -356,7 +356,7 @@ def equal_error_rate(ranked: Ranked) -> Array:
 def ks_statistic(ranked: Ranked) -> Array:
     """Compute the Kolmogorov–Smirnov statistic of the scores of two classes, `max |TPR - FPR|`.
 
-    The maximum of the difference between true and false positive rate is over all thresholds.
+    TPR and FPR are the true and false positive rates. The maximum is over all thresholds.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`.

@@ -60,9 +60,8 @@ def average_precision_interval(
 ) -> Estimate:
     """Compute average precision with a confidence interval, without a bootstrap.
 
-    The standard error is computed from the influence of each example on average precision. It
-    includes the variation of the fraction of positives from sample to sample. The formulas are at
-    the top of the file `jaxmetrics/ranking/precision_intervals.py`.
+    The standard error is computed from the influence of each example on average precision. The
+    formulas are at the top of the file `jaxmetrics/ranking/precision_intervals.py`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
