@@ -182,7 +182,10 @@ def cross_validation_interval(
     """
     x = as_float(scores, "scores")
     check_examples({"scores": x.shape})
-    check_no_nan(x, "scores")
+    message = (
+        "not a number. Repeat this split, because the interval needs the scores of all splits."
+    )
+    refuse_where(np.isnan, x, "scores", message)
     share = check_size(num_test, "num_test") / check_size(num_train, "num_train")
     return _cross_validation_interval(x, normal_quantile(level), share)
 
