@@ -367,8 +367,8 @@ def _summed(
     size = math.prod(shape)
     if size > _MOST_COUNTS:
         raise ValueError(
-            f"counts would have the shape {tuple(shape)}, which is more than {_MOST_COUNTS}"
-            " entries. Use fewer classes, groups or clusters."
+            f"counts would have the shape {tuple(shape)}, which is more than the limit of"
+            f" {_MOST_COUNTS} entries. Use fewer classes, groups or clusters."
         )
     is_kept = np.all([ids >= 0 for ids in axes], axis=0)
     index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
