@@ -1,8 +1,7 @@
 """Clusters: groups of correlated examples, such as the images of one patient.
 
-Clusters are assumed to be independent, but examples in the same cluster may be correlated. The
-variance from C clusters has C - 1 degrees of freedom, so intervals use Student's quantile instead
-of the normal quantile.
+Examples of the same cluster may be correlated. Different clusters must be independent. Intervals
+from C clusters use Student's quantile with C - 1 degrees of freedom instead of the normal quantile.
 """
 
 from __future__ import annotations

@@ -79,9 +79,9 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     Args:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
             per class of the second.
-        weights: disagreement of classes i and j. None means 1 if the classes differ (nominal data),
-            "linear" means `|i - j|`, "quadratic" means `(i - j)^2` (interval data). Other
-            disagreements are given as a `(K, K)` array.
+        weights: cost if one rater says class i and the other says class j. None means 1 if i != j,
+            for nominal data. "linear" means `|i - j|`. "quadratic" means `(i - j)^2`, for interval
+            data. A `(K, K)` array contains other costs.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if

@@ -243,8 +243,8 @@ def label_macro(rate: Metric) -> Metric:
     Returns:
         A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix`. It returns one
         number, `(...)`, and passes keyword arguments to the rate. For the micro average, call
-        `binary(rate)` with `counts.sum(-3)`. For a confidence interval, make each example a cluster
-        (a group of correlated observations), as below.
+        `binary(rate)` with `counts.sum(-3)`. The labels of an example may be correlated. For a
+        confidence interval, treat each example as a cluster of L labels, as below.
 
     Raises:
         ValueError: raised by the returned function if `counts` does not have shape
@@ -378,8 +378,7 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
         return np.ones(k, np.int8)
     if max(classes) >= k:
         raise ValueError(
-            f"classes must contain class ids that are less than {k}, the number of classes, got"
-            f" {list(classes)}."
+            f"The ids in classes must be less than the number of classes, {k}, got {list(classes)}."
         )
     return np.isin(np.arange(k), classes).astype(np.int8)
 

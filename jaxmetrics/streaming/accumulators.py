@@ -188,9 +188,9 @@ def mean_of(
     Args:
         name: name of the field, which is also the name of the result.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            `sample_weight` must then be the number of times that each example occurs. In float32
-            the width of the interval has an error of 1 % if the mean is 300 standard deviations
-            from 0. The width is useless beyond 3000 standard deviations.
+            The field `sample_weight` of the batches must then be the number of times that each
+            example occurs. In float32 the width of the interval has an error of 1 % if the mean is
+            300 standard deviations from 0. The width is useless beyond 3000 standard deviations.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and

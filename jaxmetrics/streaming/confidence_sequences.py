@@ -87,7 +87,7 @@ def confidence_sequence(
       "bernstein" for values 0 and 1 with a mean between 0.01 and 0.99.
 
     Args:
-        level: the probability that the mean is within the bounds of all batches simultaneously.
+        level: the probability that the intervals after all batches contain the true mean.
         low, high: Python numbers, the least and the greatest possible value. If a value is not
             between these two numbers, the bounds are NaN.
         method: `"bernstein"` or `"mixture"`.

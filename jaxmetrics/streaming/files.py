@@ -231,9 +231,9 @@ def _description(statistic: Any) -> Any:
             options[name] = _description(value)
         elif not isinstance(value, bool | int | float | str | None):
             raise TypeError(
-                f"A state can only be saved if each field of its statistics is a number, a"
-                f" string or"
-                f" a statistic, but the field {name} of {statistic!r} is not."
+                f"The state cannot be saved, because the field {name} of {statistic!r} has the type"
+                f" {type(value).__name__}. A field must be a real number, a string, None or a"
+                " Statistic."
             )
     name = _NAMES_OF_KINDS.get(kind, f"{kind.__module__}.{kind.__qualname__}")
     return {"kind": name, "options": options}
