@@ -68,7 +68,8 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, such as the number of examples in each row.
         groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
@@ -120,7 +121,8 @@ def paired_confusion_matrix_of(
     The same errors are raised as by `confusion_matrix_of`.
 
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, such as the number of examples in each row.
@@ -164,7 +166,8 @@ def score_histogram_of(
     `average_precision` compute bounds of the value without bins.
 
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
         y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.

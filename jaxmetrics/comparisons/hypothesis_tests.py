@@ -339,8 +339,8 @@ def paired_difference_interval(
 ) -> Estimate:
     """Compute a confidence interval of the difference of two accuracies on the same examples.
 
-    If only A is correct for b of n examples, and only B for c examples, the difference A - B is (b
-    - c) / n. The methods are:
+    Of n examples, b are predicted correctly only by classifier A, and c only by classifier B. The
+    difference of the accuracies, A - B, is `(b - c) / n`. The methods are:
 
     - `"tango"`: score interval (Tango, 1998, Statistics in Medicine 17). It contains all
       differences δ with `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`. Here z is the two-sided normal

@@ -64,8 +64,8 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
     Raises:
         TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
-            The returned function raises ValueError if a class is missing from `counts`, or if
-            `rate` does not return one value per class.
+            The returned function raises ValueError if `classes` contains K or more, or if `rate`
+            does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur

@@ -88,7 +88,10 @@ def _as_points(samples: ArrayLike, n: int) -> np.ndarray:
     points = on_host(samples, "samples")
     points = points[:, None] if points.ndim == 1 else points
     if points.shape[1:] != (n,):
-        raise ValueError(f"samples must have shape (s, n) with n = {n}, got {points.shape}.")
+        raise ValueError(
+            f"samples must have shape (s, {n}), with s draws for each of the {n} posteriors, got"
+            f" {points.shape}."
+        )
     return points
 
 
