@@ -280,7 +280,13 @@ def test_without_truth_nothing_is_known() -> None:
         (jm.f1, -LABELLED, JUDGED, {}, r"labelled\[0, 0, 0\] is -20"),
         (jm.f1, LABELLED, JUDGED / 7, {}, "judged.*expected a number of examples"),
         (jm.f1, LABELLED, JUDGED, {"level": 95}, "level must be a Python number"),
-        (jm.f1, LABELLED, JUDGED, {"cluster_axis": -3}, "cluster_axis must be an axis before"),
+        (
+            jm.f1,
+            LABELLED,
+            JUDGED,
+            {"cluster_axis": -3},
+            "so cluster_axis must be -4 or another axis",
+        ),
     ],
 )
 def test_what_is_refused(

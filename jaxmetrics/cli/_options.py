@@ -44,15 +44,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "value": _option(
-        "Column of scores. Use this option if FILE contains one score for each item instead of a"
-        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false."
+        "Column of scores. Use this option if a file contains one score for each item instead of"
+        " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
+        " true or false."
     ),
     "values": _option(
-        "Column of scores. Use this option if FILE contains one score for each item instead of a"
-        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false. If there is a single FILE, write the names of several columns with commas between"
-        " them, one column for each system.",
+        "Column of scores. Use this option if a file contains one score for each item instead of"
+        " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
+        " true or false. If there is a single FILE, write the names of several columns with commas"
+        " between them, one column for each system.",
         "COLUMN,...",
     ),
     "bounds": _option(
