@@ -436,9 +436,8 @@ def report(
         A `Report` with NumPy arrays. With groups, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, if a label has no
-            class name or no column of `y_prob`, if there are not 2 to 4096 classes, or if all
-            examples are ignored.
+        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
+            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
