@@ -67,14 +67,16 @@ def delong(
     B is `var(V_a - V_b) / m + var(W_a - W_b) / n`, where V_a is V for the scores of A, V_b is V for
     the scores of B, and W_a and W_b are W for these scores. The statistic is the difference divided
     by its standard error. The p-value comes from Student's t distribution with the degrees of
-    freedom of Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics
-    44. V and W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE
-    Signal Processing Letters 21.
+    freedom of Welch and Satterthwaite; in their formula, 1/4 is added to the sum of squares of each
+    class, because the variance of two or three values of V may be near 0 by chance. Source: DeLong,
+    DeLong and Clarke-Pearson (1988), Biometrics 44. V and W are computed from ranks in O(n log n)
+    time, as described by Sun and Xu (2014), IEEE Signal Processing Letters 21.
 
     The intervals of both areas are computed by `delong_interval`. The interval of the difference is
     computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics
     in Medicine 27). The width of the interval of the difference is therefore positive even if both
-    classifiers give all positives higher scores than all negatives.
+    classifiers give all positives higher scores than all negatives. With two positives, however,
+    the coverage of 95 % intervals of the difference was only 85 % in simulations.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
@@ -96,7 +98,7 @@ def delong(
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
-    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
+    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.053, 0.663])
     """
     z = normal_quantile(level)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
@@ -153,7 +155,7 @@ def delong_unpaired(
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
     >>> delong_unpaired(*a, *b).difference
-    0.389 [-0.599, 0.897]
+    0.389 [-0.526, 0.885]
     """
     z = normal_quantile(level)
     return _delong_unpaired(
