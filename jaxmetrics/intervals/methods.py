@@ -147,7 +147,9 @@ class Likelihood(IntervalMethod):
 
     The metric must be a smooth function of the cells. For example, the minimum of the recalls of
     several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
-    its interval lies too low.
+    its interval lies too low. A metric whose smallest possible value is reached if
+    several differences are 0, such as mutual information or Cramér's V of three or more classes, is
+    biased upwards near this value, and its interval lies too high.
 
     The standard error is the same as for `Delta`. An end is infinite if the metric can be
     arbitrarily large, such as the positive likelihood ratio if there are no false positives. The
