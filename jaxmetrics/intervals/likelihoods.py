@@ -23,7 +23,7 @@ ADDED = 1 / 3
 ADDED_OF_CLUSTER = 3 / 4  # part of a cluster that is added: the cluster that moves the metric most
 _TRACE = 1e-6  # part of an example that is added to empty cells to compute derivatives there
 _MOST_PASSES = 20
-_STEPS = (1, 1 - 2**-10, 1 / 2, 1 / 4, 1 / 8)  # the second shows whether the value still increases
+_LAST_STEPS = (1, 1 - 2**-10)  # from the counts to a target; they show whether a value increases
 _MOST_ROUNDS = 20  # each makes a segment three times shorter
 _NEWTON_STEPS = 10
 _SOME = 16  # number of cells that are grown at once for JAX arrays
@@ -226,37 +226,34 @@ class _LikelihoodSearch(NamedTuple):
         """Return the greatest value of `sign` times the value between the counts and a target.
 
         The value may be greatest in the middle: for example, the absolute difference of two recalls
-        is 0 where they are equal. Only if the value decreases before the target, the neighbours of
-        the best step are the ends of a shorter segment, which is searched in the same way.
+        is 0 where they are equal. Only if the value decreases before the target, it is computed at
+        five steps. The neighbours of the best step are the ends of a shorter segment, which is
+        searched in the same way.
         """
         counts = self.metric.sample.counts
-        fractions = np.arange(5, 0, -1, dtype=counts.dtype) / 6
 
-        def search(state: _Segment) -> _Segment:
-            tables = counts + state.steps[:, None, None] * (target - counts)
-            values = sign * self.value(tables)
-            values = xp.where(xp.isnan(values), -xp.inf, values)
+        def values_at(steps: Array) -> Array:
+            values = sign * self.value(counts + steps[:, None, None] * (target - counts))
+            return xp.where(xp.isnan(values), -xp.inf, values)
+
+        def search(segment: _Segment) -> _Segment:
+            first, last = segment.ends
+            knots = last + (first - last) * np.arange(6, -1, -1, dtype=counts.dtype) / 6
+            values = values_at(knots[1:-1])
             i = argmax(values)
-            knots = xp.concatenate([state.ends[:1], state.steps, state.ends[1:]])
-            first, last = xp.take(knots, i), xp.take(knots, i + 2)
-            steps = last + (first - last) * fractions
-            rounds = xp.where((state.rounds > 0) | (i > 0), state.rounds + 1, _MOST_ROUNDS)
-            greatest = xp.maximum(values.max(), state.value)
-            return _Segment(steps, xp.stack([first, last]), greatest, rounds)
+            ends = xp.stack([xp.take(knots, i), xp.take(knots, i + 2)])
+            return _Segment(ends, xp.maximum(values.max(), segment.value), segment.rounds + 1)
 
-        steps, ends = (xp.asarray(np.array(x, counts.dtype)) for x in (_STEPS, (1, 0)))
-        value, rounds = xp.full_like(counts[0, 0], -xp.inf), xp.zeros((), xp.int32)
-        start = _Segment(steps, ends, value, rounds)
-        return lax.while_loop(lambda state: state.rounds < _MOST_ROUNDS, search, start).value
+        ends, steps = (xp.asarray(np.array(x, counts.dtype)) for x in ((1, 0), _LAST_STEPS))
+        last_values = values_at(steps)
+        rounds = xp.where(last_values[1] > last_values[0], 0, _MOST_ROUNDS)
+        start = _Segment(ends, last_values.max(), rounds)
+        return lax.while_loop(lambda segment: segment.rounds < _MOST_ROUNDS, search, start).value
 
 
 class _Segment(NamedTuple):
-    """The state of a search between two `ends` of a segment, the farther end first.
+    """The state of a search between two `ends` of a segment; `value` is the greatest so far."""
 
-    The value is computed next at `steps`, `(5,)`. `value` is the greatest value so far.
-    """
-
-    steps: Array
     ends: Array
     value: Array
     rounds: Array
