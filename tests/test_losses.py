@@ -682,6 +682,11 @@ def test_pairwise_auc_loss_of_extremes() -> None:
         assert np.isnan(jm.pairwise_auc_loss([np.nan, 0, 1], [1, 0, 0], surrogate=surrogate))
     for surrogate, (_, gradient) in losses([2, 1, 1]).items():
         assert surrogate == "logistic" or not gradient.any()  # at the corner of the hinge
+    none = np.zeros((2, 0), np.float32)
+    np.testing.assert_array_equal(jm.pairwise_auc_loss(none, none.astype(int)), [0, 0])
+    np.testing.assert_array_equal(
+        jm.pairwise_auc_loss(jnp.asarray(none), jnp.zeros((2, 0), int)), [0, 0]
+    )
 
 
 def assert_all_close(got: Any, expected: Any) -> None:
