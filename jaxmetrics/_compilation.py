@@ -139,7 +139,8 @@ def _traced_anew(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     if any(isinstance(x, jax.core.Tracer) for x in arrays):
         return function([x if is_jax(x) else jax.numpy.asarray(x) for x in arrays])
     jaxpr, constants = trace(lambda *x: function(x), *arrays, differentiable=False)
-    return _program(Jaxpr.__call__, jaxpr)(constants, arrays)
+    # Transferred explicitly, which `jax.transfer_guard("disallow")` allows.
+    return _program(Jaxpr.__call__, jaxpr)(jax.device_put(constants), arrays)
 
 
 @functools.lru_cache(_MOST_PROGRAMS)

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     import jax as jax
     from jax import lax as lax
     from jax import numpy, tree
-    from jax.extend import core as core
 
     jnp, trees = numpy, tree
 else:
-    jax, jnp, lax, core = map(_Lazy, ("jax", "jax.numpy", "jax.lax", "jax.extend.core"))
+    jax, jnp, lax = map(_Lazy, ("jax", "jax.numpy", "jax.lax"))
 
 
 def is_loaded() -> bool:

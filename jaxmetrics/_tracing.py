@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._jax import core, jax, trees
+from jaxmetrics._jax import jax, trees
 
 __all__: list[str] = []
 
@@ -29,14 +29,14 @@ class Jaxpr:
     Objects are equal if their computations are equal.
 
     Attributes:
-        closed: the closed jaxpr, whose first arguments are the constants.
+        jaxpr: the jaxpr, whose first arguments are the constants.
         differentiable: whether the results may be differentiated.
         key: the key by which objects are compared.
     """
 
-    def __init__(self, closed: Any, structure: Any, differentiable: bool) -> None:
-        self.closed, self.structure, self.differentiable = closed, structure, differentiable
-        self.key = structure, differentiable, _key_of_jaxpr(closed.jaxpr, differentiable)
+    def __init__(self, jaxpr: Any, structure: Any, differentiable: bool) -> None:
+        self.jaxpr, self.structure, self.differentiable = jaxpr, structure, differentiable
+        self.key = structure, differentiable, _key_of_jaxpr(jaxpr, differentiable)
         self._hash = hash(self.key)
 
     def __hash__(self) -> int:
@@ -46,7 +46,8 @@ class Jaxpr:
         return isinstance(other, Jaxpr) and self.key == other.key
 
     def __call__(self, constants: Sequence[Any], arrays: Sequence[Any]) -> Any:
-        results = core.jaxpr_as_fun(self.closed)(*constants, *arrays)
+        with jax.debug_nans(False):  # JAX turns it off for operations that use NaN internally
+            results = jax.core.eval_jaxpr(self.jaxpr, (), *constants, *arrays)
         return trees.unflatten(self.structure, results)
 
 
@@ -58,7 +59,7 @@ class TracedMetric:
     constants: tuple[Any, ...]
 
     def __call__(self, tables: Any) -> Any:
-        table: Any = self.jaxpr.closed.in_avals[-1]
+        table = self.jaxpr.jaxpr.invars[-1].aval
         if tables.ndim > table.ndim:
             return jax.vmap(self)(tables)
         return self.jaxpr(self.constants, [tables.astype(table.dtype)])
@@ -85,7 +86,7 @@ def trace(
     closed, shapes = jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays)
     jaxpr = closed.jaxpr
     used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
-    literals: list[Any] = [x for x in used if isinstance(x, core.Literal) and _is_inexact(x)]
+    literals: list[Any] = [x for x in used if _is_literal(x) and _is_inexact(x)]
     values = [np.asarray(x.val, x.aval.dtype) for x in literals]
     variables = jax.make_jaxpr(lambda *x: x)(*values).jaxpr.invars
     arguments = dict(zip(map(id, literals), variables, strict=True))
@@ -100,8 +101,19 @@ def trace(
         outvars=hoisted(jaxpr.outvars),
     )
     structure = jax.tree.structure(shapes)
-    program = Jaxpr(core.ClosedJaxpr(with_arguments, []), structure, differentiable)
-    return program, (*values, *closed.consts)
+    return Jaxpr(with_arguments, structure, differentiable), (*values, *closed.consts)
+
+
+# The types of jaxprs and literals are only in `jax.extend`, which we must not import: in JAX 0.12
+# the import adds an option of JAX, so that every program of the user would be compiled again.
+
+
+def _is_jaxpr(x: Any) -> bool:
+    return hasattr(x, "eqns")
+
+
+def _is_literal(x: Any) -> bool:
+    return hasattr(x, "val")
 
 
 def _is_inexact(literal: Any) -> bool:
@@ -123,7 +135,7 @@ def _key_of_jaxpr(jaxpr: Any, with_rules: bool) -> Hashable:
         return _key_of_value(x, with_rules)
 
     def atom(x: Any) -> Hashable:
-        if isinstance(x, core.Literal):
+        if _is_literal(x):
             return value(x.aval), value(np.asarray(x.val))
         return numbers.setdefault(x, len(numbers)), x.aval
 
@@ -150,10 +162,9 @@ def _key_of_jaxpr(jaxpr: Any, with_rules: bool) -> Hashable:
 
 def _key_of_value(x: Any, with_rules: bool) -> Hashable:
     """Return a key of a parameter of an operation; a function is only equal to itself."""
-    if isinstance(x, core.Jaxpr):
-        return _key_of_jaxpr(x, with_rules)
-    if isinstance(x, core.ClosedJaxpr):
-        return _key_of_jaxpr(x.jaxpr, with_rules), _key_of_value(x.consts, with_rules)
+    if _is_jaxpr(x):  # with constants, which before JAX 0.12 only a closed jaxpr has
+        constants = getattr(x, "consts", ())
+        return _key_of_jaxpr(getattr(x, "jaxpr", x), with_rules), _key_of_value(constants, False)
     if isinstance(x, tuple | list):
         return type(x), tuple(_key_of_value(item, with_rules) for item in x)
     if isinstance(x, dict):

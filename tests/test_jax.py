@@ -39,6 +39,30 @@ def test_what_is_computed_on_the_host_does_not_wait_for_jax() -> None:
     subprocess.run([sys.executable, "-c", ON_THE_HOST], check=True, stdout=subprocess.DEVNULL)
 
 
+IN_TRAINING = """
+import jax, jax.numpy as jnp, jaxmetrics as jm
+compiled = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
+)
+step = jax.jit(lambda x: x + 1)
+step(1.0)
+evaluator = jm.evaluator(jm.count_metrics({"own": lambda c: jm.accuracy(c)}, num_classes=2))
+y = jnp.array([0, 1])
+evaluator.compute(evaluator.update(evaluator.init(), y_true=y, y_pred=y))
+jm.interval(lambda c: jm.accuracy(c), jnp.eye(2))
+jm.metric_loss(lambda c: jm.accuracy(c))(jnp.eye(2), y)
+compiled.clear()
+step(1.0)
+assert not compiled
+"""
+
+
+def test_programs_of_users_are_not_compiled_again() -> None:
+    """JAX would compile them again if a module were imported that adds an option of JAX."""
+    subprocess.run([sys.executable, "-c", IN_TRAINING], check=True)
+
+
 class Pair(NamedTuple):
     first: Any
     second: Any

@@ -237,12 +237,16 @@ def one_hot(y: Any) -> Any:
 
 
 @jax.jit
-def of_rows(z: jax.Array, y: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]]:
-    """Values and gradients."""
+def of_rows(z: jax.Array, y: jax.Array) -> dict[str, tuple[jax.Array, ...]]:
+    """Values, gradients, and gradients of value and squared gradient, as of a penalty."""
 
-    def of(loss: Loss) -> tuple[jax.Array, jax.Array]:
-        value, pullback = jax.vjp(lambda z: loss(z, y), z)
-        return value, pullback(jnp.ones_like(value))[0]
+    def of(loss: Loss) -> tuple[jax.Array, ...]:
+        def value_and_gradient(z: jax.Array) -> tuple[jax.Array, jax.Array]:
+            value, pullback = jax.vjp(lambda z: loss(z, y), z)
+            return value, pullback(jnp.ones_like(value))[0]
+
+        (value, gradient), pullback = jax.vjp(value_and_gradient, z)
+        return value, gradient, pullback((jnp.ones_like(value), 2 * gradient))[0]
 
     return {name: of(loss) for name, loss in OF_ROWS.items()}
 
@@ -250,11 +254,12 @@ def of_rows(z: jax.Array, y: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]
 @pytest.mark.parametrize("label", [0, 1])
 def test_infinite_logits_are_limits(label: int) -> None:
     got = jax.device_get(of_rows(jnp.asarray(ROWS), jnp.full(len(ROWS), label, jnp.int32)))
-    for name, (value, gradient) in got.items():
+    for name, (value, gradient, of_penalty) in got.items():
         on_host = OF_ROWS[name](ROWS, np.full(len(ROWS), label))
         np.testing.assert_allclose(value, on_host, rtol=2e-6, atol=1e-6, err_msg=name)
         assert not np.isnan(value[KNOWN]).any(), name
         assert np.isfinite(gradient[KNOWN]).all(), name
+        assert np.isfinite(of_penalty[KNOWN]).all(), name
         if "hinge" not in name:
             assert np.isnan(value[6]), name
     expected = (
@@ -273,9 +278,9 @@ def test_infinite_logits_are_limits(label: int) -> None:
 def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
     """Labels outside of the classes, of any integer dtype, whatever the logits hold."""
     labels = np.full(len(ROWS), label, dtype)
-    for name, (value, gradient) in of_rows(jnp.asarray(ROWS), jnp.asarray(labels)).items():
-        np.testing.assert_array_equal(value, 0, err_msg=name)
-        np.testing.assert_array_equal(gradient, 0, err_msg=name)
+    for name, of_all in of_rows(jnp.asarray(ROWS), jnp.asarray(labels)).items():
+        for array in of_all:
+            np.testing.assert_array_equal(array, 0, err_msg=name)
         if label < 0:
             np.testing.assert_array_equal(OF_ROWS[name](ROWS, labels), 0, err_msg=name)
         elif name != "soft_cross_entropy":
@@ -364,9 +369,9 @@ def test_gradient_in_the_class_weights() -> None:
 
 
 def test_nan_logits_make_loss_and_gradient_nan() -> None:
-    value_and_gradient = of_rows(jnp.asarray(ROWS), jnp.zeros(len(ROWS), jnp.int32))
+    of_all = of_rows(jnp.asarray(ROWS), jnp.zeros(len(ROWS), jnp.int32))
     for name in ("cross_entropy", "focal_loss", "binary_cross_entropy"):
-        value, gradient = value_and_gradient[name]
+        value, gradient, _ = of_all[name]
         assert np.isnan(value[6])
         assert np.isnan(gradient[6][:1]).all()
         assert np.isnan(OF_ROWS[name](ROWS, np.zeros(len(ROWS), int))[6])
@@ -677,6 +682,11 @@ def test_pairwise_auc_loss_of_extremes() -> None:
         assert np.isnan(jm.pairwise_auc_loss([np.nan, 0, 1], [1, 0, 0], surrogate=surrogate))
     for surrogate, (_, gradient) in losses([2, 1, 1]).items():
         assert surrogate == "logistic" or not gradient.any()  # at the corner of the hinge
+    none = np.zeros((2, 0), np.float32)
+    np.testing.assert_array_equal(jm.pairwise_auc_loss(none, none.astype(int)), [0, 0])
+    np.testing.assert_array_equal(
+        jm.pairwise_auc_loss(jnp.asarray(none), jnp.zeros((2, 0), int)), [0, 0]
+    )
 
 
 def assert_all_close(got: Any, expected: Any) -> None:

@@ -494,6 +494,13 @@ def by_custom_rule() -> Iterator[Any]:
     yield metric
 
 
+def by_constants_of_a_jitted_function() -> Iterator[Any]:
+    for factor in (1.0, 2.0):
+        factors = np.array([[factor, 0], [0, 0]])
+        first = jax.jit(lambda counts, factors=factors: (factors * counts).sum((-2, -1)))
+        yield lambda counts, first=first: first(counts) / counts.sum((-2, -1))
+
+
 WAYS = {name: way for name, way in list(globals().items()) if name.startswith("by_")}
 
 

@@ -17,12 +17,8 @@ __all__: list[str] = []
 @custom_jvp
 def neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
     """Compute `-ln softmax(z)_y`, or 0 if `counts` is False."""
-    return _neg_log_softmax_of(_row(z), z, ids, counts)
-
-
-def _neg_log_softmax_of(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
     z_y = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
-    return xp.where(counts, _neg_log_softmax_at(z_y, row, z.shape[-1]), 0)
+    return xp.where(counts, _neg_log_softmax_at(z_y, _row(z), z.shape[-1]), 0)
 
 
 @neg_log_softmax.defjvp
@@ -35,9 +31,8 @@ def _neg_log_softmax_jvp(
     infinite logits.
     """
     (z, ids, counts), (dz, _, _) = primals, tangents
-    row = _row(z)
-    slope = _softmax(z, row, counts) - one_hot(xp.where(counts, ids, -1), z.shape[-1])
-    return _neg_log_softmax_of(row, z, ids, counts), (slope * dz).sum(-1)
+    slope = _softmax(z, counts) - one_hot(xp.where(counts, ids, -1), z.shape[-1])
+    return neg_log_softmax(z, ids, counts), (slope * dz).sum(-1)
 
 
 @custom_jvp
@@ -55,12 +50,28 @@ def _soft_target_loss_jvp(
     z.
     """
     (z, t, counts), (dz, dt, _) = primals, tangents
-    row = _row(z)
-    t = xp.where(counts[..., None], t, 0)
-    slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    losses = xp.minimum(_neg_log_softmax_at(z, row, z.shape[-1]), xp.finfo(z.dtype).max)
-    losses = xp.where(counts[..., None], losses, 0)
-    return soft_target_loss(z, t, counts), (slope * dz).sum(-1) + (losses * dt).sum(-1)
+    kept_t = xp.where(counts[..., None], t, 0)
+    slope = _softmax(z, counts) * kept_t.sum(-1, keepdims=True) - kept_t
+    change = (slope * dz).sum(-1) + (_finite_losses(z, counts) * dt).sum(-1)
+    return soft_target_loss(z, t, counts), change
+
+
+@custom_jvp
+def _finite_losses(z: Array, counts: Array) -> Array:
+    """Compute `-ln softmax(z)_c` of all classes, the greatest float instead of infinity, or 0 if
+    `counts` is False.
+    """
+    losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
+    return xp.where(counts[..., None], xp.minimum(losses, xp.finfo(z.dtype).max), 0)
+
+
+@_finite_losses.defjvp
+def _finite_losses_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    (z, counts), (dz, _) = primals, tangents
+    mean = (_softmax(z, counts) * dz).sum(-1, keepdims=True)
+    return _finite_losses(z, counts), xp.where(counts[..., None], mean - dz, 0)
 
 
 class _Row(NamedTuple):
@@ -97,15 +108,30 @@ def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
     return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), limit)
 
 
-def _softmax(z: Array, row: _Row, counts: Array) -> Array:
+@custom_jvp
+def _softmax(z: Array, counts: Array) -> Array:
     """Compute the softmax of logits, or 0 if `counts` is False.
 
-    The same exponentials are used for the loss, because on a CPU they take most of the time.
+    The exponentials are those of the loss, and XLA computes them once, because on a CPU they take
+    most of the time.
     """
+    row = _row(z)
     greatest, total = row.greatest[..., None], row.total[..., None]
     limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
     is_finite = ~xp.isinf(greatest) & counts[..., None]
     return xp.where(is_finite, row.exps * (1 / total), (z == greatest) * limit)
+
+
+@_softmax.defjvp
+def _softmax_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Compute `p (dz - sum_c p_c dz_c)`, so that also second derivatives of losses are finite for
+    infinite logits, and 0 if `counts` is False.
+    """
+    (z, counts), (dz, _) = primals, tangents
+    p = _softmax(z, counts)
+    return p, p * (dz - (p * dz).sum(-1, keepdims=True))
 
 
 def one_hot(ids: Array, k: int) -> Array:

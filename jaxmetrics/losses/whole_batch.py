@@ -168,7 +168,7 @@ def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
 
 def _normalized(weight: Array) -> Array:
     """Divide weights by their sum; if all weights are 0, return 0."""
-    relative = divide(weight, xp.abs(weight).max(-1, keepdims=True))
+    relative = divide(weight, xp.abs(weight).max(-1, keepdims=True, initial=0))
     return divide(relative, relative.sum(-1, keepdims=True))
 
 
