@@ -722,7 +722,7 @@ def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
             {"sample_weight": [0.0, 1.0]},
             {"groups": [-1, 0]},
         ):
-            counts = jm.soft_confusion_matrix([0, 1], probs, **options)  # type: ignore[arg-type]
+            counts = jm.soft_confusion_matrix([0, 1], probs, **options)
             np.testing.assert_array_equal(counts.reshape(2, 2), [[0, 0], [0.25, 0.75]])
         np.testing.assert_array_equal(
             jm.soft_confusion_matrix([-100, 1], probs), [[0, 0], [0.25, 0.75]]
