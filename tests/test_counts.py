@@ -706,9 +706,16 @@ def test_shapes_that_do_not_fit() -> None:
         jm.one_vs_rest([[1, 2, 3]])
 
 
-def test_negative_integer_counts_raise() -> None:
+def test_negative_counts_raise() -> None:
     with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
         jm.one_vs_rest([[5, -1], [2, 9]])
+    with pytest.raises(ValueError, match=r"paired\[0, 0, 1\] is -1, expected a count >= 0"):
+        jm.difference(jm.accuracy)([[[5, -1], [1, 2]], [[1, 1], [1, 5]]])
+    for area in (jm.roc_auc, jm.average_precision):
+        with pytest.raises(ValueError, match=r"histogram\[0, 2\] is -2, expected a count >= 0"):
+            area([[5, 1, -2], [0, 3, 4]])
+    with pytest.raises(ValueError, match=r"y_true\[1, 0\] is -1, expected a count >= 0"):
+        jm.calibration_error([[3.0, 1.5, 2.0], [-1.0, 0.5, 1.0]])
 
 
 def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
