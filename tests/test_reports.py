@@ -929,7 +929,7 @@ def test_a_report_of_groups() -> None:
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
     unclear: Any = (
         (["a", None], r"groups\[1\] is missing"),
-        ([0, "0"], "names of the groups must differ"),
+        ([0, "0"], "printed alike. Convert all ids to strings. The ids are 0, '0'"),
     )
     for two, message in unclear:
         with pytest.raises(ValueError, match=message):

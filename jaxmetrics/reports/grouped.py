@@ -175,5 +175,9 @@ def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> di
     ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
     if len(named) < (found >= 0).sum():
-        raise ValueError(f"The names of the groups must differ, got {listed(map(str, ids))}.")
+        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
+        raise ValueError(
+            "groups contains different ids that are printed alike. Convert all ids to strings. The"
+            f" ids are {listed(different)}."
+        )
     return named

@@ -49,13 +49,11 @@ def multilabel_report(
     label_names: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> TabularReport:
-    """Make a multilabel classification report: metrics of each label and of all labels, with
-    intervals.
+    """Make a multilabel classification report: metrics of each label and of all labels.
 
-    Precision, recall, specificity and F1 of each label have Wilson's intervals. Exact match, the
-    share of examples whose labels are all correct, has Wilson's interval, too. The Hamming loss,
-    micro F1 and macro F1 have delta-method intervals, which treat the examples as the independent
-    units, because the labels of an example may be correlated.
+    Exact match, and precision, recall, specificity and F1 of each label have Wilson's intervals.
+    Exact match is the share of examples whose labels are all correct. The Hamming loss, micro F1
+    and macro F1 have delta-method intervals, which allow for correlated labels of an example.
 
     Args:
         y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`.
@@ -63,8 +61,8 @@ def multilabel_report(
         level: the confidence level.
 
     Returns:
-        A report: `report[name]` returns the values of the metric with this name, such as
-        "micro_f1". The report also has the methods of `Report`, such as `to_text` and `to_html`.
+        A report with the methods of `Report`, such as `to_text` and `to_html`. `report[name]`
+        returns the values of the metric with this name, such as "micro_f1".
 
     Raises:
         TypeError: if `y_true` or `y_pred` does not contain numbers.
