@@ -128,6 +128,7 @@ def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple
     inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
     v = xp.where(inside, value, 0.5)  # 0.5 is inside all scales
     centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
-    ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
+    with np.errstate(over="ignore"):  # an end may be infinite
+        ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
     low, high = xp.where(inside, ends, xp.nan)
     return low, high

@@ -22,6 +22,7 @@ from jaxmetrics.reports.contents import (
     ReportedValue,
     SampleSize,
     ValueTable,
+    quantity,
     records_of,
     value_of,
     values_of,
@@ -58,7 +59,7 @@ def outline_of(report: Report) -> Outline:
     rows += [[_title(key), *(x.get(key, missing) for x in groups.values())] for key in keys]
     sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
     return Outline(
-        heading=f"{sample}, {len(groups)} groups",
+        heading=f"{sample}, {quantity(len(groups), 'groups')}",
         verdict=_verdict(report.disparities, report.level),
         tables={
             "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),

@@ -55,6 +55,9 @@ _WAYS = {
     "student": "for losses Student's intervals",
     "mover": "for areas intervals by DeLong's variance",
 }
+_LOSSES = (
+    "Log loss and Brier score: less is better, so P(A > B) is the probability that A is worse."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,6 +162,7 @@ class ComparisonReport(AnyReport):
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
             f" ({kind}): p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
+            notes=[_LOSSES] * ("log_loss" in self.figures),
             level=self.level,
             gates=self.gates,
         )
@@ -186,7 +190,8 @@ class ComparisonReport(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return three CSV rows for each metric: A, B, and the difference A - B.
 
-        The row of the difference also has `probability_better` and `probability_equivalent`.
+        The row of the difference also has `probability_better`, the probability that the metric of
+        A is greater than the metric of B, and `probability_equivalent`.
         """
         return [
             {

@@ -34,6 +34,7 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.grouped import rows_of_groups
+from jaxmetrics.reports.overall_values import check_each
 
 __all__ = ["score_report"]
 
@@ -116,6 +117,7 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
         )
     check_bounds(bounds)
     for argument, x in zip(("scores", "other"), given, strict=False):
+        check_each(~np.isinf(x), x, argument, "a finite number")
         refuse_beyond(bounds, x, argument, ~np.isnan(x))
     return np.stack(given).astype(float)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import names_of
+from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, listed, percent, title_of
+from jaxmetrics._wording import capital, interval, percent, title_of
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
@@ -183,7 +183,7 @@ class Report(AnyReport):
             check_method(method)
         tables = _checked_tables(counts)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
-        names = _checked_names(class_names, len(matrix))
+        names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
         overall = overall_values(evidence)
         if soft_counts is not None:
@@ -400,13 +400,6 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     return matrix
 
 
-def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]:
-    names = tuple(names_of(class_names, k, "class_names"))
-    if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {listed(names)}.")
-    return names
-
-
 def report(
     y_true: ArrayLike | Sequence[str],
     y_pred: ArrayLike | Sequence[str],
@@ -423,7 +416,7 @@ def report(
 
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if a label is negative, or has no class name or no column of `y_prob`.
+            if a label is negative.
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
@@ -443,8 +436,8 @@ def report(
         A `Report` with NumPy arrays. With groups, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, if a class name is
-            unknown, if there are not 2 to 4096 classes, or if all examples are ignored.
+        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
+            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
