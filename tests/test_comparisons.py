@@ -394,7 +394,9 @@ def test_delong_holds_its_level() -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(3, 9), (10, 500), (40, 60)])
 def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
-    """Its variance is that of two means, so that the test is SciPy's of Welch."""
+    """Its variance is that of two means, so that the statistic is SciPy's of Welch. In Welch's
+    formula for the degrees of freedom, 1/4 is added to the squares of each class.
+    """
     rng = np.random.default_rng(m)
     truth, a, b = np.arange(m + n) < m, rng.normal(size=m + n), rng.normal(size=m + n)
     order = [np.sign(x[truth][:, None] - x[~truth]) / 2 for x in (a, b)]
@@ -402,9 +404,26 @@ def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     expected = stats.ttest_ind(v, w - 2 * w.mean(), equal_var=False)
     result = jm.delong(truth, a, b)
     np.testing.assert_allclose(result.statistic, expected.statistic / 2, rtol=1e-10)
-    freedom = expected.df
+    of_v, of_w = (x.var() / len(x) + 1 / 4 / len(x) ** 2 for x in (v, w))
+    freedom = (of_v + of_w) ** 2 / (of_v**2 / (m - 1) + of_w**2 / (n - 1))
     p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, freedom)
-    np.testing.assert_allclose(result.p_value, p_value, atol=2e-3 if m == 3 else 3e-4)
+    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-10)
+    if m >= 10:  # where the variances are well known, the addition makes no difference
+        p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, expected.df)
+        np.testing.assert_allclose(result.p_value, p_value, atol=3e-4)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_delong_holds_its_level_with_few_positives(m: int) -> None:
+    """5000 test sets, two useless classifiers: Welch's degrees of freedom alone would give p-values
+    below 0.001 in 4 % of the test sets with two positives, and in 1 % of those with three.
+    """
+    rng = np.random.default_rng(0)
+    truth = np.broadcast_to(np.arange(300) < m, (5000, 300))
+    a, b = rng.normal(size=(2, *truth.shape))
+    for result in (jm.delong(truth, a, b), jm.delong_unpaired(truth, a, truth, b)):
+        assert (result.p_value <= 0.05).mean() < 0.06
+        assert (result.p_value <= 0.001).mean() < 0.002
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(300) % 41])

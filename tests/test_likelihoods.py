@@ -309,3 +309,30 @@ def test_hidden_classes_and_infinite_ends_on_the_device() -> None:
     host, device = (jm.interval(metric, c) for c in (counts, jnp.array(counts)))
     for name in host:
         assert_allclose(device[name][:3], host[name][:3], rtol=2e-3)
+
+
+@pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
+def test_a_value_that_is_extreme_inside_of_the_plausible_tables(as_array: Any) -> None:
+    """An absolute value may be 0 if the interval of the signed value contains 0, and the share of
+    the more frequent of two classes may be a half.
+    """
+
+    def gap(counts: Any) -> Any:
+        recall = jm.recall(counts)
+        return recall[..., 0] - recall[..., 1]
+
+    counts = as_array([[[26, 3], [4, 17]], [[15, 11], [14, 10]], [[9, 14], [13, 14]]])
+    apart = as_array([[40, 2], [14, 20]])
+    for metric, signed in (
+        (lambda c: abs(gap(c)), gap),
+        (jm.cramers_v, jm.matthews_corrcoef),
+        (jm.mutual_information, jm.matthews_corrcoef),
+    ):
+        found, around = jm.interval(metric, counts), jm.interval(signed, counts)
+        may_be_0 = np.asarray((around.low <= 0) & (around.high >= 0))
+        assert may_be_0[1:].all()
+        assert_allclose(np.asarray(found.low)[may_be_0], 0, atol=1e-6)
+        assert (np.asarray(found.low)[~may_be_0] > 0.1).all()
+        assert jm.interval(metric, apart).low > 0.05
+    shares = jm.interval(jm.no_information_rate, counts)
+    assert_allclose(shares.low, 0.5, atol=1e-6)

@@ -65,12 +65,14 @@ def delong(
     `var(V) / m + var(W) / n`. The variance of the difference A - B is
     `var(V_a - V_b) / m + var(W_a - W_b) / n`. The statistic is the difference divided by its
     standard error. The p-value comes from Student's t distribution with Welch's degrees of freedom.
-    Sources: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal
-    Processing Letters 21.
+    In Welch's formula, 1/4 is added to the sum of squares of each class, because the variance of
+    two or three values may be near 0 by chance. Sources: DeLong, DeLong and Clarke-Pearson (1988),
+    Biometrics 44; Sun and Xu (2014), IEEE Signal Processing Letters 21.
 
     The intervals of both areas are those of `delong_interval`. The interval of the difference is
     computed from them by MOVER, the method of variance estimates recovery (Zou and Donner, 2008,
-    Statistics in Medicine 27). Its width is positive even if both areas are 1.
+    Statistics in Medicine 27). Its width is positive even if both areas are 1. With two positives,
+    the coverage of the 95 % interval was only 85 % in simulations.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.
@@ -91,7 +93,7 @@ def delong(
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
-    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
+    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.053, 0.663])
     """
     z = normal_quantile(level)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
@@ -146,7 +148,7 @@ def delong_unpaired(
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
     >>> delong_unpaired(*a, *b).difference
-    0.389 [-0.599, 0.897]
+    0.389 [-0.526, 0.885]
     """
     z = normal_quantile(level)
     return _delong_unpaired(

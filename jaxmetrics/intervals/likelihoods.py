@@ -23,6 +23,8 @@ ADDED = 1 / 3
 ADDED_OF_CLUSTER = 3 / 4  # part of a cluster that is added: the cluster that moves the metric most
 _TRACE = 1e-6  # part of an example that is added to empty cells to compute derivatives there
 _MOST_PASSES = 20
+_STEPS = (1, 1 - 2**-10, 1 / 2, 1 / 4, 1 / 8)  # the second shows whether the value still increases
+_MOST_ROUNDS = 20  # each makes a segment three times shorter
 _NEWTON_STEPS = 10
 _SOME = 16  # number of cells that are grown at once for JAX arrays
 
@@ -75,13 +77,17 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 
 
 class _Place(NamedTuple):
-    """The state of a search: the weights of units after a step, whose slopes are `slopes`."""
+    """The state of a search: the weights of units after a step, whose slopes are `slopes`.
+
+    `target` are the weights to which the first pass led.
+    """
 
     weights: Array
     slopes: Array
     value: Array
     gain: Array
     passes: Array
+    target: Array
 
 
 class _LikelihoodSearch(NamedTuple):
@@ -181,12 +187,14 @@ class _LikelihoodSearch(NamedTuple):
         def improve(place: _Place) -> _Place:
             are_known = (place.passes == 0) & ~is_elsewhere
             slopes = lax.cond(are_known, lambda: place.slopes, lambda: slopes_at(place))
-            way = tilted(base, slopes, self.reach) - place.weights
-            return self.farthest(sign, place, slopes, way)
+            target = tilted(base, slopes, self.reach)
+            return self.farthest(sign, place, slopes, target)
 
         value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
-        first = _Place(base, slopes, value, xp.full_like(start, xp.inf), xp.zeros((), xp.int32))
-        return lax.while_loop(is_unfinished, improve, first).value
+        gain, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
+        first = _Place(base, slopes, value, gain, passes, base)
+        found = lax.while_loop(is_unfinished, improve, first)
+        return xp.maximum(found.value, self.greatest_before(sign, found.target))
 
     def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
         """Return the counts after a part of an example is added to a cell, and the grown counts.
@@ -201,8 +209,9 @@ class _LikelihoodSearch(NamedTuple):
         )
         return base, grown
 
-    def farthest(self, sign: Array, place: _Place, slopes: Array, way: Array) -> _Place:
+    def farthest(self, sign: Array, place: _Place, slopes: Array, target: Array) -> _Place:
         """Return the place on a segment where `sign` times the value is greatest."""
+        way = target - place.weights
         steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
         values = sign * self.value(place.weights + steps * way)
         greatest = values.max()
@@ -210,7 +219,47 @@ class _LikelihoodSearch(NamedTuple):
         gain = greatest - place.value
         weights = xp.where(gain > 0, place.weights + step * way, place.weights)
         value = xp.maximum(greatest, place.value)
-        return _Place(weights, slopes, value, gain, place.passes + 1)
+        first_target = xp.where(place.passes == 0, target, place.target)
+        return _Place(weights, slopes, value, gain, place.passes + 1, first_target)
+
+    def greatest_before(self, sign: Array, target: Array) -> Array:
+        """Return the greatest value of `sign` times the value between the counts and a target.
+
+        The value may be greatest in the middle: for example, the absolute difference of two recalls
+        is 0 where they are equal. Only if the value decreases before the target, the neighbours of
+        the best step are the ends of a shorter segment, which is searched in the same way.
+        """
+        counts = self.metric.sample.counts
+        fractions = np.arange(5, 0, -1, dtype=counts.dtype) / 6
+
+        def search(state: _Segment) -> _Segment:
+            tables = counts + state.steps[:, None, None] * (target - counts)
+            values = sign * self.value(tables)
+            values = xp.where(xp.isnan(values), -xp.inf, values)
+            i = argmax(values)
+            knots = xp.concatenate([state.ends[:1], state.steps, state.ends[1:]])
+            first, last = xp.take(knots, i), xp.take(knots, i + 2)
+            steps = last + (first - last) * fractions
+            rounds = xp.where((state.rounds > 0) | (i > 0), state.rounds + 1, _MOST_ROUNDS)
+            greatest = xp.maximum(values.max(), state.value)
+            return _Segment(steps, xp.stack([first, last]), greatest, rounds)
+
+        steps, ends = (xp.asarray(np.array(x, counts.dtype)) for x in (_STEPS, (1, 0)))
+        value, rounds = xp.full_like(counts[0, 0], -xp.inf), xp.zeros((), xp.int32)
+        start = _Segment(steps, ends, value, rounds)
+        return lax.while_loop(lambda state: state.rounds < _MOST_ROUNDS, search, start).value
+
+
+class _Segment(NamedTuple):
+    """The state of a search between two `ends` of a segment, the farther end first.
+
+    The value is computed next at `steps`, `(5,)`. `value` is the greatest value so far.
+    """
+
+    steps: Array
+    ends: Array
+    value: Array
+    rounds: Array
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:

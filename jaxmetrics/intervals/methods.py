@@ -142,7 +142,8 @@ class Likelihood(IntervalMethod):
     quarters of the cluster that moves the metric most towards this end are also added.
 
     The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
-    if these recalls are equal. Its interval then lies too low.
+    if these recalls are equal. Its interval then lies too low. Mutual information and Cramér's V of
+    three or more classes are too high near 0. Their intervals then lie too high.
 
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
     without false positives. The ends are NaN if the metric has the same value in all plausible

@@ -428,13 +428,17 @@ class MomentsByClass(NamedTuple):
     def freedom(self) -> Array:
         """Degrees of freedom of the variance: from the Welch–Satterthwaite equation, or Kish's
         effective number of clusters minus one.
+
+        Half an example with the variance of half a coin toss is added to each class. The variance
+        of two or three placement values may be near 0 by chance, and the equation would then give
+        the degrees of freedom of the other class.
         """
         if self.number is not None:
             return self.number - 1
         of_both = self.positives, self.negatives
-        squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
-        fewest = xp.minimum(*(x.number for x in of_both)) - 1
-        return xp.maximum(divide(self.variance**2, squares), fewest)
+        variances = [((x.number - 1) * x.variance + 1 / 4) / x.number**2 for x in of_both]
+        squares = sum(v**2 / (x.number - 1) for v, x in zip(variances, of_both, strict=True))
+        return sum(variances) ** 2 / squares
 
 
 def moments_by_class(
