@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, float_dtype, is_known, xp
-from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics._validation import ArrayLike, as_float, non_negative
 
 __all__: list[str] = []
 
@@ -61,4 +61,4 @@ def as_histogram(histogram: ArrayLike, name: str = "histogram") -> Array:
             f"{name} must have shape (..., 2, B), which is the shape of a result of"
             f" score_histogram, got {array.shape}."
         )
-    return array
+    return non_negative(array, "histogram")

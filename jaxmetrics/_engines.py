@@ -7,6 +7,7 @@ integers, and the float64 operations that IEEE 754 defines.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -155,7 +156,7 @@ def _collected(frame: LazyFrame[Any]) -> Any:
 def _label(column: str, dtype: DType) -> Expr:
     nw = _narwhals()
     label = nw.col(column)
-    if not (dtype.is_float() or dtype.is_decimal()):
+    if not dtype.is_float():
         return label
     number = label.cast(nw.Float64)
     # All fractions become 0.5, which raises an error later. Otherwise each score would be a group.
@@ -168,10 +169,12 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
 
     def label(value: Any) -> str | int:
         value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, float) and value.is_integer():
+        if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
             return int(value)
         if not isinstance(value, str | int):
-            hint = " score_histogram_of counts scores." if isinstance(value, float) else ""
+            hint = (
+                " score_histogram_of counts scores." if isinstance(value, float | Decimal) else ""
+            )
             raise TypeError(
                 f"{role} names the column {column!r}, which has the type {series.dtype},"
                 f" but labels and ids must be strings, integers or bool.{hint}"

@@ -13,9 +13,9 @@ __all__: list[str] = []
 
 
 def as_names(names: Iterable[Any], name: str) -> list[Any]:
-    """Convert a sequence of names to a list; a single string raises an error."""
+    """Convert a sequence of names to a list; a string or a set, which has no order, raises."""
     try:
-        if isinstance(names, str | bytes):
+        if isinstance(names, str | bytes | set | frozenset):
             raise TypeError
         return list(names)
     except TypeError:

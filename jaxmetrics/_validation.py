@@ -215,6 +215,11 @@ def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
     """
     array = as_float(counts, name)
     check_square(array, name)
+    return non_negative(array, name)
+
+
+def non_negative(array: Array, name: str) -> Array:
+    """Check the values of counts or sums of weights, floats, as described in `as_counts`."""
     if is_jax(array) or array.dtype != float:
         return array
     if array.min(initial=0) >= 0 and array.max(initial=0) < math.inf:

@@ -34,6 +34,7 @@ from jaxmetrics._bins import bins_between
 from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis, count
+from jaxmetrics._examples import eps_of
 from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import (
@@ -267,7 +268,7 @@ def _array_of_labels(values: Any, name: str) -> np.ndarray:
 
 def _distinct(array: np.ndarray) -> tuple[list[Hashable], np.ndarray]:
     """Return the distinct labels as Python values, and for each element the index of its label."""
-    if array.dtype != object:
+    if array.dtype.kind not in "OT":  # NumPy's strings may be missing, and cannot be sorted then
         present, inverse = np.unique(array, return_inverse=True)
         return present.tolist(), inverse
     places: dict[Hashable, int] = {}
@@ -304,13 +305,15 @@ def soft_confusion_matrix(
         Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` with groups.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`. ValueError is also
+            raised if `y_prob` is a NumPy array and a probability is NaN, negative or above 1.
 
     >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
     array([[0.75, 0.25],
            [0.75, 1.25]])
     """
-    probs = as_float(as_rows(y_prob, "y_prob"), "y_prob")
+    given = as_rows(y_prob, "y_prob")
+    probs = as_float(given, "y_prob")
     if probs.ndim < 2:
         raise ValueError(
             "y_prob must have shape (..., n, K), with one probability for each class, got"
@@ -322,7 +325,19 @@ def soft_confusion_matrix(
             f"The last axis of y_prob has one entry for each of {k} classes, but num_classes is"
             f" {num_classes}. Pass num_classes={k} or leave it out."
         )
-    return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
+    counts = count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
+    if not is_jax(counts):
+        has_ids = [as_array(x, "ids") >= 0 for x in (y_true, groups) if x is not None]
+        others = [as_array(x, "where") for x in (where, sample_weight) if x is not None]
+        rounding = 8 * eps_of(given)
+        refuse_where(
+            ~((probs >= -rounding) & (probs <= 1 + rounding)),
+            probs,
+            "y_prob",
+            "but probabilities lie in [0, 1]. Convert logits by a softmax.",
+            *(x[..., None] for x in [*has_ids, *others]),
+        )
+    return counts
 
 
 def multilabel_confusion_matrix(
@@ -358,7 +373,7 @@ def multilabel_confusion_matrix(
             [0, 1]]])
     """
     true, pred = as_array(y_true, "y_true"), as_array(y_pred, "y_pred")
-    if min(true.ndim, pred.ndim) < 2 or true.shape[-2:] != pred.shape[-2:]:
+    if min(true.ndim, pred.ndim) < 2 or true.shape[-2:] != pred.shape[-2:] or not true.shape[-1]:
         raise ValueError(
             "y_true and y_pred must have shape (..., n, L) with the same n and L, one column per"
             f" label; got {true.shape} and {pred.shape}."
@@ -462,6 +477,7 @@ def one_vs_rest(counts: ArrayLike) -> Array:
     if not is_integer(array):
         return tables(*cells(as_counts(array)))
     check_square(array, "counts")
+    refuse_where(lambda c: c < 0, array, "counts", "expected a count >= 0.")
     return _integer_tables(array.astype(np.int32) if array.dtype.itemsize < 4 else array)
 
 

@@ -700,8 +700,59 @@ def test_shapes_that_do_not_fit() -> None:
         jm.multilabel_confusion_matrix([[1], [0]], [[1], [1]], sample_weight=1.0)
     with pytest.raises(ValueError, match=r"thresholds must have shape \(T,\)"):
         jm.confusion_matrix_at_thresholds([0], [0.5], 0.5)
+    with pytest.raises(ValueError, match=r"must have shape \(..., n, L\).*\(2, 0\) and \(2, 0\)"):
+        jm.multilabel_confusion_matrix(np.zeros((2, 0), int), np.zeros((2, 0), int))
     with pytest.raises(ValueError, match=r"counts must have shape \(..., K, K\)"):
         jm.one_vs_rest([[1, 2, 3]])
+
+
+def test_negative_counts_raise() -> None:
+    with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
+        jm.one_vs_rest([[5, -1], [2, 9]])
+    with pytest.raises(ValueError, match=r"paired\[0, 0, 1\] is -1, expected a count >= 0"):
+        jm.difference(jm.accuracy)([[[5, -1], [1, 2]], [[1, 1], [1, 5]]])
+    for area in (jm.roc_auc, jm.average_precision):
+        with pytest.raises(ValueError, match=r"histogram\[0, 2\] is -2, expected a count >= 0"):
+            area([[5, 1, -2], [0, 3, 4]])
+    with pytest.raises(ValueError, match=r"y_true\[1, 0\] is -1, expected a count >= 0"):
+        jm.calibration_error([[3.0, 1.5, 2.0], [-1.0, 0.5, 1.0]])
+
+
+def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
+    invalid: Any
+    for invalid in (3.0, -1.0, np.nan):
+        probs = [[0.5, invalid], [0.25, 0.75]]
+        with pytest.raises(ValueError, match=rf"y_prob\[0, 1\] is {invalid:g}, but probabilities"):
+            jm.soft_confusion_matrix([0, 1], probs)
+        for options in (
+            {"where": [False, True]},
+            {"sample_weight": [0.0, 1.0]},
+            {"groups": [-1, 0]},
+        ):
+            counts = jm.soft_confusion_matrix([0, 1], probs, **options)
+            np.testing.assert_array_equal(counts.reshape(2, 2), [[0, 0], [0.25, 0.75]])
+        np.testing.assert_array_equal(
+            jm.soft_confusion_matrix([-100, 1], probs), [[0, 0], [0.25, 0.75]]
+        )
+
+
+def test_labels_without_order_raise() -> None:
+    for labels in ({"a", "b"}, frozenset("ab")):
+        with pytest.raises(TypeError, match="labels must be a sequence of names, got"):
+            jm.confusion_matrix(["a", "b"], ["a", "b"], labels=labels)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(
+        jm.confusion_matrix(["a", "b"], ["a", "a"], labels={"b": 1, "a": 2}.keys()),  # type: ignore[arg-type]
+        [[0, 1], [0, 1]],
+    )
+
+
+def test_missing_strings_of_numpy_are_named() -> None:
+    y_true = np.array(["a", None], np.dtypes.StringDType(na_object=None))
+    with pytest.raises(ValueError, match=r"y_true\[1\] is None, which is not one of the classes"):
+        jm.confusion_matrix(y_true, ["a", "a"], labels=["a"])
+    np.testing.assert_array_equal(
+        jm.confusion_matrix(y_true, ["a", "a"], labels=["a"], where=[True, False]), [[1]]
+    )
 
 
 def test_masks_and_sizes_that_are_none() -> None:

@@ -171,3 +171,9 @@ def test_decomposition_at_its_limits() -> None:
         ).all()
     with pytest.raises(ValueError, match="score must be"):
         jm.score_decomposition(y, y / 2, score="zero_one")  # type: ignore[arg-type]
+
+
+def test_no_examples_have_an_empty_curve() -> None:
+    for y, p in ((np.zeros(0, int), np.zeros(0)), (jnp.zeros(0, jnp.int32), jnp.zeros(0))):
+        curve = isotonic_curve(y, p)
+        assert [x.shape for x in curve if x is not None] == [(0,)] * 4

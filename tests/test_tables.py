@@ -237,6 +237,17 @@ def test_integers_by_any_other_name(kind: str) -> None:
     same(jm.confusion_matrix_of(INTEGERS[kind]()), np.eye(2, dtype=np.int64), ["2", "10"], 1)
 
 
+@pytest.mark.parametrize("type_of_ids", ["hugeint", "decimal(38, 0)"])
+def test_large_ids_are_not_rounded(type_of_ids: str) -> None:
+    """Float64 cannot represent 2^60 + 1, nor 10^30 + 1."""
+    ids = [2**60, 2**60 + 1, 10**30, 10**30 + 1]
+    rows = ", ".join(f"(0, 0, {i}::{type_of_ids})" for i in ids)
+    relation = duckdb.sql(f"from (values {rows}) _(y_true, y_pred, patient)")
+    result = jm.confusion_matrix_of(relation, clusters="patient")
+    assert result.cluster_names == tuple(map(str, ids))
+    assert result.counts.tolist() == [[[1]]] * 4
+
+
 CATEGORIES: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pd.DataFrame(_LETTERS, dtype="category"),
     "Categorical": lambda: pl.DataFrame(_LETTERS).cast(pl.Categorical),

@@ -15,7 +15,14 @@ from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
 from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples, is_integer
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    check_option,
+    check_samples,
+    is_integer,
+    non_negative,
+)
 from jaxmetrics.clusters import clusters_of_examples
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
@@ -192,4 +199,4 @@ def _as_bins(bins: ArrayLike) -> Array:
             "If y_prob is not given, y_true must contain the bins that calibration_bins returns,"
             f" which have the shape (..., B, 3), got shape {sums.shape}."
         )
-    return sums
+    return non_negative(sums, "y_true")

@@ -71,7 +71,7 @@ def _falling_probabilities(ranked: Ranked) -> Array:
     """Return the probabilities in the order of the sums; ignored examples repeat another one."""
     _, _, p = points(ranked)
     p = p[..., 1:]
-    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True)
+    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True, initial=-xp.inf)
     return xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest))
 
 
