@@ -178,7 +178,6 @@ def test_quantiles_of_replicates(platform: str, size: int) -> None:
         np.testing.assert_allclose([found.low[i], found.high[i]], ends, rtol=1e-6, atol=1e-6)
 
 
-@CPU_AND_OTHERS
 def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of nine are rough; they are refined one by one on a CPU, in pairs elsewhere."""
     monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 4 * 136 * 2)
