@@ -414,10 +414,7 @@ def chosen(parts: Sequence[str]) -> list[str]:
     return [name for name in PROGRAMS if not parts or any(part in name for part in parts)]
 
 
-NOTE = (
-    "The programs were compiled for devices that the computer did not have, so the programs were"
-    " not run."
-)
+NOTE = "The programs were compiled but not run."
 
 
 def main(

@@ -150,16 +150,13 @@ def main() -> None:
         "mean, sd and 95 % interval, per matrix",
         {"classes, one matrix": results},
         {f"k = {k}": result for k, result in results.items()},
-        "In the row `jaxmetrics`, one call computes the posteriors of 1000 matrices (or of 100"
-        " matrices if there are k = 1000 classes) in float32, and the table shows the time per"
-        " matrix. In the other rows, one call computes the posterior of one matrix in float64. The"
-        " row `mclearn's method` is for the algorithm of the library mclearn, which evaluates the"
-        " cumulative distribution function of the posterior many times. For k = 10 classes, only"
-        " one evaluation of this function was measured, and its time was multiplied by the number"
-        " of evaluations for k = 3 classes."
-        " The row `limit` is the time for reading one matrix once, at the measured memory"
-        f" bandwidth of {bandwidth_in_words()}. This time does not include arithmetic"
-        " operations.",
+        "In the row `jaxmetrics`, one call computes the posteriors of 1000 matrices (100 matrices"
+        " if k = 1000) in float32, and the table shows the time per matrix. In the other rows, one"
+        " call computes the posterior of one matrix in float64. mclearn evaluates the cumulative"
+        " distribution function of the posterior many times. For k = 10 classes, only one"
+        " evaluation was measured, and its time was multiplied by the number of evaluations for"
+        " k = 3. The row `limit` is the time for reading one matrix once, at"
+        f" {bandwidth_in_words()}, without arithmetic.",
     )
 
 

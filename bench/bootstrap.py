@@ -197,13 +197,12 @@ def main() -> None:
         },
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
         | {"100 matrices at once": of_matrices[100]},
-        "There are 10 classes, and all intervals are 95 % intervals. The rows"
-        " `scipy.stats.bootstrap`, `torchmetrics BootStrapper` and `confidenceinterval` are for"
-        f" libraries that resample the examples. These libraries drew only {FEW} replicates, and"
-        " their time was extrapolated to 10,000 replicates. In the column `100 matrices at once`,"
+        "There are 10 classes, and all intervals are 95 % intervals. SciPy, torchmetrics and"
+        f" confidenceinterval resample the examples. They drew only {FEW} replicates, and their"
+        " time was extrapolated to 10,000 replicates. In the column `100 matrices at once`,"
         f" {OF_EACH} replicates of each matrix were drawn, and the table shows the time per 10,000"
-        " replicates. The row `limit` is the time for writing the counts of all replicates to"
-        f" memory once, at the measured memory bandwidth of {bandwidth_in_words()}.",
+        " replicates. The row `limit` is the time for writing the counts of all replicates once,"
+        f" at {bandwidth_in_words()}.",
     )
 
 

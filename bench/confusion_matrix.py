@@ -139,12 +139,10 @@ def main() -> None:
             "1e7, K = 1000": of_classes[1000],
             "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
         },
-        "Labels are int32 arrays in JAX, and int64 arrays in NumPy, scikit-learn and torch. To"
-        " compute the metrics of many matrices, scikit-learn is called in a loop, for one matrix"
-        f" at a time. This loop was run for {FEW} matrices, and its time was extrapolated to the"
-        " number of all matrices. The row `limit` is the time for reading the data (the int32"
-        " labels, or the matrices in the column `14 metrics of 10,000 matrices`) once, at the"
-        f" measured memory bandwidth of {bandwidth_in_words()}.",
+        "Labels are int32 arrays in JAX, and int64 arrays in NumPy, scikit-learn and torch."
+        f" scikit-learn computes the metrics of one matrix at a time. It was run for {FEW}"
+        " matrices, and its time was extrapolated to all matrices. The row `limit` is the time for"
+        f" reading the int32 labels or the matrices once, at {bandwidth_in_words()}.",
     )
 
 

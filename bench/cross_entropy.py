@@ -79,9 +79,8 @@ def main() -> None:
             for part, results in (("forward", forward), ("with gradient", both))
         },
         "Logits are float32 arrays, and labels are class ids. The row `limit` is the time for"
-        f" reading the logits once, at the measured memory bandwidth of {bandwidth_in_words()}. In"
-        " the columns `with gradient`, the limit also includes the time for writing the gradient"
-        " once.",
+        f" reading the logits once, at {bandwidth_in_words()}. In the columns `with gradient`, the"
+        " limit includes writing the gradient once.",
     )
 
 

@@ -121,15 +121,13 @@ def main() -> None:
         f"There are {K} classes, and each confusion matrix contains the counts of"
         f" {100 * K + 40 * K:,} examples. NumPy computes in float64, and JAX computes in float32."
         " The column `compiled` shows the size from which JAX is faster if its program is already"
-        " compiled. The column `with its compilation` shows the size from which JAX is faster even"
-        " if its program must first be compiled. `any` means that JAX is faster for all measured"
-        " sizes. `more than` means that JAX is still slower at the largest measured size. The"
-        " column `times faster` shows how many times faster JAX is than NumPy at the largest"
-        " measured size, if its program is already compiled. Only some sizes were measured."
-        " The sizes in the table are interpolated between the measured sizes, and are rounded to"
-        " one digit.",
-        "The last word in the name of a row says whether the sizes are numbers of matrices, of"
-        " replicates or of examples.",
+        " compiled. In the column `with its compilation`, the time of JAX includes the compilation."
+        " `any` means that JAX is faster for all measured sizes. `more than` means that JAX is"
+        " still slower at the largest measured size. The column `times faster` compares JAX"
+        " without its compilation with NumPy, at the largest measured size. The sizes in the table"
+        " are interpolated between the measured sizes, and are rounded to one digit.",
+        "The last word in the name of a row says what the sizes count: matrices, replicates or"
+        " examples.",
         pictures,
     )
 

@@ -19,20 +19,18 @@ from bench.harness import ROOT, insert, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
 NOTE = (
-    f"Each cell shows the time of the first call: the median of {PROCESSES} processes, with the"
-    " fastest and the slowest process in parentheses. After the comma, the cell shows the time of"
-    " the second call. The row `import` shows only one time, because a library is imported once."
-    " The data are 1000 examples of 10 classes. The times of metrics, such as `accuracy`, include"
-    " the time for counting the labels. The functions that compute posteriors, bootstrap"
-    " intervals (BCa) or intervals of the delta method (`Delta`) get a confusion matrix that was"
-    " counted before the call."
+    "Each cell shows the time of the first call and, after the comma, the time of the second call."
+    f" The time of the first call is the median of {PROCESSES} processes, with the fastest and the"
+    " slowest process in parentheses. A library is imported only once. The data are 1000 examples"
+    " of 10 classes. The times of metrics, such as `accuracy`, include the time for counting the"
+    " labels. Posteriors, bootstrap intervals (BCa) and intervals of the delta method (`Delta`)"
+    " are computed from a given confusion matrix."
     f" Bootstraps and sampled posteriors draw {REPLICATES} replicates, and permutation tests draw"
     " 10,000 permutations. In the column `SciPy`, the bootstrap resamples the examples and calls"
-    " scikit-learn to compute F1. The report of scikit-learn contains no intervals. The library"
+    " scikit-learn to compute F1. In the row `report`, scikit-learn computes no intervals."
     " prob_conf_mat compares two classifiers as if they had been tested on different examples."
-    " Before the time of a call is measured, the libraries and the modules of the"
-    " functions are imported and the data are made. Only SciPy's special functions are imported"
-    " later, in the first call that needs them."
+    " All libraries are imported before a call is timed. Only SciPy's special functions are"
+    " imported in the first call that needs them."
 )
 
 IN_BRIEF = (

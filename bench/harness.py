@@ -187,10 +187,7 @@ def publish_times(
         ["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())]
     )
     unit = {1e3: "milliseconds", 1e6: "microseconds"}[per_second]
-    units = (
-        f"Each measured time is a median in {unit}, followed by the lower and the upper quartile in"
-        " parentheses."
-    )
+    units = f"Times are medians in {unit}, with the lower and the upper quartile in parentheses."
     publish(name, sweeps, [job, *columns], rows, note, units, sweeps)
 
 
@@ -266,8 +263,5 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
         f"{cell({'median': figures['median']})} ms for `{name}`"
         for name, figures in sweep[size].items()
     )
-    plots = (
-        "Each plot shows how the time depends on the size of the problem; both axes are"
-        " logarithmic."
-    )
+    plots = "Each plot shows how the time depends on the size of the problem, on logarithmic axes."
     return f'{job}. {plots} At the size "{size:,} {what}", the median time is {medians}.'

@@ -74,14 +74,12 @@ def main() -> None:
             "200 classifiers, n = 1e5": by_classifiers[200],
         },
         "There are ten classes. The row `NumPy, shares of 2000 replicates won` resamples the"
-        " examples and counts in how many replicates each classifier has the highest accuracy, but"
-        f" computes no intervals of ranks. For this row, only {FEW} replicates were drawn, and the"
-        " time was extrapolated to 2000 replicates. The row `limit` is the longer of two times: the"
-        " time for reading the predictions once, at the measured memory bandwidth of"
-        f" {bandwidth_in_words()}, and the time for a product of matrices that compares all pairs"
-        f" of classifiers, at the measured arithmetic speed of {rate_in_words()}. The result of"
-        " this product is a symmetric matrix, so only the time for half of its entries is"
-        " included.",
+        " examples and counts how often each classifier has the highest accuracy. It computes no"
+        f" intervals of ranks. Only {FEW} replicates were drawn for this row, and the time was"
+        " extrapolated to 2000 replicates. The row `limit` is the longer of two times: the time"
+        f" for reading the predictions once, at {bandwidth_in_words()}, and the time for a matrix"
+        f" product that compares all pairs of classifiers, at {rate_in_words()}. The product is"
+        " symmetric, so only half of its entries are included.",
     )
 
 

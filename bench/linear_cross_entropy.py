@@ -142,12 +142,10 @@ def main() -> None:
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
         f"The times are for {EXAMPLES} examples, and the hidden vector of each example has {WIDTH}"
         " numbers (the width). Each cell in the two columns of memory contains two values. The"
-        " first value is the memory that the compiler XLA reserves for intermediate results for a"
-        f" problem of {planned} (examples x width x words). The second value"
-        " shows by how much the memory of a new process grows during one run with a problem of"
-        f" {run} (examples x width x words). The row `limit` is the time for three products of"
-        f" matrices (one for the logits and two for the gradients), at the measured arithmetic"
-        f" speed of {rates}.",
+        " first value is the memory that the compiler XLA reserves for intermediate results, for"
+        f" {planned} (examples x width x words). The second value is the growth of the memory of a"
+        f" new process during one run, for {run}. The row `limit` is the time for three matrix"
+        f" products (one for the logits and two for the gradients), at {rates}.",
     )
 
 

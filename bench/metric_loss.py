@@ -105,11 +105,11 @@ def main() -> None:
         ["trained on", "macro-F1 on the other half", "metric_loss minus this, 95 %"],
         rows,
         "The classifiers distinguish three classes of digits: 8, 9 and all other digits. Images"
-        " have 4 x 4 pixels, the model has one hidden layer, and each training step uses all"
-        " training examples. The digits were split at random into training examples and held-out"
-        f" examples, {SEEDS} times.",
-        "Each score and each difference in the table is the mean over these splits. The interval"
-        " of a difference is a paired t interval.",
+        " have 4 x 4 pixels, and the model has one hidden layer. Each training step uses all"
+        f" training examples. The digits were split {SEEDS} times at random into training examples"
+        " and held-out examples.",
+        "Scores and differences are means over these splits. The interval of a difference is a"
+        " paired t interval.",
     )
 
 

@@ -121,12 +121,11 @@ def main() -> None:
             "histogram, n = 1e6": of_bins[10**6],
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
-        f"Histograms have {BINS} bins. To compute a bootstrap interval, jaxmetrics draws"
-        " replicates of the histogram, and the loop with scikit-learn resamples the examples. This"
-        f" loop drew only {FEW} replicates, and its time was extrapolated to {REPLICATES}"
-        " replicates. The row `limit` is the time for reading the scores and labels once, at the"
-        f" measured memory bandwidth of {bandwidth_in_words()}. For the bootstrap, the limit"
-        " also includes the time for writing the histograms of all replicates once.",
+        f"Histograms have {BINS} bins. For the bootstrap, jaxmetrics draws replicates of the"
+        " histogram, and the loop with scikit-learn resamples the examples. This loop drew only"
+        f" {FEW} replicates, and its time was extrapolated to {REPLICATES} replicates. The row"
+        f" `limit` is the time for reading the scores and labels once, at {bandwidth_in_words()}."
+        " For the bootstrap, the limit includes writing the histograms of all replicates once.",
     )
 
 

@@ -21,15 +21,14 @@ ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
 NOTE = (
     f"The Parquet file has {ROWS:.0e} rows. Each row has a true and a predicted label ({CLASSES}"
-    " classes), a score and a weight. `by hand` is a query that is written for Polars or DuckDB"
-    " without jaxmetrics. This query counts scores in bins of equal width, and adds float weights"
-    " in any order, so its sums have rounding errors. `score_histogram_of` counts scores in the"
-    " 4096 bins that `score_histogram` uses for probabilities, and also counts the confusion matrix"
-    " at one threshold. If weights are floats, jaxmetrics adds them exactly, in a second pass over"
-    f" the data. Each measurement was repeated in {PROCESSES} processes. The time of a process is"
-    f" the time of the fastest of {CALLS} calls, and the table shows the median of the processes."
-    " The memory of a process is the largest amount of memory that it used, including its"
-    " libraries."
+    " classes), a score and a weight. `by hand` is a query for Polars or DuckDB without"
+    " jaxmetrics. This query counts scores in bins of equal width. Its sums of float weights have"
+    " rounding errors. `score_histogram_of` counts scores in the 4096 bins that `score_histogram`"
+    " uses for probabilities, and also counts the confusion matrix at one threshold. jaxmetrics"
+    " adds float weights exactly, in a second pass over the data."
+    f" The time of a process is the time of the fastest of {CALLS} calls, and the table shows the"
+    f" median of {PROCESSES} processes. The memory is the largest amount that a process used,"
+    " including its libraries."
 )
 
 Query = Callable[[str], Any]

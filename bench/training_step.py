@@ -242,15 +242,13 @@ def main() -> None:
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
         "The number in each column heading is the number of examples in one batch, and each"
         f" example has {K} logits. Unless the name of a row says otherwise, an update adds one"
-        " batch to the counts from which accuracy, macro precision, macro recall, macro F1 and"
-        " the confusion matrix are computed. The"
-        f" columns `loop` and `scan` show the mean time of one update in a run of {STEPS} updates."
-        f" jaxmetrics keeps its counts in a state, which has {size} bytes, however many batches"
-        " were added. The row `limit` is the time for reading the logits and labels once, at the"
-        f" measured memory bandwidth of {bandwidth_in_words()}. A loop may be faster than this"
-        " limit, because all updates use the same batch, which stays in the cache of the"
-        " processor. In the column `training step`, the limit is the time for the matrix products"
-        f" of one training step, at the measured arithmetic speed of {rate_in_words()}.",
+        " batch to the counts for accuracy, macro precision, macro recall, macro F1 and the"
+        f" confusion matrix. The columns `loop` and `scan` show the mean time of one update in a"
+        f" run of {STEPS} updates. The state of jaxmetrics always has {size} bytes. The row"
+        f" `limit` is the time for reading the logits and labels once, at {bandwidth_in_words()}."
+        " A loop may be faster than this limit, because all updates use the same batch, which"
+        " stays in the cache of the processor. In the column `training step`, the limit is the"
+        f" time for the matrix products of one step, at {rate_in_words()}.",
         per_second=1e6,
     )
 

@@ -139,10 +139,10 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
         if not isinstance(column, str | int):
             raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
         if names.count(column) != 1:
+            found = "more than one" if column in names else "no"
             raise ValueError(
-                f"{role} names the column {column!r}, but the table must have exactly one"
-                " column with this name. The columns of the table are"
-                f" {', '.join(map(repr, names))}."
+                f"The table has {found} column {column!r}, which was passed as {role}. The columns"
+                f" of the table are {', '.join(map(repr, names))}."
             )
 
 

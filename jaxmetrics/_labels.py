@@ -30,6 +30,14 @@ def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]
     return labels
 
 
+def distinct_names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
+    """Return the names after a check of their number, and that no name occurs twice."""
+    labels = names_of(names, size, argument)
+    if len(set(labels)) != size:
+        raise ValueError(f"{argument} must differ, got {listed(labels)}.")
+    return labels
+
+
 def as_ids(
     named_labels: Mapping[str, np.ndarray],
     class_names: Sequence[str] | None,

@@ -21,28 +21,25 @@ __all__ = ["pass_at_k", "score_variance"]
 def pass_at_k(
     scores: ArrayLike, k: int, *, rule: Literal["any", "all", "majority"] = "any"
 ) -> Array:
-    """Estimate the probability that any, all or most of k attempts at an item are correct.
+    """Estimate pass@k, pass^k or majority@k: any, all or most of k attempts at an item are correct.
 
-    These probabilities are known as pass@k (any), pass^k (all) and majority@k (most). They are
-    estimated without bias from r >= k attempts at each item. If c of the r attempts are correct,
-    pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is `C(c, k) / C(r, k)`, where `C(a, b)` is a
-    binomial coefficient. These formulas are the probabilities that any or all of k attempts are
-    correct if the k attempts are drawn at random from the r attempts. To compute a confidence
-    interval of the mean over items, call `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+    If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
+    `C(c, k) / C(r, k)`, where `C(a, b)` is a binomial coefficient. These estimates are unbiased.
+    For a confidence interval of the mean over items, call
+    `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
 
     Args:
         scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct
             attempt, 0 for a wrong one, NaN for a missing one.
         k: number of attempts, at most r.
-        rule: `"any"` for pass@k, the probability that at least one of k attempts is correct (Chen
-            et al., 2021, arXiv 2107.03374); `"all"` for pass^k, the probability that all k attempts
-            are correct (Yao et al., 2024, arXiv 2406.12045); `"majority"` for majority@k, the
-            probability that more than half of k attempts are correct, plus half the probability
-            that exactly half of k attempts are correct.
+        rule: `"any"` for pass@k, at least one correct attempt (Chen et al., 2021, arXiv
+            2107.03374). `"all"` for pass^k, k correct attempts (Yao et al., 2024, arXiv
+            2406.12045). `"majority"` for majority@k, more than k/2 correct attempts, where exactly
+            k/2 correct attempts count half.
 
     Returns:
-        Probabilities of shape `(..., n)`. If an item has fewer than k attempts that are not
-        missing, its probability is NaN.
+        Probabilities of shape `(..., n)`. The probability of an item with fewer than k attempts is
+        NaN.
 
     Raises:
         TypeError, ValueError: if `scores` has fewer than two axes, if a score is not 0, 1 or NaN
@@ -122,15 +119,15 @@ class ScoreVariance(NamedTuple):
 def score_variance(scores: ArrayLike) -> ScoreVariance:
     """Split the variance of scores into variance between items and variance within items.
 
-    The result shows whether more items or more attempts per item would make the confidence interval
-    of the mean score narrower: its method `standard_error(num_items, num_attempts)` returns the
-    standard error that the mean score would have with `num_items` items and `num_attempts` attempts
-    at each item. The formulas are those of one-way analysis of variance with random effects. The
-    variance within items (the attribute `attempts` of the result) is the pooled sample variance of
-    the attempts at each item. The variance between items (the attribute `items`) is the sample
-    variance of the item means minus `v * mean(1 / r)`, where v is the variance within items and r
-    is the number of attempts at an item; if this difference is negative, the variance between items
-    is 0. Source: Searle, Casella and McCulloch (1992), Variance Components.
+    The result shows whether more items or more attempts would narrow the confidence interval of the
+    mean score. Its method `standard_error(num_items, num_attempts)` returns the standard error of
+    the mean score for any numbers of items and attempts per item.
+
+    The estimates are those of one-way analysis of variance with random effects. The attribute
+    `attempts` is the variance v within items: the pooled sample variance of the attempts at each
+    item. The attribute `items` is the variance between items: the sample variance of the item means
+    minus `v * mean(1 / r)`, or 0 if this is negative. Source: Searle, Casella and McCulloch (1992),
+    Variance Components.
 
     Args:
         scores: scores of r attempts at each of n items, of shape `(..., n, r)`, on any scale. NaN

@@ -1,8 +1,7 @@
 """Clusters: groups of correlated examples, such as the images of one patient.
 
-Clusters are assumed to be independent, but examples in the same cluster may be correlated. The
-variance from C clusters has C - 1 degrees of freedom, so intervals use Student's quantile instead
-of the normal quantile.
+Examples of the same cluster may be correlated. Different clusters must be independent. Intervals
+from C clusters use Student's quantile with C - 1 degrees of freedom instead of the normal quantile.
 """
 
 from __future__ import annotations
@@ -175,8 +174,9 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            "cluster_axis must be an axis before the axes of the table, so it must be at most"
-            f" {-table_ndim - 1} for counts of shape {counts.shape}, got {cluster_axis}."
+            f"The last {table_ndim} axes of counts are the axes of one table, so cluster_axis must"
+            f" be {-table_ndim - 1} or another axis before them. counts has the shape"
+            f" {counts.shape}, and cluster_axis is {cluster_axis}."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
     if counts.shape[axis] == 0:

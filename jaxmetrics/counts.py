@@ -1,28 +1,24 @@
 """Count labels and predictions into a confusion matrix `(..., K, K)`, which every metric reads.
 
-Rows are true classes and columns are predicted classes. Labels have shape `(..., n)`: the last axis
-has the n examples. Arrays that contain a value for each class or label of each example have one
-more axis at the end; for example, `y_prob` has shape `(..., n, K)`. Extra leading axes are batch
-axes and broadcast: predictions of a thousand checkpoints of shape `(1000, n)` and one `y_true` of
-shape `(n,)` give matrices of shape `(1000, K, K)`. Labels are integers of any dtype, or bool, in
-NumPy arrays, JAX arrays or lists.
+Rows are true classes and columns are predicted classes. Labels have shape `(..., n)` for n
+examples. Arrays with a value for each class or label have one more axis at the end: `y_prob` has
+shape `(..., n, K)`. Leading axes are batch axes and broadcast. For example, predictions of shape
+`(1000, n)` and `y_true` of shape `(n,)` give matrices of shape `(1000, K, K)`. Labels are integers
+or bool, in NumPy arrays, JAX arrays or lists.
 
 - **Examples with a negative label are ignored**, whether the label is in `y_true`, `y_pred` or
-  `groups`. For example, -1 and -100 are common marks for missing labels. A label of `num_classes`
-  or more is invalid: if it is in a NumPy array, an error is raised. The values of JAX arrays are
-  not inspected, so examples with such a label are ignored, too; to find such labels, call
-  `check_labels` outside of jit. (Without `jax_enable_x64`, JAX cuts 64-bit labels to 32 bits when
-  they are passed into jit.)
-- **One-hot labels raise an error**, because their rows would be read as a batch of label arrays.
-  The error is raised if a NumPy array of shape `(n, K)` contains only 0 and 1, with a single 1 in
-  each row, and if K equals `num_classes` or `num_classes` is not given.
-- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples, and
-  an example of weight 0 is ignored. Without weights the counts are exact integers: int64 for NumPy
-  arrays, int32 for JAX arrays (up to 2^31 - 1 per cell). With weights, the counts are floats.
-- `where` is a boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
+  `groups`. Common marks for missing labels are -1 and -100. A label of `num_classes` or more raises
+  an error in a NumPy array. In a JAX array, an example with such a label is ignored without an
+  error. To find such labels, call `check_labels`.
+- **One-hot labels raise an error**, because their rows would be read as a batch. Only NumPy arrays
+  of shape `(n, K)` are checked.
+- `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples.
+  Without weights, the counts are integers: int64 for NumPy arrays, int32 for JAX arrays (up to 2^31
+  - 1 per cell). With weights, the counts are floats.
+- `where` is a boolean mask of shape `(..., n)`. Examples for which it is False are ignored, even if
   their values are NaN.
-- `groups` has shape `(..., n)` and contains a group id per example, from 0 to `num_groups` - 1.
-  With groups the result has one matrix per group: `(..., G, K, K)` for G groups.
+- `groups` has shape `(..., n)` and contains group ids from 0 to `num_groups` - 1. With groups, the
+  result has one matrix per group: `(..., G, K, K)` for G groups.
 
 A wrong dtype, shape or size raises TypeError or ValueError, also under jit.
 """
@@ -91,29 +87,27 @@ def confusion_matrix(
     """Compute the confusion matrix: `C[i, j]` counts the examples of class i predicted as class j.
 
     Args:
-        y_true, y_pred: true and predicted class ids of shape `(..., n)`; if `labels` is given,
-            members of `labels`. Examples with a negative class id are ignored.
-        num_classes: number of classes K, a Python int. It is required if labels are JAX arrays; if
-            labels are NumPy arrays, the default is the largest class id + 1.
-        labels: list of the K classes, for example strings, in the order of the rows; `labels`
-            cannot be used with JAX arrays. A label that is not in this list raises ValueError,
-            unless `where` is False for the example.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
-            If groups are given, the result has one matrix per group.
+        y_true, y_pred: true and predicted class ids, or members of `labels`, of shape `(..., n)`.
+            Examples with a negative class id are ignored.
+        num_classes: number of classes K, a Python int. It is required for JAX arrays. The default
+            for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes, such as strings, in the order of the rows. It cannot be used
+            with JAX arrays.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
+        groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
+            If given, the result has one matrix per group.
 
     Returns:
-        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` if groups are given. Counts
-        are integers, or floats if `sample_weight` is given.
+        Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are
+        integers, or floats if `sample_weight` is given.
 
     Raises:
         TypeError: if labels are not integers, if `where` is not boolean, or if `num_classes` is not
             a Python int.
-        ValueError: if shapes do not match, or if labels are JAX arrays and `num_classes` is
-            missing. If the arrays are NumPy arrays, ValueError is also raised if a class id is
-            `num_classes` or more, if a label is not in `labels`, or if a weight is NaN, infinite or
-            negative.
+        ValueError: if shapes do not match, if `num_classes` is missing for JAX arrays, or if a
+            label is not in `labels`. For NumPy arrays, also if a class id is `num_classes` or more,
+            or if a weight is NaN, infinite or negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -145,29 +139,27 @@ def paired_confusion_matrix(
 ) -> Array:
     """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
-    `C[i, j, k]` counts the examples of class i that A predicted as class j and B as class k. Pass
-    this array to `compare` to test whether A and B differ.
+    `C[i, j, k]` counts the examples of class i that A predicted as class j and B as class k.
+    `compare` compares A and B by this array.
 
     Args:
-        y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, of shape
-            `(..., n)`; if `labels` is given, members of `labels`. Examples with a negative class id
-            are ignored.
-        num_classes: number of classes K, a Python int. It is required if labels are JAX arrays; if
-            labels are NumPy arrays, the default is the largest class id + 1.
-        labels: list of the K classes, for example strings, in the order of the axes; `labels`
-            cannot be used with JAX arrays.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
+        y_true, y_pred_a, y_pred_b: true class ids and those predicted by A and B, or members of
+            `labels`, of shape `(..., n)`. Examples with a negative class id are ignored.
+        num_classes: number of classes K, a Python int. It is required for JAX arrays. The default
+            for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes, such as strings, in the order of the axes. It cannot be used
+            with JAX arrays.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
+        groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Counts of shape `(..., K, K, K)`, or `(..., G, K, K, K)` if groups are given. The sum over
-        the last axis is the confusion matrix of A. The sum over the last axis but one is the
-        confusion matrix of B.
+        Counts of shape `(..., K, K, K)`, or `(..., G, K, K, K)` with groups. The sum over the last
+        axis is the confusion matrix of A. The sum over the last axis but one is the confusion
+        matrix of B.
 
     Raises:
-        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
-            conditions as in the docstring of `confusion_matrix`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -295,27 +287,24 @@ def soft_confusion_matrix(
 ) -> Array:
     """Compute the soft confusion matrix: `C[i, j]` sums `y_prob[..., j]` over examples of class i.
 
-    The soft confusion matrix is the expected confusion matrix if each predicted class is drawn at
-    random from the predicted probabilities. Any smooth metric of the soft confusion matrix can be a
-    training loss, because the matrix is differentiable (see `metric_loss`). The probabilities are
-    summed unchanged: the function neither normalises them nor applies a softmax.
+    This is the expected confusion matrix if each predicted class is drawn at random from `y_prob`.
+    The matrix is differentiable, so any smooth metric of it can be a training loss (see
+    `metric_loss`). Probabilities are neither normalised nor passed through a softmax.
 
     Args:
-        y_true: class ids of shape `(..., n)`; examples with a negative class id are ignored.
+        y_true: class ids of shape `(..., n)`. Examples with a negative class id are ignored.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        num_classes: number of classes K, optional; if given, it must equal the length of the last
-            axis of `y_prob`.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
+        num_classes: number of classes K. If given, it must equal the length of the last axis of
+            `y_prob`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
+        groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` if groups are
-        given.
+        Sums of probabilities, floats of shape `(..., K, K)`, or `(..., G, K, K)` with groups.
 
     Raises:
-        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
-            conditions as in the docstring of `confusion_matrix`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
     array([[0.75, 0.25],
@@ -348,19 +337,18 @@ def multilabel_confusion_matrix(
     """Compute one 2x2 confusion matrix per label of a multilabel problem from 0/1 indicator arrays.
 
     Args:
-        y_true, y_pred: 0 or 1 (or bool) for each of n examples and L labels, of shape
-            `(..., n, L)`. If a value is below 0, this label is ignored for this example.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
+        y_true, y_pred: 0 or 1 (or bool) for n examples and L labels, of shape `(..., n, L)`. If a
+            value is below 0, this label of this example is ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
+        groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., L, 2, 2)`, or
-        `(..., L, G, 2, 2)` if groups are given.
+        Matrices `[[TN, FP], [FN, TP]]`, an array of shape `(..., L, 2, 2)`, or `(..., L, G, 2, 2)`
+        with groups.
 
     Raises:
-        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
-            conditions as in the docstring of `confusion_matrix`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     array([[[0, 0],
@@ -405,29 +393,22 @@ def confusion_matrix_at_thresholds(
 ) -> Array:
     """Compute a 2x2 confusion matrix per threshold; class 1 is predicted if `y_score >= threshold`.
 
-    The computation takes O(n log T) time instead of O(n T): the scores are counted only once, in
-    the bins between the sorted thresholds, and all matrices are cumulative sums of the bins.
-
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples whose value is below 0 are ignored.
-        y_score: scores, real numbers of shape `(..., n)`. If a score in a NumPy array is NaN, an
-            error is raised, unless `where` is False for the example; if a score in a JAX array is
-            NaN, the example is ignored. When JAX compares a score with a threshold, it treats
-            numbers whose absolute value is below 1.2e-38 (2.2e-308 in float64) as 0.
-        thresholds: T thresholds of shape `(T,)`, in any order. If scores are float32 or narrower,
-            thresholds are rounded to float32, so that a float32 score of 0.7 is not below a
-            threshold of 0.7.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups, num_groups: group id of each example, of shape `(..., n)`, and number of groups G.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. Examples whose label is below 0 are ignored.
+        y_score: scores, real numbers of shape `(..., n)`. A NaN score raises an error in a NumPy
+            array. In a JAX array, an example with a NaN score is ignored.
+        thresholds: T thresholds of shape `(T,)`, in any order. They are rounded to float32 if
+            scores are float32 or narrower.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
+        groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
 
     Returns:
-        Matrices `[[TN, FP], [FN, TP]]` in an array of shape `(..., T, 2, 2)`, or
-        `(..., T, G, 2, 2)` if groups are given. The matrices are in the order of `thresholds`.
+        Matrices `[[TN, FP], [FN, TP]]` in the order of `thresholds`, an array of shape
+        `(..., T, 2, 2)`, or `(..., T, G, 2, 2)` with groups.
 
     Raises:
-        TypeError, ValueError: if labels, weights, shapes or options are invalid, under the same
-            conditions as in the docstring of `confusion_matrix`.
+        TypeError, ValueError: under the same conditions as `confusion_matrix`.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     array([[[1, 1],
@@ -464,12 +445,9 @@ def one_vs_rest(counts: ArrayLike) -> Array:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
 
     Returns:
-        One matrix per class, in an array of shape `(..., K, 2, 2)`. If `counts` is a NumPy array of
-        integers, the result contains exact int64 integers (or floats if the sum of all counts is
-        2^62 or more). If `counts` is a JAX array of integers, the result contains integers of int32
-        or wider, which are exact only if every cell of the result is below 2^31. If the counts are
-        floats, they are only added, never subtracted, so that small cells are not lost in rounding
-        errors of large cells.
+        One matrix per class, an array of shape `(..., K, 2, 2)`. Integers stay integers: int64 for
+        NumPy arrays, int32 or wider for JAX arrays. Int32 counts are exact below 2^31. NumPy
+        integers become floats if their sum is 2^62 or more.
 
     Raises:
         TypeError, ValueError: if `counts` is not numeric or does not have shape `(..., K, K)`.
@@ -497,13 +475,10 @@ def _integer_tables(counts: Array) -> Array:
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
     """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 
-    With `over="true"` the result is `C_ij / sum_j C_ij`, so that every row sums to 1. With
-    `over="pred"` the result is `C_ij / sum_i C_ij`, so that every column sums to 1. With
-    `over="all"` the result is `C_ij / sum_ij C_ij`, so that the whole matrix sums to 1.
-
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
-        over: `"true"`, `"pred"` or `"all"`, as explained above.
+        over: `"true"` divides by the sum of each row, `C_ij / sum_j C_ij`. `"pred"` divides by the
+            sum of each column, `C_ij / sum_i C_ij`. `"all"` divides by the sum of all cells.
 
     Returns:
         Shares in [0, 1], floats of shape `(..., K, K)`. A row, column or matrix without examples is
@@ -525,19 +500,17 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
     """Raise ValueError if a label lies outside of `[0, num_classes)`.
 
-    Use `check_labels` to find invalid labels in JAX arrays, because `confusion_matrix` ignores the
-    examples with such labels without raising an error. `check_labels` cannot run under jit, because
-    it reads the values of the labels.
+    Call this function to find invalid labels in JAX arrays. Functions such as `confusion_matrix`
+    ignore examples with such labels without an error.
 
     Args:
-        labels: class ids, a NumPy or JAX array of any shape; negative class ids raise ValueError,
-            too.
+        labels: class ids, a NumPy or JAX array of any shape.
         num_classes: number of classes K.
         name: the name of `labels` in the error message.
 
     Raises:
-        ValueError: if a label is out of range; the message contains the first such label and its
-            index.
+        ValueError: if a label is negative, or `num_classes` or more. The message contains the first
+            such label and its index.
         TypeError: if `labels` is not of an integer or bool dtype, or if `check_labels` is called
             under jit.
 

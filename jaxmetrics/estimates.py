@@ -52,15 +52,13 @@ class Estimate(Printed, _Estimate):
         value: the estimate.
         low, high: the lower and upper end of the confidence interval.
         standard_error: the standard error of the value. The docstring of the function that returned
-            the estimate says how the standard error is computed.
-        num_undefined: the number of bootstrap replicates in which the metric was NaN or infinite; 0
-            if the interval was not computed from replicates. The interval is computed without these
-            undefined replicates, so it describes only test sets in which the metric is defined.
+            the estimate explains it.
+        num_undefined: the number of bootstrap replicates (random resamples of the examples) in
+            which the metric was NaN or infinite. These replicates are not part of the interval.
 
-    The narrower the interval, the more decimals are printed, unless an f-string contains a format
-    such as `.1%`. If the arrays contain several estimates, `print` writes them as a table. `float`
-    returns the value of a single estimate; `to_dict` and `to_frame` return the numbers of all
-    attributes.
+    The narrower the interval, the more decimals are printed, unless an f-string has a format such
+    as `.1%`. `print` writes several estimates as a table. `float` returns a single value. `to_dict`
+    and `to_frame` return all attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
@@ -130,6 +128,7 @@ def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple
     inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
     v = xp.where(inside, value, 0.5)  # 0.5 is inside all scales
     centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
-    ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
+    with np.errstate(over="ignore"):  # an end may be infinite
+        ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
     low, high = xp.where(inside, ends, xp.nan)
     return low, high

@@ -40,37 +40,36 @@ def required_examples(
 ) -> Any:
     """Estimate how many test examples are needed for a confidence interval or for a comparison.
 
-    For a confidence interval of half-width h, the sample size is `n = N (z s / h)^2`, where s is
-    the standard error of the metric on the N examples of a pilot study, and z is the two-sided
-    normal quantile of the level (1.96 for 95 %). To detect a difference d between two classifiers,
-    the sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal quantile of
-    `power` (0.84 for 80 %). Round n up. To verify n, call `simulated_error` with n examples: unless
-    classes are rare, z times the simulated error should differ from h by only a few percent.
+    For a confidence interval of half-width h, the sample size is `n = N (z s / h)^2`. Here s is the
+    standard error of the metric on the N examples of a pilot study, and z is the two-sided normal
+    quantile of the level (1.96 for 95 %). To detect a difference d between two classifiers, the
+    sample size is `n = N ((z + z_power) s / d)^2`, where z_power is the normal quantile of `power`
+    (0.84 for 80 %). Round n up.
 
-    If the pilot study contains only k mistakes, or only k examples of a class that matters for the
-    metric, n may be wrong by a factor of about `1 ± 2 / sqrt(k)`.
+    If the pilot study has only k mistakes, or only k examples of a class, n may be wrong by a
+    factor of about `1 ± 2 / sqrt(k)`. To verify n, call `simulated_error`: z times its result
+    should be close to h.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        counts: confusion matrix `(..., K, K)` of a pilot study. If `difference` is given, pass
-            paired counts `(..., K, K, K)` from `paired_confusion_matrix` instead. Multiplying all
-            counts by the same number does not change n.
+        counts: confusion matrix `(..., K, K)` of a pilot study. If `difference` is given, it is a
+            paired confusion matrix `(..., K, K, K)` from `paired_confusion_matrix`.
         half_width: half-width h of the interval, in the units of the metric.
         difference: difference d to detect, in the units of the metric, instead of `half_width`.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
-            clusters: -3, or -4 if they are paired counts. In this case n and N are numbers of
-            clusters, and `(z^3 + z) / (2 z + 2 z_power)` is added to n, because Student's quantile
-            is greater than z. In this formula z_power is 0 if `half_width` is given.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. If given, n and N are numbers of
+            clusters, and n is slightly greater because of Student's quantile.
 
     Returns:
         n of shape `(...)`, or a dict or tuple of such arrays. n is NaN if the standard error is 0
         or undefined, for example if there are no mistakes, or if the classifiers never disagree.
 
     Raises:
-        ValueError: for the same reasons as in `interval`; if `half_width` and `difference` are both
-            given or both missing, or not above 0; or if `power` is not in `((1 - level) / 2, 1)`.
+        ValueError: for the same reasons as in `interval`, if not exactly one of `half_width` and
+            `difference` is given, if this value is not above 0, or if `power` is not in
+            `((1 - level) / 2, 1)`.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -119,22 +118,22 @@ def detectable_difference(
 ) -> Any:
     """Estimate the smallest difference of two classifiers that a test set of a given size detects.
 
-    The result is d with this property: if the true difference is d, the confidence interval of the
-    difference excludes 0 with probability `power`. The formula is
-    `d = (z + z_power) s sqrt(N / n)`, where s is the standard error of the difference on the N
-    examples of a pilot study (by the delta method), z is the two-sided normal quantile of the level
-    (1.96 for 95 %), and z_power is the normal quantile of the power (0.84 for 80 %).
+    The formula is `d = (z + z_power) s sqrt(N / n)`. If the true difference is d, the confidence
+    interval of the difference excludes 0 with probability `power`. Here s is the standard error of
+    the difference on the N examples of a pilot study by the delta method. The two-sided normal
+    quantile of the level is z (1.96 for 95 %), and z_power is the normal quantile of the power
+    (0.84 for 80 %).
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
-            Only the proportions of the cells matter, mainly how often the two classifiers disagree.
-        num_examples: number of examples n.
+        paired: counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`. Only their
+            proportions matter.
+        num_examples: number of examples n of the planned test set.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
-        cluster_axis: -4, if `paired` has shape `(..., C, K, K, K)`: one table for each of C
-            clusters, such as patients. In this case n and N are numbers of clusters, and z is a
-            quantile of Student's t distribution with n - 1 degrees of freedom.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. If given, n and N are numbers of clusters, and z is the quantile of
+            Student's t distribution with n - 1 degrees of freedom.
 
     Returns:
         d of shape `(...)`, or a dict or tuple of such arrays. d is NaN if the standard error is 0
@@ -142,8 +141,7 @@ def detectable_difference(
 
     Raises:
         ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or only one
-            cluster, or if `compare` does not accept `metric` or `paired`, for example because a
-            count is negative.
+            cluster, or if `compare` does not accept `metric` or `paired`.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -167,23 +165,22 @@ def power(
     """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
     Power is the probability that the confidence interval of the difference excludes 0 and has the
-    same sign as the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`, where n is the
-    size of the test set, Φ is the normal distribution function, z is the two-sided normal quantile
-    of the level (1.96 for 95 %), and s is the standard error of the difference for the N examples
-    of a pilot study. `detectable_difference` solves this formula for d, given the power.
+    same sign as the true difference d. The formula is `Φ(d / (s sqrt(N / n)) - z)`. Here s is the
+    standard error of the difference on the N examples of a pilot study. Φ is the normal
+    distribution function, and z is the two-sided normal quantile of the level (1.96 for 95 %).
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        paired: paired counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`.
-        num_examples: number of examples n.
+        paired: counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`. Only their
+            proportions matter.
+        num_examples: number of examples n of the planned test set.
         difference: true difference d, in the units of the metric; its sign does not matter. Choose
-            a difference that would matter to you. Do not pass the difference that was observed in
-            the pilot study: the power for the observed difference depends only on the p-value, and
-            so tells you nothing new. Source: Hoenig and Heisey (2001), The American Statistician
-            55.
+            a difference that would matter to you. Do not pass the observed difference of the pilot
+            study: its power depends only on the p-value, and tells you nothing new (Hoenig and
+            Heisey, 2001, The American Statistician 55).
         level: the confidence level.
-        cluster_axis: -4, if `paired` has shape `(..., C, K, K, K)`: one table for each of C
-            clusters, such as patients. In this case n is the number of clusters.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. If given, n and N are numbers of clusters.
 
     Returns:
         Power of shape `(...)`, or a dict or tuple of such arrays. Power is NaN if the standard
@@ -191,7 +188,7 @@ def power(
 
     Raises:
         ValueError: if `difference` is 0, if there are no examples or only one cluster, or if
-            `compare` does not accept `metric` or `paired`, for example because a count is negative.
+            `compare` does not accept `metric` or `paired`.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -221,24 +218,22 @@ def simulated_error(
 ) -> Any:
     """Simulate test sets of a given size, and return the standard deviation of a metric.
 
-    Use this function to verify a sample size from `required_examples`, which assumes that the
-    standard error for n examples is `s sqrt(N / n)`, where s is the standard error for the N
-    examples of the pilot study. The assumption is not accurate if a class has few examples, because
-    the metric is then far from a linear function of the counts.
+    Use this function to verify a sample size from `required_examples`. Its formula assumes a
+    standard error proportional to `1 / sqrt(n)`, which is not accurate for classes with few
+    examples.
 
     Args:
-        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-            If `counts` are paired counts, pass `difference(metric)`.
-        counts: confusion matrix `(..., K, K)` of a pilot study. Each example of a simulated test
-            set falls into a cell of this matrix with a probability proportional to the count of the
-            cell.
-        num_examples: number of examples n. If `cluster_axis` is given, `num_examples` is the number
-            of clusters; a cluster is always drawn with all its examples.
-        cluster_axis: if counts have one matrix per cluster (such as a patient), the axis of
-            clusters: -3, or -4 if they are paired counts.
-        num_samples: number of simulated test sets S. If S is 2000, the standard error of the result
-            is 1.6 % of the result.
+            For paired counts, pass `difference(metric)`.
+        counts: confusion matrix `(..., K, K)` or paired confusion matrix `(..., K, K, K)` of a
+            pilot study. Its cells are drawn with probabilities proportional to the counts.
+        num_examples: number of examples n of each simulated test set.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`, -4 for shape `(..., C, K, K, K)`. If given, whole clusters are drawn,
+            and `num_examples` is the number of clusters.
+        num_samples: number of simulated test sets. With 2000 test sets, the standard error of the
+            result is 1.6 % of the result.
 
     Returns:
         Standard deviations of shape `(...)`, or a dict or tuple of such arrays. Test sets for which

@@ -1,8 +1,8 @@
 """Bayesian posterior distributions of recall, precision, accuracy and balanced accuracy.
 
-If a rate has s successes in n trials and the prior Beta(alpha, beta), its posterior is Beta(alpha +
-s, beta + n - s). The argument `prior` is one number if alpha = beta (1 is the flat prior, 0.5 is
-Jeffreys' prior), or a pair (alpha, beta). If there is a rate per class, `prior` may also be an
+A rate with s successes in n trials and the prior Beta(alpha, beta) has the posterior
+`Beta(alpha + s, beta + n - s)`. The argument `prior` is a pair (alpha, beta), or one number if
+alpha = beta: 1 is the flat prior, 0.5 is Jeffreys' prior. For a rate per class, it may also be an
 array with a row (alpha, beta) for each class.
 """
 
@@ -36,31 +36,29 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     Balanced accuracy is the mean of K independent recalls
     `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where class i has m_i examples and Beta(alpha,
-    beta) is the prior. If a class has no examples, the distribution of its recall is the prior,
-    whereas the function `balanced_accuracy` skips this class. Sources: Brodersen et al. (2010),
-    ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    beta) is the prior. If a class has no examples, its recall has the prior distribution. The
+    function `balanced_accuracy` skips such a class. Sources: Brodersen et al. (2010), ICPR;
+    Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
-    A prior of 1 has the same effect as two more examples of each class, one correct and one wrong.
-    Therefore, if a classifier always predicts the same class, the posterior is not centred at 1 /
-    K, because the posterior means of the recalls of rare classes are above 0. The posterior
-    probability that balanced accuracy is above 1 / K, `sf(1 / K)`, may then be as high as 0.9. If
-    there are many classes and their recalls are near 1, the credible interval often misses the true
-    balanced accuracy, so that its coverage may be far below `level`. With Jeffreys' prior,
-    `prior=0.5`, the coverage is better.
+    The flat prior, 1, acts like two more examples of each class, one correct and one wrong. It
+    raises low recalls of rare classes. If a classifier always predicts the same class, the
+    posterior probability that balanced accuracy exceeds 1 / K, `sf(1 / K)`, may therefore be close
+    to 1. The flat prior also lowers recalls near 1. If there are many such classes, the credible
+    interval often misses the true value. Jeffreys' prior, `prior=0.5`, has a smaller effect in both
+    cases.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
-        prior: a number (alpha = beta), a pair `(alpha, beta)`, or an array of K pairs, of shape
-            `(K, 2)`.
+        prior: a number (alpha = beta), a pair `(alpha, beta)`, or an array of K pairs.
 
     Returns:
         `BetaAverage` of shape `(...)`, with methods such as `.mean`, `.cdf(x)`, `.ppf(q)` and
-        `.interval(level)`. If a confusion matrix contains NaN, all results for this matrix are NaN.
-        If `counts` is a JAX array, all results for a matrix with a negative count are NaN, too.
+        `.interval(level)`. Its results are NaN for a confusion matrix with NaN, and for a JAX array
+        with a negative count.
 
     Raises:
-        ValueError: if `counts` are not square, or if a number in `prior` is so small that the
-            result would not be accurate: below 1/2, or below 0.2 if there are two classes.
+        ValueError: if `counts` are not square, or if a number in `prior` is below 1/2, or below 0.2
+            for two classes.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -75,9 +73,9 @@ def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> 
     """Compute the posterior mean of balanced accuracy, without computing the whole posterior.
 
     The formula is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, where class i has m_i
-    examples. Returns one number per confusion matrix in `counts` `(..., K, K)`. The `prior` of each
-    recall is a beta distribution, given by a number (alpha = beta), a pair `(alpha, beta)` or an
-    array of K pairs, of shape `(K, 2)`; alpha and beta must be at least 0.05.
+    examples. The result has shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
+    The `prior` of each recall is a number (alpha = beta), a pair `(alpha, beta)` or an array of K
+    pairs. Alpha and beta must be at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -94,9 +92,8 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` of each recall is a beta distribution, given by a number (alpha =
-    beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
-    at least 0.05.
+    `(..., K, K)`. The `prior` of each recall is a number (alpha = beta), a pair `(alpha, beta)` or
+    an array of K pairs. Alpha and beta must be at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -108,9 +105,8 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
     Returns a `BetaAverage` of shape `(..., K)` for confusion matrices `counts` of shape
-    `(..., K, K)`. The `prior` of each precision is a beta distribution, given by a number (alpha =
-    beta), a pair `(alpha, beta)` or an array of K pairs, of shape `(K, 2)`; alpha and beta must be
-    at least 0.05.
+    `(..., K, K)`. The `prior` of each precision is a number (alpha = beta), a pair `(alpha, beta)`
+    or an array of K pairs. Alpha and beta must be at least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -122,8 +118,8 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 
     Returns a `BetaAverage` of shape `(...)` for confusion matrices `counts` of shape `(..., K, K)`.
-    The `prior` of accuracy is a beta distribution, given by a number (alpha = beta) or a pair
-    `(alpha, beta)`; alpha and beta must be at least 0.05.
+    The `prior` is a number (alpha = beta) or a pair `(alpha, beta)`. Alpha and beta must be at
+    least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -150,29 +146,25 @@ def posterior_counts(
     """Draw matrices of cell probabilities from their Dirichlet posterior, given a confusion matrix.
 
     The posterior is Dirichlet(a_ij + C_ij), where C_ij are the counts and a_ij are the parameters
-    of the prior. To get the posterior of any metric, call the metric with the returned matrices. If
-    the metric accepts only a single matrix `(K, K)`, call `jax.vmap(metric)` instead. The same
-    random numbers are used for all matrices of a batch, so that the draws for a matrix do not
-    depend on the other matrices.
+    of the prior. To draw from the posterior of any metric, call the metric with the returned
+    matrices. If the metric accepts only a single matrix `(K, K)`, use `jax.vmap(metric)`. All
+    matrices of a batch use the same random numbers.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         counts: confusion matrix of shape `(..., K, K)`.
         num_samples: number of draws S.
-        prior: a number (if alpha = beta) or a pair (alpha, beta). The diagonal cell of each row has
-            `a_ii = alpha`, and the other cells have `a_ij = beta / (K - 1)`, so that the posterior
-            of recall does not depend on K. If `prior` is the pair `(1, K - 1)`, all a_ij are 1;
-            this prior makes mistakes that were never observed too probable.
-        prevalence: how the shares of the true classes are drawn. If `"inferred"`, all cells
-            together have one Dirichlet distribution, so that the shares are random, too. If
-            `"fixed"`, each row has its own Dirichlet distribution and is multiplied by the share of
-            its class in `counts`. If `prevalence` is an array `(K,)` of known shares whose sum is
-            1, each row has its own Dirichlet distribution and is multiplied by the known share of
-            its class.
+        prior: a number (alpha = beta) or a pair `(alpha, beta)`. The parameters are `a_ii = alpha`
+            on the diagonal, and `a_ij = beta / (K - 1)` off the diagonal. The pair `(1, K - 1)`
+            makes all a_ij equal to 1, but makes mistakes that were never observed too probable.
+        prevalence: the shares of the true classes in each draw. `"inferred"` draws them, because
+            all cells together have one Dirichlet distribution. `"fixed"` takes them from `counts`.
+            An array `(K,)` of known shares must sum to 1. With fixed or known shares, each row has
+            its own Dirichlet distribution.
 
     Returns:
-        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. A drawn matrix is NaN if its
-        confusion matrix contains NaN or, if `counts` is a JAX array, a negative count.
+        Matrices of shape `(S, ..., K, K)`, each of which sums to 1. They are NaN for a confusion
+        matrix with NaN, and for a JAX array with a negative count.
 
     Raises:
         ValueError: if `counts` are not square, if `prior` has another shape or a number below 0.05,

@@ -1,21 +1,18 @@
 """Confusion matrices of data frames and SQL tables, counted by their engine.
 
 Tables are from pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
-library that narwhals supports. The engine groups and sums the rows, and returns one row per
-non-empty cell, so that a lazy table of any length needs little memory. Only integers are summed, so
-that the result does not depend on the order of rows and is the same for all engines.
+library that narwhals supports. The engine returns only one row per non-empty cell, so a lazy table
+needs little memory. The result does not depend on the order of rows or on the engine.
 
-- **Labels** are strings, integers or bool. For categorical columns the categories are the labels.
+- **Labels** are strings, integers or bool. For categorical columns, the categories are the labels.
   Floats without fractional part are converted to integers.
-- **Rows are ignored**, and counted in `num_ignored`, if the true label, the prediction or the group
-  is null, NaN or a negative integer.
+- **Rows are ignored** if the true label, the prediction or the group is null, NaN or a negative
+  integer. `num_ignored` is their number.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
-  confusion matrix, `sample_weight` is the name of the column of counts. Integers are summed
-  exactly, in int64. Floats are truncated 93 binary digits below the greatest weight (or at
-  2^-1062), summed exactly, and rounded once. Weights greater than 2^-40 times the greatest weight
-  are not changed by truncation.
-- `groups` and `clusters` are names of columns of ids. If they are given, the result has one matrix
-  per group or cluster, in additional leading axes.
+  confusion matrix, it is the name of the column of counts. Integers are summed exactly, in int64.
+  Sums of floats are rounded only once.
+- `groups` and `clusters` are names of columns of ids. The result then has one matrix per group or
+  cluster, in additional leading axes.
 """
 
 from __future__ import annotations
@@ -45,12 +42,10 @@ class TableCounts(NamedTuple):
 
     Attributes:
         counts: array of int64, or float64 if weights are not integers.
-        class_names: names of the classes in the order of the rows and columns of each confusion
-            matrix in `counts`.
-        group_names, cluster_names: names of the groups and of the clusters, sorted. The first name
-            belongs to index 0 of the axis of groups (or clusters) of `counts`, and so on. Empty if
-            there are no groups (or clusters).
-        num_ignored: number (or total weight) of the rows that were ignored.
+        class_names: names of the classes, in the order of the rows and columns of `counts`.
+        group_names, cluster_names: names of the groups and clusters, in the order of their axes in
+            `counts`. Empty if there are none.
+        num_ignored: number (or total weight) of the ignored rows.
     """
 
     counts: np.ndarray
@@ -73,19 +68,19 @@ def confusion_matrix_of(
     """Compute the confusion matrix of a data frame or SQL table.
 
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         y_true, y_pred: names of the columns of true and predicted labels.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
-        labels: the K classes in the order of the rows and columns of the confusion matrix; default:
-            all classes that occur, in sorted order.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
+        labels: the K classes in the order of the rows and columns of the confusion matrix. The
+            default is all classes that occur, sorted.
 
     Returns:
-        `TableCounts`, whose `counts` have shape `(K, K)`: `counts[i, j]` is the number of rows of
-        class i predicted as class j. The shape is `(G, K, K)` if `groups` is given, `(C, K, K)` if
-        `clusters` is given, and `(G, C, K, K)` if both are given. If there are clusters, pass
-        `cluster_axis=-3` to functions such as `interval`, which compute intervals from counts.
+        `TableCounts` with `counts` of shape `(K, K)`: `counts[i, j]` is the number of rows of class
+        i predicted as class j. The shape is `(G, K, K)` with groups, `(C, K, K)` with clusters, and
+        `(G, C, K, K)` with both. For intervals with clusters, pass `cluster_axis=-3`.
 
     Raises:
         ImportError: if narwhals is not installed.
@@ -123,21 +118,23 @@ def paired_confusion_matrix_of(
 ) -> TableCounts:
     """Compute the paired confusion matrix of a data frame or SQL table, the input of `compare`.
 
+    The same errors are raised as by `confusion_matrix_of`.
+
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         y_true, y_pred_a, y_pred_b: names of the columns of true labels and of the predictions of A
             and B.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
-        labels: the K classes in the order of the indices i, j and k of `counts`; default: all
-            classes that occur, in sorted order.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
+        labels: the K classes in the order of the axes of `counts`. The default is all classes that
+            occur, sorted.
 
     Returns:
-        `TableCounts`, whose `counts` have shape `(K, K, K)`: `counts[i, j, k]` is the number of
-        rows of class i for which A predicts class j and B predicts class k. The shape is
-        `(G, K, K, K)` if `groups` is given, `(C, K, K, K)` if `clusters` is given, and
-        `(G, C, K, K, K)` if both are given. The same errors are raised as in `confusion_matrix_of`.
+        `TableCounts` with `counts` of shape `(K, K, K)`: `counts[i, j, k]` is the number of rows of
+        class i for which A predicts class j and B predicts class k. The shape is `(G, K, K, K)`
+        with groups, `(C, K, K, K)` with clusters, and `(G, C, K, K, K)` with both.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -165,35 +162,33 @@ def score_histogram_of(
 ) -> TableCounts:
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
-    The bins are exactly the same as in `score_histogram`. Pass the counts to `roc_auc` or
-    `average_precision` to get a lower and an upper bound of the value that the scores without bins
-    would give. If `threshold` is given, the counts also contain the confusion matrix.
+    The bins are the same as in `score_histogram`. From the counts, `roc_auc` and
+    `average_precision` compute bounds of the value without bins.
 
     Args:
-        table: a data frame or SQL relation. The result may have at most 2^23 counts above 0.
+        table: a data frame or SQL relation. It may have at most 2^23 different combinations of
+            the values in the columns named below.
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `score_histogram`.
         y_true: name of a column of labels, which are 0 and 1, bool, or the two classes in `labels`.
         y_score: name of a column of scores, real numbers.
-        threshold: if it is given, rows with `score >= threshold` and other rows are counted
-            separately. The threshold is rounded to float32 if scores are float32.
+        threshold: if given, rows with `score >= threshold` and other rows are counted separately.
+            It is rounded to float32 if scores are float32.
         num_bins: number of bins B, a power of two from 64 to 2^16.
         sample_weight: name of a column of weights, such as the number of examples in each row.
-        groups, clusters: names of the columns of group ids and of cluster ids. If given, the rows
-            of each group or of each cluster are counted separately.
+        groups, clusters: names of the columns of group ids and of cluster ids. If given, each group
+            or cluster is counted separately.
         labels: the negative and the positive class, if classes are not 0 and 1.
 
     Returns:
-        `TableCounts`, whose `counts` have shape `(2, B)`: the histogram of negatives, then the
-        histogram of positives. If `threshold` is given, the shape is `(2, 2, B)` for true class,
-        predicted class and bin: `counts.sum(-1)` is the confusion matrix, and `counts.sum(-2)` is
-        the histogram.
+        `TableCounts` with `counts` of shape `(2, B)`: the histograms of negatives and of positives.
+        With a threshold, the shape is `(2, 2, B)` for true class, predicted class and bin. Then
+        `counts.sum(-1)` is the confusion matrix, and `counts.sum(-2)` is the histogram.
 
     Raises:
-        TypeError, ValueError: under the same conditions as `confusion_matrix_of`. An error is also
-            raised if a score is NaN or null (except in ignored rows), if `scale` is "probability"
-            and a score is not in [0, 1], or if the classes are not 0 and 1 and `labels` is not
-            given.
+        TypeError, ValueError: under the same conditions as `confusion_matrix_of`, if a score is NaN
+            or null (except in ignored rows), if `scale` is "probability" and a score is not in [0,
+            1], or if the classes are not 0 and 1 and `labels` is not given.
 
     >>> import polars as pl, jaxmetrics as jm
     >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})
@@ -375,8 +370,8 @@ def _summed(
     size = math.prod(shape)
     if size > _MOST_COUNTS:
         raise ValueError(
-            f"counts would have the shape {tuple(shape)}, which is more than {_MOST_COUNTS}"
-            " entries. Use fewer classes, groups or clusters."
+            f"counts would have the shape {tuple(shape)}, which is more than the limit of"
+            f" {_MOST_COUNTS} entries. Use fewer classes, groups or clusters."
         )
     is_kept = np.all([ids >= 0 for ids in axes], axis=0)
     index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
@@ -390,8 +385,8 @@ def _summed(
         totals = [math.ldexp(total, lowest) for total in totals]
     elif max(totals, default=0) >= 2**63:
         raise ValueError(
-            f"The weights of one cell of the table sum to {max(totals)}, which is too large for"
-            " int64. Use smaller weights."
+            f"The sample weights of one cell of the counts sum to {max(totals)}, which is too large"
+            " for int64. Use smaller weights."
         )
     flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals

@@ -169,6 +169,15 @@ def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> Non
     assert [c["name"] for c in report["classes"]] == names
 
 
+def test_totals_among_counts_give_a_warning(run: Run, tmp_path: Path) -> None:
+    totals = write(tmp_path / "t.csv", ",a,b,All\na,5,1,6\nb,2,7,9\nAll,7,8,15\n")
+    code, _, err = run("report", totals, "--counts")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "the last row and the last column of the confusion matrix are the sums" in err
+    others = write(tmp_path / "o.csv", ",a,b,c\na,5,1,6\nb,2,7,9\nc,7,8,16\n")
+    assert run("report", others, "--counts")[::2] == (0, "")
+
+
 def test_what_must_be_known_of_a_number_is_printed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     np.savetxt(path, 10 * np.eye(10, dtype=int) + np.eye(10, k=9, dtype=int), "%d", ",")
@@ -496,6 +505,7 @@ class TestLargeFiles:
             (",b", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
             (",", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
             ("a, -7", "row {}: 'y_pred' is '-7', which is no class id; --ignore=-7 leaves such"),
+            ("a,-1.0", "row {}: 'y_pred' is '-1.0', which is no class id; --ignore=-1.0 leaves"),
             ("z,a", "row {}: 'y_true' is 'z', after 3 other values: is it a column of classes?"),
             ("a,b,3,4,5", "a row has more columns than the header"),
         ],
@@ -700,6 +710,17 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
             "1 of the 4 rows in b.csv have an id that does not occur in a.csv",
         ),
         (
+            "id,y_true,y_pred\n1,a,a\n2,b,a\n,a,a\n",
+            ("--id", "id"),
+            "b.csv: row 3: the id is missing",
+        ),
+        (
+            "id,y_true,y_pred\n1,a,a\n2,b,a\n4,a,a\n",
+            ("--cluster", "id"),
+            "must have the same cluster in each row, but the cluster differs in 1 of 3 rows. The"
+            " first difference is in row 3, where the clusters are '3' and '4'",
+        ),
+        (
             "y_true,y_pred\na,a\nb,-1\na,b\n",
             (),
             "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1",
@@ -815,6 +836,15 @@ def test_states_of_hosts_are_merged(
         f"{results['num_examples']:.0f} examples, {results['num_ignored']:.0f} ignored, 3 classes"
         in out
     )
+
+
+def test_a_state_that_is_given_twice_gives_a_warning(
+    hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run
+) -> None:
+    first, second = hosts[1]
+    code, _, err = run("merge", first, second, first)
+    assert (code, err.count("\n")) == (0, 1)
+    assert "host0.npz is given twice, so that its examples count twice." in err
 
 
 def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ against the library called from Python.
 
 import csv
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,30 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
         assert message in err
 
 
+@pytest.mark.quick
+def test_the_full_name_of_a_column_of_probabilities_is_not_a_prefix(
+    run: Run, tmp_path: Path
+) -> None:
+    frame = pl.DataFrame({"y_true": [0, 1, 1], "p": [0.1, 0.9, 0.2], "patient": ["x", "y", "z"]})
+    found = answer(run, "report", save(frame, tmp_path / "x.csv"), "--prob", "p")
+    assert found["confusion_matrix"] == [[1, 0], [1, 1]]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_scores_in_float32_reach_their_threshold(dtype: Any, run: Run, tmp_path: Path) -> None:
+    true, score = np.array([0, 1, 1, 0]), np.array([0.7, 0.7, 0.2, 0.8], dtype)
+    expected = jm.confusion_matrix_at_thresholds(true, score, [0.7])[0].tolist()
+    path, frame = tmp_path / "x.npz", pl.DataFrame({"y_true": true, "p": score.astype(float)})
+    np.savez(path, y_true=true, p=score)
+    files = [path]
+    if dtype == np.float32:
+        files.append(save(frame.cast({"p": pl.Float32}), tmp_path / "x.parquet"))
+    for file, option in itertools.product(files, ("--prob", "--score")):
+        found = answer(run, "report", file, option, "p", "--threshold", "0.7")
+        assert found["confusion_matrix"] == expected
+
+
 def test_other_prevalences(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "cat,dog\n90,10\n20,80\n")
     found = answer(run, "report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")
@@ -287,6 +312,8 @@ def test_examples_with_many_labels(run: Run, tmp_path: Path) -> None:
     assert arrays["overall"] == found["overall"]
     in_python = jm.multilabel_report(true, pred, label_names=[*"abc"])
     assert json.loads(in_python.to_json()) == found
+    one = save(pl.DataFrame(columns).select("t_a", "p_a"), tmp_path / "one.csv")
+    assert "150 examples, 1 label\n" in run("report", one, "--labels-prefix", "t_", "p_")[1]
     assert "150 examples, 3 labels" in run("report", path, "--labels-prefix", "t_", "p_")[1]
     for frame, message in (
         (
@@ -297,6 +324,7 @@ def test_examples_with_many_labels(run: Run, tmp_path: Path) -> None:
             pl.DataFrame({"t_a": [0, 1], "p_a": [0, 2]}),
             "row 2, the column 'p_a' contains '2', but 0 or 1 was expected",
         ),
+        (pl.DataFrame({"t_a": [], "p_a": []}), "the file has no rows"),
     ):
         bad = save(frame, tmp_path / "bad.csv")
         code, _, err = run("report", bad, "--labels-prefix", "t_", "p_")
@@ -344,6 +372,9 @@ def test_probabilities_are_compared(
     assert low == pytest.approx(expected.difference.low)
     assert clustered["num_clusters"] == 40
     _, text, _ = run("compare", *files, *options)
+    told = "less is better, so P(A > B) is the probability that A is worse"
+    assert told in " ".join(text.split())
+    assert told not in " ".join(run("compare", *files, "--id", "id")[1].split())
     ways = "for losses Student's intervals, for areas intervals by DeLong's variance."
     assert ways in " ".join(text.split())
 
@@ -518,6 +549,15 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
         code, out, err = run("plan", *asked)
         assert (code, out) == (2, "")
         assert "more than 1e+15 examples would be needed to " in err
+    scores = save(pl.DataFrame({"v": [0, 1, 1]}), files[0].parent / "v.csv")
+    for paths, target in (
+        (files[:1], ("--half-width", "2")),
+        (files, ("--difference", "1", "--id", "id")),
+        ((scores,), ("--half-width", "1", "--value", "v")),
+    ):
+        code, out, err = run("plan", *paths, *target)
+        assert (code, out) == (2, "")
+        assert f"the {target[0][2:]} must be less than 1, got " in err
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2

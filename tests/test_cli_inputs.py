@@ -119,7 +119,7 @@ def test_separators(run: Run, tmp_path: Path) -> None:
     assert matrix(run, semicolons, "--separator", ";") == COUNTS
     code, _, err = run("report", semicolons)
     assert code == 2
-    assert "'y_true;y_pred;w': --separator ';' reads it" in err
+    assert "'y_true;y_pred;w': --separator ';' reads it\n" in err
     tabs = tmp_path / "tabs.csv"
     FRAME.write_csv(tabs, separator="\t")
     assert r"--separator '\t' reads it" in run("report", tabs)[2]
@@ -449,6 +449,46 @@ def test_truth_and_prediction_without_a_common_class(run: Run, tmp_path: Path) -
     code, _, err = run("report", path)
     assert (code, err.count("\n")) == (0, 1)
     assert "have no class in common: 'Cat', 'Dog' and 'cat', 'dog'" in err
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("true", "pred", "is_other"),
+    [
+        ("01", "1", True),
+        ("Cat", "cat", True),
+        ("\u00e9", "e\u0301", True),
+        ("1", "2", False),
+        ("9" * 40, "9" * 39 + "8", False),
+    ],
+)
+def test_classes_that_are_written_in_two_ways(
+    true: str, pred: str, is_other: bool, run: Run, tmp_path: Path
+) -> None:
+    text = f"y_true,y_pred\n{true},{pred}\n10,10\n{true},10\n"
+    path, same = write(tmp_path / "x.csv", text), write(tmp_path / "y.csv", text)
+    for command, files in (("report", [path]), ("compare", [path, same])):
+        code, _, err = run(command, *files)
+        assert code == 0
+        messages = [x for x in err.splitlines() if f"the true class {true!r} is never" in x]
+        assert len(messages) == is_other * len(files)
+        assert all(
+            f"but {pred!r} is, which differs only in case, spaces, zeros" in x for x in messages
+        )
+    frame = pl.DataFrame({"y_true": ["a ", "b"], "y_pred": ["a", "b"]})  # Parquet keeps spaces
+    assert "'a ' is never predicted" in run("report", save(frame, tmp_path / "x.parquet"))[2]
+    # A class that occurs in both columns has no other name.
+    path = write(path, f"{text}{pred},{true}\n")
+    assert run("report", path)[2] == ""
+
+
+def test_a_comparison_warns_of_predictions_without_a_true_class(run: Run, tmp_path: Path) -> None:
+    first = write(tmp_path / "a.csv", "y_true,y_pred\n1,1\n0,0\n")
+    second = write(tmp_path / "b.csv", "y_true,y_pred\n1,01\n0,00\n")
+    for command in ("compare", "leaderboard"):
+        code, _, err = run(command, first, second)
+        assert (code, err.count("\n")) == (0, 1)
+        assert "b.csv: the true and the predicted classes have no class in common" in err
 
 
 def test_matrices_from_pipes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

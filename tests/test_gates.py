@@ -119,6 +119,21 @@ def test_an_unknown_gate_says_how_many_examples_would_settle_it() -> None:
     assert found.verdict_in_words == "undecided (more examples would decide it)"
 
 
+@pytest.mark.quick
+def test_a_gate_without_an_interval_is_undecided(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", CELLS)
+    gate = "--gate", "no_information_rate >= 0.9"
+    code, out, _ = run("report", path, "--counts", *gate)
+    assert code == 3
+    assert "0.9: undecided (the value has no confidence interval); no information" in out
+
+
+@pytest.mark.quick
+def test_a_gate_on_a_class_whose_name_has_a_line_break(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", 'y_true,y_pred\n"a\nb","a\nb"\nc,c\n')
+    assert run("report", path, "--gate", "recall[a\nb] >= 0.1")[0] == 0
+
+
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
 def test_several_gates_fail_together_no_more_often_than_one(correlation: float) -> None:
     """Six gates whose values are at their bounds: Holm's procedure keeps wrong failures at 2.5 %;

@@ -171,7 +171,9 @@ def test_classes_of_averages() -> None:
         ValueError, match="classes must contain at least one class, but it is empty"
     ):
         jm.macro(jm.recall, classes=[])
-    with pytest.raises(ValueError, match="classes must contain class ids that are less than 4"):
+    with pytest.raises(
+        ValueError, match="ids in classes must be less than the number of classes, 4, got"
+    ):
         jm.macro(jm.recall, classes=[4])(counts)
 
 

@@ -148,7 +148,7 @@ def test_curves_that_cannot_be_drawn() -> None:
         ({"counts": COUNTS, "names": ["A"]}, "must have 3 names, got 1"),
         ({"counts": np.ones(3)}, "counts must have shape"),
         ({"counts": -COUNTS}, "expected a count >= 0"),
-        ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, n\) with n = 3"),
+        ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, 3\), with s draws for each"),
         ({"counts": COUNTS, "level": 95}, "level"),
     ],
 )

@@ -762,6 +762,27 @@ def test_what_counts_must_be() -> None:
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_ends_are_null_in_json() -> None:
+    report = jm.report([0, 1], [0, 0], y_prob=[[0.9, 0.1], [0.8, 0.2]], level=0.9999)
+    assert report["log_loss"].high == np.inf
+    written = json.loads(report.to_json())["overall"]["log_loss"]
+    assert (written["high"], written["value"]) == (None, report["log_loss"].value)
+    assert report.to_csv().count(",inf,") == 1
+
+
+def test_labels_without_a_class_name_or_a_column_of_probabilities_raise() -> None:
+    labels, prob = np.array([0, 1, 3, 3]), np.full((4, 3), 1 / 3)
+    zeros = np.zeros(4, int)
+    message = r"is 3, but class ids must lie in \[0, 3\)"
+    with pytest.raises(ValueError, match=rf"y_true\[2\] {message}"):
+        jm.report(labels, zeros, y_prob=prob)
+    with pytest.raises(ValueError, match=rf"y_pred\[2\] {message}"):
+        jm.report(zeros, labels, class_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=rf"y_pred_b\[2\] {message}"):
+        jm.comparison_report(zeros, zeros, labels, y_prob_a=prob, y_prob_b=prob)
+
+
 def test_ids_beyond_int64() -> None:
     report = jm.report(np.array([2**60, 2**60 + 1, 5], np.uint64), np.array([2**60 + 1, 2**60, 5]))
     assert report.overall["accuracy"].value == pytest.approx(1 / 3)
@@ -929,7 +950,7 @@ def test_a_report_of_groups() -> None:
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
     unclear: Any = (
         (["a", None], r"groups\[1\] is missing"),
-        ([0, "0"], "names of the groups must differ"),
+        ([0, "0"], "printed alike. Convert all ids to strings. The ids are 0, '0'"),
     )
     for two, message in unclear:
         with pytest.raises(ValueError, match=message):
@@ -946,6 +967,10 @@ def test_what_a_multilabel_report_takes() -> None:
         ValueError, match=r"same shape \(n, L\), with one column for each label, got \(2,\)"
     ):
         jm.multilabel_report([1, 0], [1, 0])
+    with pytest.raises(ValueError, match="label_names must differ, got a, a"):
+        jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a", "a"])
+    with pytest.raises(ValueError, match="there are no examples to report on"):
+        jm.multilabel_report(np.zeros((0, 2), int), np.zeros((0, 2), int))
     with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
 
@@ -1064,7 +1089,7 @@ def test_comparison_report() -> None:
 def test_a_comparison_report_of_probabilities() -> None:
     """A and B have the values of their own reports; examples that are ignored do not count."""
     rng = np.random.default_rng(0)
-    y = np.append(rng.integers(0, 3, 300), [-1, 5])
+    y = np.append(rng.integers(0, 3, 300), [-1, -100])
     probs = [rng.dirichlet(np.ones(3), 302) for _ in range(2)]
     for prob, more in zip(probs, (2.0, 1.0), strict=True):
         prob[np.arange(300), y[:300]] += more

@@ -297,6 +297,7 @@ def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Pat
         (([[1, 0]],), r"scores must have shape \(n,\)"),
         (([1, 0], [1]), "with the same n for both systems"),
         (([np.nan, np.nan],), "no item has a score"),
+        (([1, 0], [1, np.inf]), r"other\[1\] is inf, expected a finite number"),
         (([1, 0], None), "groups"),
     ):
         groups = ["a"] if len(arguments) == 2 and arguments[1] is None else None
@@ -628,6 +629,20 @@ def test_files_of_scores_that_do_not_go_together(
     gap = write(tmp_path / "g.csv", "acc,task\n1,x\n0,\n")
     code, _, err = run("report", gap, *options, "--group", "task")
     assert (code, "row 2: the group is missing" in err) == (2, True)
+
+
+@pytest.mark.quick
+def test_items_are_not_matched_across_empty_rows(run: Run, tmp_path: Path) -> None:
+    """An empty row of a file without ids may be an item without a score."""
+    for a, b in (
+        ("acc\n1\n\n0\n1\n", "acc\n1\n0\n\n1\n"),
+        ("acc,time\n1,1\n,\n0,1\n0,1\n", "acc,time\n1,1\n0,1\n,\n0,1\n"),
+    ):
+        first, second = (write(tmp_path / f"{x}.csv", y) for x, y in (("a", a), ("b", b)))
+        code, _, err = run("compare", first, second, "--value", "acc")
+        assert (code, "empty rows in different places" in err) == (2, True)
+        write(second, a + "\n\n")
+        assert answer(run, "compare", first, second, "--value", "acc")["num_items"] == 3
 
 
 def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path]) -> None:

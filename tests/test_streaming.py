@@ -1166,7 +1166,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)),
-        r"No accumulator uses los\. The possible fields are",
+        r"No accumulator uses 'los'\. The possible fields are",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),
@@ -1227,7 +1227,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
-    (lambda: SMALL.update(STATE, **FEW, foo=None), "No accumulator uses foo"),
+    (lambda: SMALL.update(STATE, **FEW, foo=None), "No accumulator uses 'foo'"),
     (lambda: jm.save_state("x.npz", {}), "state must be an EvaluatorState, got a dict"),  # type: ignore[arg-type]
     (
         lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
@@ -1271,7 +1271,7 @@ def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
 
 
 def test_mistakes_are_named_at_trace_time() -> None:
-    with pytest.raises(ValueError, match="No accumulator uses los"):
+    with pytest.raises(ValueError, match="No accumulator uses 'los'"):
         jax.eval_shape(lambda s: SMALL.update(s, los=jnp.ones(3)), STATE)
     with pytest.raises(ValueError, match="another evaluator"):
         jax.eval_shape(lambda s: SMALL.update(s, **FEW), EVALUATOR.init())

@@ -4,11 +4,6 @@
 - `parameters`: priors, and parameters of the posteriors of recalls
 - `beta_averages`: the distribution of an average (`BetaAverage`), and functions such as its cdf
 - `sums`: density and cdf of a sum, on a grid or at given points
-- `_convolutions`: how the distribution of a sum is computed, and how accurately
-- `_characteristic`: characteristic functions
-- `_multilevel`: sums whose density is not smooth
-- `_splines`: how the distribution of a sum is stored and evaluated
-- `_quadrature`: points and weights of numerical integration
 """
 
 from jaxmetrics._public_names import public_names as _public_names

@@ -84,11 +84,10 @@ class _BetaAverage(NamedTuple):
 class BetaAverage(Printed, _BetaAverage):
     """Distribution of the average of independent beta variables, `(A_1 + ... + A_k) / k`.
 
-    Here A_i ~ Beta(alpha_i, beta_i). The constructor computes the distribution once and stores it
-    as a spline, which the methods evaluate. If k = 1, the distribution is a beta distribution. The
-    leading axes of the parameters are batch axes. `shape` is the shape of the batch axes, and the
-    arguments of methods broadcast against it. A `BetaAverage` is a frozen pytree and works with
-    jit, vmap and grad. Derivatives with respect to x, q and the parameters can be computed.
+    Here A_i ~ Beta(alpha_i, beta_i). The constructor stores the distribution as a spline, which the
+    methods evaluate. The leading axes of the parameters are batch axes, with the shape `shape`. The
+    arguments of methods broadcast against it. A `BetaAverage` is a pytree and works with jit, vmap
+    and grad.
 
     Args:
         parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
@@ -99,17 +98,14 @@ class BetaAverage(Printed, _BetaAverage):
 
     Raises:
         ValueError: if parameters have another shape, or if a parameter is too small for accurate
-            results: below 0.05 if k = 1, below 0.2 if k = 2, below 1/2 if k > 2. Under jit,
-            parameters that are too small make all results NaN instead. Parameters that are NaN or
-            infinite always make all results NaN.
+            results: below 0.05 if k = 1, below 0.2 if k = 2, below 1/2 if k > 2. Under jit, such
+            parameters give NaN instead. Parameters that are NaN or infinite always give NaN.
 
-    If the parameters are between 1/2 (0.2 if k = 2) and 1e9, the error of the cdf is at most 1e-6
-    (usually 1e-9). In float32 the error is at most 1e-4 (usually 1e-6) plus the product of the
-    rounding error of x and the density. This product is 0.003 if there are 1e9 examples. Tail
-    probabilities below 1e-15 (float32: 1e-7) are not accurate.
+    For parameters up to 1e9, the error of the cdf is usually 1e-9 and at most 1e-6. In float32 it
+    is usually 1e-6 and at most 1e-4. The rounding of x to float32 adds an error, which is 0.003 for
+    1e9 examples. Tail probabilities below 1e-15 (float32: 1e-7) are not accurate.
 
-    `print` shows the mean and the equal-tailed 95 % interval; `to_dict` and `to_frame` also return
-    the standard deviation.
+    `print` shows the mean and the equal-tailed 95 % interval.
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average
@@ -192,11 +188,7 @@ class BetaAverage(Printed, _BetaAverage):
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
-        """Return the survival function `P(A > x) = 1 - cdf(x)`.
-
-        If A is the balanced accuracy, `sf(x)` is the probability that balanced accuracy is above x.
-        The absolute error is the same as the error of `cdf(x)`.
-        """
+        """Return the survival function `P(A > x) = 1 - cdf(x)`."""
         return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> Array:
@@ -222,20 +214,18 @@ class BetaAverage(Printed, _BetaAverage):
     def mode(self) -> Array:
         """Mode, the point with the highest density.
 
-        If there are several modes, the result is the highest mode that was found. If the density is
-        constant, the result is the centre of [0, 1].
+        If the density is constant, the result is the centre of [0, 1].
         """
         return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the ends of a credible interval of A, the average of k beta variables.
+        """Return the ends of a credible interval: the average is inside with probability `level`.
 
-        A lies in the interval with probability `level`. If `kind` is "equal_tailed", A is below the
-        interval with probability `(1 - level) / 2`, and above it with the same probability. If
-        `kind` is "hdi", the result is the highest-density interval, which is the shortest interval
-        with probability `level`.
+        If `kind` is "equal_tailed", the average is below the interval with probability
+        `(1 - level) / 2`, and above it with the same probability. If `kind` is "hdi", the result is
+        the shortest interval with probability `level` (highest density interval).
 
         Raises:
             ValueError: if `level` is not in (0, 1) or `kind` is unknown.
@@ -253,11 +243,11 @@ class BetaAverage(Printed, _BetaAverage):
         """Draw independent samples, an array of shape `(*shape, *batch)`.
 
         Args:
-            key: a JAX key, an int seed, or a NumPy Generator (only if the parameters are NumPy
-                arrays).
+            key: a JAX key or an int seed. If parameters are NumPy arrays, it may be a NumPy
+                Generator.
             shape: shape of the samples for each batch entry.
-            method: if `"ppf"`, quantiles of the spline are evaluated at random probabilities; if
-                `"betas"`, k beta variables are drawn and averaged.
+            method: `"ppf"` evaluates quantiles at random probabilities. `"betas"` averages k random
+                beta variables.
         """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
             raise ValueError(f"shape must be a tuple of ints, such as (1000,), got {shape!r}.")
@@ -529,7 +519,7 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
     Returns:
         The density of `(A_1 + ... + A_k) / k` at x, where A_i ~ Beta(alpha_i, beta_i) are
-        independent. See `BetaAverage` for its accuracy and for invalid parameters.
+        independent.
 
     >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
@@ -540,9 +530,12 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of an average of beta variables, `BetaAverage(parameters).cdf(x)`.
 
-    The cdf is `P((A_1 + ... + A_k) / k <= x)` for independent A_i ~ Beta(alpha_i, beta_i).
-    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
-    broadcast against the batch axes of the parameters.
+    Args:
+        x: real numbers, which broadcast against the batch axes of the parameters.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
+
+    Returns:
+        `P((A_1 + ... + A_k) / k <= x)`, where A_i ~ Beta(alpha_i, beta_i) are independent.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
@@ -553,9 +546,12 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the quantile of an average of beta variables, `BetaAverage(parameters).ppf(q)`.
 
-    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The probabilities
-    q broadcast against the batch axes of the parameters. If you call this function often with the
-    same parameters, make one `BetaAverage` and call its method `ppf` instead.
+    Args:
+        q: probabilities, which broadcast against the batch axes of the parameters.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
+
+    Returns:
+        The quantile, NaN if q is not in [0, 1].
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

@@ -54,14 +54,13 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
     the number of examples of class i. Pass the result to `BetaAverage`.
 
     Args:
-        counts: confusion matrix of shape `(..., K, K)`; rows are true classes.
+        counts: confusion matrix of shape `(..., K, K)`, whose rows are true classes.
         prior: one number if alpha = beta (1 is the flat prior, 0.5 is Jeffreys' prior), a pair
             (alpha, beta), or an array of shape `(K, 2)` with a row (alpha, beta) per class.
 
     Returns:
-        Parameters of shape `(..., K, 2)`. If a count of a class is NaN, or negative in a JAX array,
-        the parameters of this class are NaN. Under jit they are also NaN if the prior of the class
-        is below 0.05.
+        Parameters of shape `(..., K, 2)`. The parameters of a class are NaN if one of its counts is
+        NaN, or negative in a JAX array. Under jit, they are NaN if its prior is below 0.05.
 
     Raises:
         ValueError: if a matrix is not square, if a count in a NumPy array is negative, or if

@@ -30,9 +30,8 @@ class Convolution(NamedTuple):
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
     """Return the density and cdf of a sum of beta variables, `A_1 + ... + A_k`, on a grid.
 
-    The variables A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers a part of [0, k]. The
-    probability that the sum is below the grid is at most 2e-16 (1e-7 in float32), and so is the
-    probability that the sum is above the grid.
+    The variables A_i ~ Beta(alpha_i, beta_i) are independent. The grid covers a part of [0, k]. On
+    each side, the probability that the sum is outside of the grid is at most 2e-16 (float32: 1e-7).
 
     Args:
         parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
@@ -42,8 +41,7 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
         `Convolution`, whose three arrays have shape `(..., num_points)`.
 
     Raises:
-        ValueError: if `BetaAverage(parameters)` would raise ValueError, or if `num_points` is below
-            1.
+        ValueError: if `BetaAverage(parameters)` raises ValueError, or if `num_points` is below 1.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -65,8 +63,9 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of a sum of beta variables, `BetaAverage(parameters).pdf(x / k) / k`.
 
-    `parameters` have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x
-    broadcast against the batch axes of the parameters.
+    Args:
+        x: real numbers, which broadcast against the batch axes of the parameters.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
@@ -79,9 +78,12 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of a sum of beta variables, `BetaAverage(parameters).cdf(x / k)`.
 
-    The cdf is `P(A_1 + ... + A_k <= x)` for independent A_i ~ Beta(alpha_i, beta_i). `parameters`
-    have shape `(..., k, 2)`: a row (alpha_i, beta_i) > 0 per class. The real numbers x broadcast
-    against the batch axes of the parameters.
+    Args:
+        x: real numbers, which broadcast against the batch axes of the parameters.
+        parameters: array of shape `(..., k, 2)` with a row (alpha_i, beta_i) > 0 per class.
+
+    Returns:
+        `P(A_1 + ... + A_k <= x)`, where A_i ~ Beta(alpha_i, beta_i) are independent.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]

@@ -125,7 +125,7 @@ def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Seri
         raise InputError(f"array {name!r} ends before its last row")
     rows = np.frombuffer(data, header.dtype).reshape(number, *header.shape[1:])
     if rows.dtype.kind == "f":
-        return pl.Series(rows.astype(float))
+        return pl.Series(rows.astype(np.float32 if rows.dtype.itemsize <= 4 else float))
     if rows.dtype.kind == "S":
         rows = np.char.decode(rows, "utf-8")
     if rows.dtype.kind != "U":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import unicodedata
+import warnings
+from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._errors import InputError, listed
+from jaxmetrics.cli._errors import InputError, listed, shortened
 
 __all__: list[str] = []
 
@@ -49,7 +51,7 @@ def refusal_of(label: str) -> str | None:
     """Return why a label is not a valid class, or None if it is valid."""
     if label == "":
         return "which is no class; --ignore '' leaves such rows out"
-    if re.fullmatch(r"-\d+", label):
+    if re.fullmatch(r"-\d+(\.0*)?", label):
         return (
             f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
             " give it another name"
@@ -68,6 +70,37 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
             " Write the classes in both columns in the same way."
         )
+
+
+def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
+    """Warn if no true class is predicted, or if a true class that is never predicted differs from a
+    predicted class only in case, spaces, zeros or Unicode form.
+    """
+    true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
+    message = ""
+    if not set(true) & set(pred):
+        message = (
+            "the true and the predicted classes have no class in common:"
+            f" {listed(true)} and {listed(pred)}."
+        )
+    others = {_plain(name): name for name in pred if name not in true}
+    for name in true:
+        if not message and name not in pred and _plain(name) in others:
+            message = (
+                f"the true class {shortened(name)!r} is never predicted, but"
+                f" {shortened(others[_plain(name)])!r} is, which differs only in case, spaces,"
+                " zeros or Unicode form."
+            )
+    if message:
+        advice = "Check that the classes are written in the same way in both columns."
+        warnings.warn(f"{file and f'{file}: '}{message} {advice}", stacklevel=2)
+
+
+def _plain(name: str) -> Hashable:
+    """Return a value that is equal for names that differ only in how they are written."""
+    if is_number(name):
+        return int(name) if is_integer(name) else float(name)
+    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 def _kind(names: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._counted_files import Counted, count_predictions
-from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shown
+from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
@@ -69,7 +69,10 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
     paths = parts_of(given.file)
     with progress("rows") as on_progress:
         counted = count_predictions(paths, question, on_progress)
-    _warn_of_other_names(counted)
+    if counted.positive is None:
+        cells = counted.selected()
+        true, pred = (cells[role].unique() for role in LABELS)
+        warn_of_other_names(true, pred)
 
     def of_group(name: str, level: float) -> Report:
         return report_of(counted.of_group(name), shares, level)
@@ -89,18 +92,6 @@ def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
     report = report_at(given.level)
     gates = verdicts(given, lambda level: report_at(level).values(), report.num_examples)
     return replace(report, gates=gates)
-
-
-def _warn_of_other_names(counted: Counted) -> None:
-    cells = counted.selected()
-    true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
-    if counted.positive is None and not set(true) & set(pred):
-        warnings.warn(
-            "the true and the predicted classes have no class in common:"
-            f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"
-            " way in both columns.",
-            stacklevel=2,
-        )
 
 
 def _report_of_counts(given: Namespace) -> AnyReport:

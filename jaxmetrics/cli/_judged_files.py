@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import check_kinds, class_ids
+from jaxmetrics.cli._classes import check_kinds, class_ids, warn_of_other_names
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
@@ -18,6 +18,8 @@ from jaxmetrics.cli._rows import COUNTED, LABELS, Selection
 from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
 
 __all__: list[str] = []
+
+_NAMES = {"true": ("true class", "true classes"), "cluster": ("cluster", "clusters")}
 
 
 class Judged(NamedTuple):
@@ -96,12 +98,15 @@ def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
 def _matched(
     paths: Sequence[str], frames: Sequence[pl.DataFrame], id_column: str | None
 ) -> list[pl.DataFrame]:
-    """Match the rows of all files to the rows of the first file, whose true classes must agree."""
+    """Match the rows of all files to the rows of the first file, whose true classes and clusters
+    must agree.
+    """
     if id_column is None:
         check_number_of_rows(paths, frames)
     matched = [*frames] if id_column is None else _joined(paths, frames)
     for path, rows in zip(paths[1:], matched[1:], strict=True):
-        _check_same_truth(paths[0], matched[0], path, rows, id_column)
+        for role in (name for name in _NAMES if name in rows.columns):
+            _check_same(role, paths[0], matched[0], path, rows, id_column)
     return matched
 
 
@@ -112,8 +117,10 @@ def _classes(
     if files[0].positive is None:
         labels.update(*(file.prob_classes for file in files))
         for path, rows in zip(paths, frames, strict=True):
+            true, pred = frames[0]["true"].unique(), rows["pred"].unique()
             with named(path):
-                check_kinds(frames[0]["true"].unique(), rows["pred"].unique())
+                check_kinds(true, pred)
+            warn_of_other_names(true, pred, path)
     classes = replace(files[0], labels=dict.fromkeys(labels)).classes
     if len(classes) < 2:
         raise InputError(
@@ -132,26 +139,29 @@ def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[s
     return rows["prob"].to_numpy()
 
 
-def _check_same_truth(
-    path_a: str, a: pl.DataFrame, path_b: str, b: pl.DataFrame, id_column: str | None
+def _check_same(
+    role: str, path_a: str, a: pl.DataFrame, path_b: str, b: pl.DataFrame, id_column: str | None
 ) -> None:
-    differ = (a["true"] != b["true"]).to_numpy()
+    differ = (a[role] != b[role]).to_numpy()
     if not differ.any():
         return
-    i = int(differ.argmax())
+    i, (one, many) = int(differ.argmax()), _NAMES[role]
     by_row = id_column is None
     first = f"row {a[ROW][i]}" if by_row else f"{id_column} {a['id'][i]!r}"
     hint = f"; {JOIN_HINT}" if by_row else ""
     raise InputError(
-        f"{path_a} and {path_b} must have the same true class in each row, but the true class"
-        f" differs in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
-        f" the true classes are {a['true'][i]!r} and {b['true'][i]!r}{hint}"
+        f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs in"
+        f" {differ.sum()} of {len(a)} rows. The first difference is in {first}, where the {many}"
+        f" are {a[role][i]!r} and {b[role][i]!r}{hint}"
     )
 
 
 def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Sort the rows of all files in the order of the ids in the first file."""
     for path, rows in zip(paths, frames, strict=True):
+        missing = rows.filter(pl.col("id") == "")
+        if len(missing):
+            raise InputError(f"{path}: row {missing[ROW][0]}: the id is missing")
         repeated = rows["id"].is_duplicated()
         if repeated.any():
             raise InputError(

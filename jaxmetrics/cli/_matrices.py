@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +93,23 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
                 "the rows and the columns of the confusion matrix must name the same classes, but"
                 f" the rows name {listed(row_names)} and the columns name {listed(names)}."
             )
-    return Matrix(_numbers(rows), names)
+    counts = _numbers(rows)
+    _warn_of_totals(counts)
+    return Matrix(counts, names)
+
+
+def _warn_of_totals(counts: np.ndarray) -> None:
+    """Warn if the last row and the last column are the sums of the other rows and columns."""
+    k = len(counts) - 1
+    if k < 2 or counts.shape != (k + 1, k + 1) or not counts[:k, :k].any():
+        return
+    columns, rows = counts[:k].sum(0), counts[:, :k].sum(1)
+    if (counts[k] == columns).all() and (counts[:, k] == rows).all():
+        warnings.warn(
+            "the last row and the last column of the confusion matrix are the sums of the others."
+            " If they are totals and not a class, leave them out.",
+            stacklevel=2,
+        )
 
 
 def _columns(table: FileTable) -> Mapping[str, Value]:

@@ -44,15 +44,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     "value": _option(
-        "Column of scores. Use this option if FILE contains one score for each item instead of a"
-        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false."
+        "Column of scores. Use this option if a file contains one score for each item instead of"
+        " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
+        " true or false."
     ),
     "values": _option(
-        "Column of scores. Use this option if FILE contains one score for each item instead of a"
-        " true and a predicted class. A score is a number such as a grade, or 0 or 1, or true or"
-        " false. If there is a single FILE, write the names of several columns with commas between"
-        " them, one column for each system.",
+        "Column of scores. Use this option if a file contains one score for each item instead of"
+        " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
+        " true or false. If there is a single FILE, write the names of several columns with commas"
+        " between them, one column for each system.",
         "COLUMN,...",
     ),
     "bounds": _option(
@@ -95,11 +95,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups. If this option is given, the"
-        " report contains the metrics of each group. If --value is not given, the report also"
-        " contains the differences between the groups. The commands compare and leaderboard accept"
-        " --group only together with --value; the command leaderboard then ranks the systems by"
-        " the mean of their group means."
+        "Column of groups, such as tasks or patient subgroups. report adds the metrics of"
+        " each group and, without --value, the differences between the groups. compare and"
+        " leaderboard accept --group only together with --value: compare adds the means of each"
+        " group, and leaderboard ranks the systems by the mean of their group means."
     ),
     "id": _option(
         "Column of ids. Rows of different files that have the same id belong to the same example."

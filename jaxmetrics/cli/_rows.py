@@ -163,8 +163,10 @@ class Predictions:
             )
 
     def _find_probabilities(self, prefix: str) -> None:
+        table = self._table
         taken = [x.name for x in (*self.labels.values(), *self.numbers.values())]
-        family = self._table.family(prefix, taken)
+        is_one_column = prefix in table.names and table.width(prefix) is None
+        family = {"": table.number(prefix)} if is_one_column else table.family(prefix, taken)
         classes = sorted_classes(family)
         if classes != [""]:
             self.prob_classes = classes
@@ -261,7 +263,7 @@ class Predictions:
                 weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
                 found["weight"] = weights[:, 0]
             if "pred" not in self.labels:
-                found["pred"] = self._predictions(found)
+                found["pred"] = self._predictions(rows, found)
             rows = rows.drop("^prob .*$", strict=False)
             yield rows.with_columns(pl.Series(role, values) for role, values in found.items())
 
@@ -306,13 +308,16 @@ class Predictions:
         place = self.prob_classes.index(self.positive)
         return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
 
-    def _predictions(self, found: Mapping[str, np.ndarray]) -> list[str]:
+    def _predictions(self, rows: pl.DataFrame, found: Mapping[str, np.ndarray]) -> list[str]:
         """Predict the most probable class, or, if there is a positive class, by the threshold."""
         if self.positive is None:
             ids = found["prob"].argmax(1)
         else:
             values = found["score"] if "score" in found else found["prob"][:, 1]
             threshold = 0.5 if self._question.threshold is None else self._question.threshold
+            columns = rows.select("score" if "score" in found else "^prob .*$")
+            if pl.Float32 in columns.dtypes:  # 0.7 in float32 is not below the threshold 0.7
+                threshold = float(np.float32(threshold))
             ids = (values >= threshold).astype(int)
         return np.array(self.judged_classes, object)[ids].tolist()
 

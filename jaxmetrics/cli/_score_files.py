@@ -40,6 +40,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     item = "item" if given.id is None else "id"
     if given.id is None:
         check_number_of_rows(paths, frames)
+        _check_blank_rows(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
     rows = pl.concat(frame.drop(ROW, "value") for frame in frames)
     _check_labels(rows, item)
@@ -58,6 +59,24 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     clusters, _ = _numbered(rows, "cluster")
     groups = _numbered(rows, "group")
     return ItemScores(inputs[0][1], scores, _bounds(given.bounds, scores), clusters, *groups)
+
+
+def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files without ids have empty rows, which may be missing scores, in
+    different places.
+    """
+    before = pl.col(ROW).shift(1, fill_value=0)  # the row numbers of each part of a file begin at 1
+    blank = pl.col(ROW) - 1 - pl.when(before < pl.col(ROW)).then(before).otherwise(0)
+    numbers = [frame.select(blank)[ROW] for frame in frames]
+    for path, number in zip(paths, numbers, strict=True):
+        differ = number != numbers[0]
+        if differ.any():
+            row = frames[0][ROW].filter(differ)[0]
+            raise InputError(
+                f"{paths[0]} and {path} have empty rows in different places, so that rows at the"
+                f" same position may belong to different items. The first difference is before row"
+                f" {row} of {paths[0]}; {JOIN_HINT}"
+            )
 
 
 def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +43,12 @@ def _report(given: Namespace) -> Report:
 
 def _merged_state(files: Sequence[Path]) -> EvaluatorState:
     state = _read_state(files[0])
-    for file in files[1:]:
+    paths = [os.path.realpath(file) for file in files]
+    for i, file in enumerate(files[1:], 1):
+        if paths[i] in paths[:i]:
+            warnings.warn(
+                f"{shown(file)} is given twice, so that its examples count twice.", stacklevel=2
+            )
         with refusals(file):
             state = merge_checked(state, _read_state(file))
     return state

@@ -97,8 +97,9 @@ class FileTable(ABC):
         """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
             option = _OPTIONS.get(name)
-            hint = f"; {option} names another column" if option else ""
-            raise InputError(f"{self.missing(f'no column {name!r}')}{hint}")
+            message = self.missing(f"no column {name!r}")
+            is_missing = option is not None and message.startswith("no column")
+            raise InputError(message + f"; {option} names another column" * is_missing)
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
         return self.kind(name)

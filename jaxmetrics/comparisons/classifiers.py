@@ -54,8 +54,8 @@ class Comparison(Printed, _Comparison):
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
         probability_better: the probability that the metric of A is greater than the metric of B.
-        probability_equivalent: the probability that the difference lies between `-rope` and `rope`,
-            where `rope` is the argument of the function that compared A and B.
+        probability_equivalent: the probability that the difference lies between `-rope` and `rope`.
+            `rope` is an argument of the function that compared A and B.
 
     A `Comparison` prints like an `Estimate` and has the same methods `to_dict` and `to_frame`.
 
@@ -94,31 +94,24 @@ def compare(
 ) -> Any:
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
-    The attribute `difference` of the result equals
-    `interval(difference(metric), paired, method=method)`. If the method is `Bootstrap` or
-    `Posterior`, which draw random tables of counts, the metrics of A and of B are computed from the
-    same random tables.
-
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        paired: counts `(..., K, K, K)`, computed by `paired_confusion_matrix`; if there are
-            hundreds of classes, use `compare_predictions`, which needs less memory.
+        paired: counts `(..., K, K, K)`, computed by `paired_confusion_matrix`. For hundreds of
+            classes, use `compare_predictions`, which needs less memory.
         method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the largest difference of the metric that is too small to matter to you, a number
-            >= 0. The range from -rope to rope is the region of practical equivalence.
-        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
-            shape `(..., C, K, K, K)`, with one table for each of C clusters.
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`.
 
     Returns:
-        `Comparison`, or a dict or tuple of them, like the result of `metric`. If the method is
-        `Bootstrap` or `Posterior`, `probability_better` is the share of random tables in which the
-        metric of A is greater than that of B; a tie counts half. For `Posterior`, this share is a
-        posterior probability; for `Bootstrap`, it is roughly one minus a one-sided p-value. If the
-        method is `Likelihood` or `Delta`, `probability_better` is computed from a normal
-        distribution around the estimated difference; its standard deviation below the estimate is
-        fitted to the lower end of the interval, and its standard deviation above the estimate to
-        the upper end.
+        `Comparison`, or a dict or tuple of them, like the result of `metric`. For `Posterior`,
+        `probability_better` is a posterior probability. For `Bootstrap`, it is the share of
+        replicates (random resamples of the examples) in which A is better. Equal values count half.
+        This share is roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, it comes
+        from a two-piece normal distribution around the difference. Its two halves are fitted to the
+        two ends of the interval.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts
@@ -153,34 +146,32 @@ def compare_predictions(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Any:
-    """Compare two classifiers on the same examples as `compare` does, but directly from labels.
+    """Compare two classifiers on the same examples as `compare` does, but from labels.
 
-    Time and memory grow with the number of different triples (true class, prediction of A,
-    prediction of B) that occur, not with K^3, so this function can also be used for many classes.
+    Time and memory grow with the number of triples (true class, prediction of A, prediction of B)
+    that occur, not with K^3.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. If these
-            arrays contain strings and `labels` is not given, the classes are all strings that
-            occur, sorted. An example with a negative class id is left out.
-        num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
-        labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
-        where: bool, `(n,)`; examples for which `where` is False are left out.
-        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
-            patient) may be correlated. As each of the C clusters needs a table of K^3 cells, C K^3
-            must not exceed 2^27.
+        y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. Examples
+            with a negative class id are ignored.
+        num_classes: number of classes K. The default for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes in the order of their ids. It cannot be used with JAX arrays.
+            The default for strings is all strings that occur, sorted.
+        where: bool, `(n,)`. Examples for which `where` is False are ignored.
+        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. There can be at most 2^27 / K^3 clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the largest difference of the metric that is too small to matter to you, a number
-            >= 0. The range from -rope to rope is the region of practical equivalence.
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
 
     Returns:
         `Comparison`, or a dict or tuple of them, like the result of `metric`.
 
     Raises:
         TypeError, ValueError: if labels or cluster ids are invalid, if `rope` is below 0, if
-            `level` lies outside of (0, 1), or if the method is `Posterior`, which needs paired
-            counts (see `compare`).
+            `level` lies outside of (0, 1), or if the method is `Posterior`, which needs `compare`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -263,19 +254,19 @@ def compare_unpaired(
 ) -> Any:
     """Compare a metric of two classifiers on two independent test sets.
 
-    If both classifiers were evaluated on the same examples, use `compare` instead, because a
-    comparison that ignores the pairs of predictions loses most of its statistical power.
+    If both classifiers were evaluated on the same examples, use `compare`. It has more statistical
+    power than this function, because it uses the pairs of predictions.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        counts_a, counts_b: `(..., K, K)`, the counts of A and of B. Both arrays must have the same
-            shape, except for the number of clusters.
+        counts_a, counts_b: `(..., K, K)`, the confusion matrices of A and of B. Both arrays have
+            the same shape, except for the number of clusters.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
-        rope: the largest difference of the metric that is too small to matter to you, a number
-            >= 0. The range from -rope to rope is the region of practical equivalence.
-        cluster_axis: the axis of clusters (groups of correlated examples); -3 if counts have the
-            shape `(..., C, K, K)`, with one matrix for each of C clusters.
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
+        cluster_axis: the axis of clusters (groups of correlated examples): -3 for shape
+            `(..., C, K, K)`.
 
     Returns:
         `Comparison`, or a dict or tuple of them, like the result of `metric`.

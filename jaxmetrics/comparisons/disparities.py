@@ -29,36 +29,35 @@ def compare_groups(
 ) -> Any:
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
-    Even if all groups have the same true value, the largest observed difference is positive by
-    chance. Likelihood and bootstrap intervals of the largest difference therefore miss the true
-    value too often. Instead, for each of G groups, this function computes the value v of the metric
-    and its interval [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)`. For two groups i and j
-    with values v and intervals [l, u], the interval of `d = v_i - v_j` begins at
+    Ordinary intervals of the largest difference miss the true value too often, because the largest
+    observed difference is biased upwards. This function combines the intervals of all G groups by
+    MOVER, the method of variance estimates recovery, instead. Each group has the value v and the
+    interval [l, u] at the level `1 - (1 - level) / (G (G - 1) / 2)` (Bonferroni correction). For
+    groups i and j, the interval of `d = v_i - v_j` begins at
     `d - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and ends at `d + sqrt((u_i - v_i)^2 + (v_j - l_j)^2)`.
-    Sources: Zou and Donner (2008), Statistics in Medicine 27, for differences; Donner and Zou
-    (2012), Statistical Methods in Medical Research 21, for ratios. With a probability of at least
-    `level` (by Bonferroni's inequality), the intervals of all pairs contain their true differences,
-    so that the largest true difference lies between the largest lower and the largest upper end.
+    The result extends from the largest lower end to the largest upper end of all pairs. Sources:
+    Zou and Donner (2008), Statistics in Medicine 27; Donner and Zou (2012), Statistical Methods in
+    Medical Research 21, for ratios.
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-            If `ratio` is True, the values of the metric must be >= 0.
+            For ratios, its values must be >= 0.
         counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
-        method: the interval method that computes the interval [l, u] of each group.
-        ratio: if True, the ratio of the smallest group value to the largest group value (see
-            `group_ratio`) is estimated instead of the largest difference.
+        method: the interval method for the interval of each group.
+        ratio: if True, estimate the ratio of the smallest to the largest group value (see
+            `group_ratio`) instead of the largest difference.
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples); -4 if counts have the
-            shape `(..., C, G, K, K)`. The formula assumes that groups are independent: if groups
-            are correlated because they share clusters, the interval is too wide.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, G, K, K)`. If clusters have examples of several groups, the interval may be
+            too wide.
 
     Returns:
         `Estimate`, or a dict or tuple of them, like the result of `metric`. The standard error is
-        NaN, because the formula gives no standard error. A group is skipped if it has no examples
-        or if its interval is undefined. The result is NaN if fewer than two groups remain.
+        NaN. A group is skipped if it has no examples or no interval. The result is NaN if fewer
+        than two groups remain.
 
     Raises:
-        ValueError: if `counts` is not of shape `(..., G, K, K)` with G >= 2 groups, if `level` lies
+        ValueError: if `counts` is not of shape `(..., G, K, K)` with G >= 2, if `level` lies
             outside of (0, 1), or if `method` does not accept the counts.
 
     >>> import jaxmetrics as jm

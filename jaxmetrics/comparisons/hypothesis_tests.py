@@ -50,9 +50,8 @@ class HypothesisTest(NamedTuple):
     """Result of a hypothesis test.
 
     Attributes:
-        statistic: `(...)`, the test statistic; the docstring of the test function defines it.
-        p_value: `(...)`, the p-value in [0, 1]. All tests are two-sided, except
-            `no_information_test`.
+        statistic: `(...)`, the test statistic, as defined by the test function.
+        p_value: `(...)`, the p-value in [0, 1], two-sided except for `no_information_test`.
     """
 
     statistic: Array
@@ -69,31 +68,29 @@ def mcnemar(
     """Perform McNemar's test: are classifiers A and B correct equally often?
 
     Let b be the number of examples for which only A is correct, and c the number of examples for
-    which only B is correct. If A and B are correct equally often, b is distributed as a binomial
-    variable X with b + c trials and the probability 1/2. The methods are:
+    which only B is correct. Under the null hypothesis, b has the same distribution as
+    `X ~ Binomial(b + c, 1/2)`. The methods are:
 
-    - `"exact"`: the p-value is `2 P(X <= min(b, c))`, or 1 if this is greater than 1; the statistic
-      is min(b, c).
-    - `"mid-p"`: the same as `"exact"`, except that `P(X = min(b, c))` is multiplied by 1/2; this
-      method is less conservative, and recommended (Fagerland, Lydersen and Laake, 2013, BMC Medical
-      Research Methodology 13).
+    - `"exact"`: the p-value is `min(1, 2 P(X <= min(b, c)))`. The statistic is min(b, c).
+    - `"mid-p"`: like `"exact"`, but `P(X = min(b, c))` is multiplied by 1/2. This method is less
+      conservative than `"exact"` (Fagerland, Lydersen and Laake, 2013, BMC Medical Research
+      Methodology 13).
     - `"asymptotic"`: the statistic `(b - c)^2 / (b + c)` is compared with the chi-square
       distribution with one degree of freedom (McNemar, 1947, Psychometrika 12).
-    - `"corrected"`: the same as `"asymptotic"`, except that the statistic is
-      `(|b - c| - 1)^2 / (b + c)` (Edwards' continuity correction).
+    - `"corrected"`: like `"asymptotic"`, but the statistic is `(|b - c| - 1)^2 / (b + c)` (Edwards'
+      continuity correction).
 
     If there are C clusters of correlated examples, the statistic is
-    `((C - 1) / C) (sum_k d_k)^2 / sum_k d_k^2`, where d_k is b - c in cluster k. The statistic is
-    compared with the chi-square distribution with one degree of freedom. Sources: Obuchowski
-    (1998), Statistics in Medicine 17; Yang, Sun and Hardin (2010), Biometrical Journal 52.
+    `((C - 1) / C) (sum_k d_k)^2 / sum_k d_k^2`, where d_k is b - c in cluster k. It has the same
+    chi-square distribution. Sources: Obuchowski (1998), Statistics in Medicine 17; Yang, Sun and
+    Hardin (2010), Biometrical Journal 52.
 
     Args:
-        paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. A float32 JAX array represents counts
-            exactly only below 2^24.
+        paired: counts `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`.
         method: `"mid-p"` by default. If there are clusters, only `"asymptotic"` is available.
-        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
-            shape `(..., C, K, K, K)`.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`.
 
     Returns:
         `HypothesisTest` of shape `(...)`. If b + c = 0, the p-value is 1.
@@ -139,18 +136,17 @@ def mcnemar(
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
     """Test whether accuracy exceeds the no-information rate, the share of the most common class.
 
-    A classifier that always predicts the most common class has an accuracy equal to this rate. The
-    test is the one-sided exact binomial test that the R package caret also performs: if s of n
-    predictions are correct and q is the share of the most common class, the p-value is `P(X >= s)`,
-    where `X ~ Binomial(n, q)`. The test ignores the random error of q, which is estimated from the
-    same examples.
+    This is the one-sided exact binomial test of the R package caret. If s of n predictions are
+    correct and q is the share of the most common class, the p-value is `P(X >= s)`, where
+    `X ~ Binomial(n, q)`. The test treats q as known, although q is estimated from the same
+    examples.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
 
     Returns:
         `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. The result is NaN if
-        there are no examples or, under jit, if counts are negative.
+        there are no examples. Under jit, negative counts give NaN, too.
 
     Raises:
         TypeError, ValueError: if counts are not numbers, if they are negative, or if their shape is
@@ -259,23 +255,22 @@ def permutation_test(
 ) -> Any:
     """Perform a paired permutation test: do classifiers A and B differ in a metric?
 
-    In each permutation, the predictions of A and of B for an example are swapped with probability
-    1/2, independently of all other examples. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, where
-    d is the observed difference, d* are the differences after permutation, and S is the number of
-    permutations for which the metric is defined. The p-value is at least `1 / (1 + S)`. Source:
-    Edgington and Onghena (2007), Randomization Tests.
+    In each permutation, the predictions of A and B for each example are swapped with probability
+    1/2. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`. Here d is the observed difference, d* are
+    the differences after permutation, and S is the number of permutations for which the metric is
+    defined. Source: Edgington and Onghena (2007), Randomization Tests.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-        paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
+        paired: numbers of examples `(..., K, K, K)` from `paired_confusion_matrix`.
         num_samples: the number of random permutations.
-        cluster_axis: the axis of clusters (groups of correlated examples); -4 if `paired` has the
-            shape `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
+        cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
+            `(..., C, K, K, K)`. All predictions for a cluster are swapped together.
 
     Returns:
         `HypothesisTest`, or a dict or tuple of them, like the result of `metric`. The `statistic`
-        is the difference A - B.
+        is the difference A - B. The p-value is at least `1 / (1 + S)`.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative or
@@ -344,22 +339,21 @@ def paired_difference_interval(
 ) -> Estimate:
     """Compute a confidence interval of the difference of two accuracies on the same examples.
 
-    If only A is correct for b of n examples, and only B for c examples, the difference A - B is
-    (b - c) / n. To test whether the difference is 0, use `mcnemar`. The methods are:
+    Of n examples, b are predicted correctly only by classifier A, and c only by classifier B. The
+    difference of the accuracies, A - B, is `(b - c) / n`. The methods are:
 
-    - `"tango"`: the interval contains all differences δ that a score test does not reject (Tango,
-      1998, Statistics in Medicine 17). The test does not reject δ if
-      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where z is the normal quantile of the level, and q
-      is the maximum likelihood estimate of the probability that only B is correct if the true
-      difference is δ.
+    - `"tango"`: score interval (Tango, 1998, Statistics in Medicine 17). It contains all
+      differences δ with `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`. Here z is the two-sided normal
+      quantile of the level, and q is the maximum likelihood estimate of P(only B is correct) given
+      δ.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, clipped to [-1, 1], where
       `p = (b + 1) / (n + 2)` and `q = (c + 1) / (n + 2)` (Bonett and Price, 2012, Journal of
       Educational and Behavioral Statistics 37).
 
     Args:
-        paired: counts `(..., K, K, K)` computed by `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of weights; an
-            example of weight w has the same effect as w examples.
+        paired: counts `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of frequency
+            weights.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 

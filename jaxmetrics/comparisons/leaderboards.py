@@ -1,29 +1,22 @@
 """Rankings of many classifiers on the same examples.
 
-All classifiers are evaluated on the same examples, so that the difficulty of the examples does not
-affect their order. The contribution of each example to the metric is computed from the metric's
-derivatives.
+The covariance matrix of the M values is estimated by the delta method. It accounts for errors that
+several classifiers make on the same examples.
 
-- **`probability_best`** shrinks the values towards their mean by empirical Bayes, because the best
-  of many classifiers looks better than it is. The true values are modelled by a normal distribution
-  whose scale is estimated. In this distribution, two classifiers that make similar errors have
-  similar true values. If the true values of two classifiers are equal, the probability of the one
-  with the higher value is too high; if one classifier is by far the best, its probability is too
-  low. The reason is that the observed values do not distinguish equal true values from slightly
-  different ones.
-- **`rank_low`, `rank_high` and `tiers`** assume nothing about the true values. A step-down max-t
-  test (Romano and Wolf 2005) compares all pairs of classifiers. `rank_low` is 1 plus the number of
-  classifiers that are significantly better, and `rank_high` is M minus the number of classifiers
-  that are significantly worse: Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic
-  Studies 91. For each pair of classifiers, two hypothetical examples are added on which the two
-  classifiers differ most. In a small test set, the max-t test therefore does not find a difference
-  more easily than a sign test does.
+- **`probability_best`** is the probability that a classifier is the best. The true values are
+  modelled by a normal distribution (empirical Bayes), and the observed values are shrunk towards
+  their mean. If the true values of two classifiers are equal, the probability of the one with the
+  higher observed value is too high. If one classifier is by far the best, its probability is too
+  low.
+- **`rank_low`, `rank_high` and `tiers`** come from a step-down max-t test of all pairs of
+  classifiers (Romano and Wolf 2005). `rank_low` is 1 plus the number of significantly better
+  classifiers. `rank_high` is M minus the number of significantly worse classifiers: Mogstad,
+  Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91.
 - **`winner_estimate`** is the value of the winner, corrected for its selection as the best. Random
-  noise is added to all values to select the winner, and the same noise is subtracted from the
-  values to evaluate the winner. This is like selecting the winner on one half of the examples and
-  evaluating it on the other half. This estimate is not biased upwards. It is slightly too low if
-  half of the examples tend to select a worse winner than all examples do. The interval is the
-  interval of the winner's value, but its lower end is lowered by the same correction as the value.
+  noise is added to all values to select the winner. The same noise is subtracted from the values to
+  evaluate the winner. This is like selecting the winner on one half of the examples and evaluating
+  it on the other half. The estimate is not biased upwards, but may be slightly too low. The lower
+  end of its interval is lowered by the same correction as the value.
 """
 
 from __future__ import annotations
@@ -90,26 +83,23 @@ class Leaderboard(_Leaderboard):
 
     Attributes:
         estimates: `(M,)`, the metric of each classifier. The greatest value is too high on average,
-            because it was selected as the greatest; `winner_estimate` corrects this.
+            because it was selected as the greatest. See `winner_estimate`.
         probability_best: `(M,)`, the probability that the classifier is the best of all in the
-            population from which the examples come.
+            population of examples.
         winner: the index of the classifier with the highest value. If several classifiers have this
-            value, the winner is the first of these classifiers.
-        winner_estimate: the expected value of the winner on new examples. On the examples at hand,
-            the winner's value is too high on average, because the winner was selected on the same
-            examples; `winner_estimate` is corrected for this selection.
-        rank_low, rank_high: `(M,)`, the confidence interval of the rank that each classifier would
-            have if the true values of all classifiers were known; rank 1 is the best. All M
-            intervals contain the true ranks at the same time with probability `level`. If
-            `rank_low` is 1, the classifier may be the best.
-        tiers: `(M,)`, the tier of each classifier; 1 is the best tier. Two classifiers of the same
-            tier are tied: neither is significantly better than the other. Each classifier of tier t
-            > 1 is significantly worse than some classifier of tier t - 1. With probability `level`,
-            all classifiers that are called significantly worse are truly worse.
+            value, it is the first of them.
+        winner_estimate: the expected value of the winner on new examples, corrected for its
+            selection as the best.
+        rank_low, rank_high: `(M,)`, the confidence interval of the true rank of each classifier.
+            Rank 1 is the best. With probability `level`, all M intervals contain the true ranks.
+        tiers: `(M,)`, the tier of each classifier. Tier 1 is the best. Within a tier, no classifier
+            is significantly better than another. Each classifier of tier t > 1 is significantly
+            worse than some classifier of tier t - 1. With probability `level`, all these
+            differences are real.
 
-    A `Leaderboard` prints as a table, sorted by tier and value; if there are more than 20
-    classifiers, the first 20 are printed. The methods `to_text`, `to_dict` and `to_frame` take an
-    argument `names` with the names of the classifiers; the default names are "0" to "M - 1".
+    A `Leaderboard` prints as a table of at most 20 classifiers, sorted by tier and value. The
+    methods `to_text`, `to_dict` and `to_frame` take an argument `names` with the names of the
+    classifiers. The default names are "0" to "M - 1".
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -181,30 +171,26 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank classifiers or checkpoints by a metric on the same examples.
 
-    A test of all pairs of classifiers that corrects for multiple comparisons (the step-down max-t
-    test of Romano and Wolf, 2005) decides which classifiers are tied. `winner_estimate` corrects
-    the value of the winner, which is too high on average because the winner was selected as the
-    best. The docstring of `jaxmetrics.comparisons.leaderboards` explains the methods.
+    All pairs of classifiers are compared by the step-down max-t test (Romano and Wolf, 2005), which
+    corrects for multiple comparisons. `jaxmetrics.comparisons.leaderboards` explains the methods.
 
     Args:
         metric: a differentiable function of a `(K, K)` matrix that returns one number. This number
             must not change if all counts are multiplied by the same number. Greater values are
-            better; a classifier whose metric is NaN comes last.
-        y_true: `(n,)`, class ids, strings, or members of `labels`. If `y_true` contains strings and
-            `labels` is not given, the classes are all strings that occur, sorted.
-        y_preds: predictions `(M, n)`, one row for each classifier. An example is left out if its
-            true class or any predicted class lies outside of `[0, num_classes)`.
-        num_classes: number of classes K; the default for NumPy arrays is the largest class id + 1.
-        labels: list of the K classes in the order of their ids; cannot be used with JAX arrays.
+            better. A classifier whose metric is NaN comes last.
+        y_true: `(n,)`, class ids, strings, or members of `labels`. Examples with a negative class
+            id in `y_true` or in a row of `y_preds` are ignored.
+        y_preds: predictions `(M, n)`, one row for each classifier.
+        num_classes: number of classes K. The default for NumPy arrays is the largest class id + 1.
+        labels: list of the K classes in the order of their ids. It cannot be used with JAX arrays.
+            The default for strings is all strings that occur, sorted.
         key: a JAX key, an int seed, or a NumPy Generator (only if labels are NumPy arrays).
-        where: bool, `(n,)`; examples for which `where` is False are left out.
-        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
-            patient) may be correlated. Fewer than 20 clusters give a warning.
-        method: the interval method that computes the attributes `estimates` and `winner_estimate`.
-        num_samples: number of random draws for `probability_best` and for the test of all pairs of
-            classifiers.
-        level: the confidence level of each estimate; with this probability, the intervals of all
-            ranks contain the true ranks at the same time.
+        where: bool, `(n,)`. Examples for which `where` is False are ignored.
+        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. Fewer than 20 clusters give a warning.
+        method: the interval method of `estimates` and `winner_estimate`.
+        num_samples: number of random draws for `probability_best` and for the test of all pairs.
+        level: the confidence level of each estimate, and of all intervals of ranks together.
 
     Raises:
         ValueError: if `y_true` and the rows of `y_preds` differ in length, if the metric is not one

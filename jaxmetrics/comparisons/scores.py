@@ -49,36 +49,33 @@ def compare_scores(
 ) -> Comparison:
     """Compare the mean scores of two systems, such as language models, on the same items.
 
-    `mean_interval` computes the intervals of the mean of A, of B, and of the paired differences
-    `a - b`. If no bounds are given, the intervals are Student's t intervals (as in a paired
-    t-test). If bounds are given, the intervals come from empirical likelihood, which is accurate
-    even if there are few items or if a mean is near a bound.
+    The result has the intervals of the mean of A, of the mean of B, and of the mean of `a - b`.
+    They are computed by `mean_interval`. If no bounds are given, they are Student's t intervals. If
+    bounds are given, they are empirical likelihood intervals, which are more accurate than
+    Student's for few items or a mean near a bound. Source: Miller (2024), Adding error bars to
+    evals, arXiv 2411.00640, section 4.
 
     Args:
-        a, b: scores `(..., n)` of the same items in the same order; greater scores are better. If
-            the score of A or of B is NaN for an item, the item is left out for both systems.
+        a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An
+            item is ignored if one of its scores is NaN.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: `(..., n)`, hashable ids: items with the same id (a cluster, such as questions
-            about the same text) may be correlated; different clusters must be independent.
-        where: bool, `(..., n)`; items for which `where` is False are left out.
+        clusters: `(..., n)`, ids of clusters, such as texts with several questions. Items with the
+            same id may be correlated. Different clusters must be independent.
+        where: bool, `(..., n)`. Items for which `where` is False are ignored.
         level: the confidence level.
-        rope: the largest difference of the mean scores that is too small to matter to you, a number
-            >= 0. The range from -rope to rope is the region of practical equivalence.
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
 
     Returns:
-        `Comparison` of shape `(...)`; its numbers are NaN if no item has scores of both systems. If
-        no bounds are given, `probability_better` and `probability_equivalent` are computed from
-        Student's t distribution. If bounds are given, both probabilities are computed from a normal
-        distribution around the estimated difference; its standard deviation below the estimate is
-        fitted to the lower end of the interval, and its standard deviation above the estimate to
-        the upper end.
+        `Comparison` of shape `(...)`. Its numbers are NaN if no item has scores of both systems. If
+        no bounds are given, its probabilities come from Student's t distribution. If bounds are
+        given, they come from a two-piece normal distribution around the difference. Its two halves
+        are fitted to the two ends of the interval.
 
     Raises:
         ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the
             bounds (under jit, the result is NaN instead), if `rope` is below 0, or if `level` lies
             outside of (0, 1).
-
-    Source: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
     >>> a = [1, 1, 0, 1, 1, 1, 0, 1, 1, 1] * 10
     >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
@@ -124,28 +121,24 @@ def score_leaderboard(
 ) -> Leaderboard:
     """Rank systems by their mean scores on the same items.
 
-    Ranks, tiers, `probability_best` and `winner_estimate` are computed in the same way as by
-    `leaderboard`.
+    Ranks, tiers, `probability_best` and `winner_estimate` are computed as in `leaderboard`.
 
     Args:
-        scores: `(M, n)`, one row for each system; greater scores are better. If the score of one
-            system is NaN for an item, the item is left out for all systems.
+        scores: `(M, n)`, one row for each system. Greater scores are better. An item is ignored if
+            one of its scores is NaN.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: `(n,)`, hashable ids: items with the same id (a cluster, such as questions about
-            the same text) may be correlated; different clusters must be independent.
+        clusters: `(n,)`, ids of clusters, such as texts with several questions. Items with the same
+            id may be correlated. Different clusters must be independent.
         groups: `(n,)`, the id of a group, such as a task, for each item. If groups are given,
-            systems are ranked by the unweighted mean of their group means (see `score_report`), and
-            scores must be NumPy arrays.
-        where: bool, `(n,)`; items for which `where` is False are left out.
+            systems are ranked by the unweighted mean of their group means, and scores must be NumPy
+            arrays.
+        where: bool, `(n,)`. Items for which `where` is False are ignored.
         key: a JAX key, an int seed, or a NumPy Generator (only if scores are NumPy arrays).
-        num_samples: number of random draws for `probability_best` and for the test of all pairs of
-            systems.
-        level: the confidence level of each estimate; with this probability, the intervals of all
-            ranks contain the true ranks at the same time.
+        num_samples: number of random draws for `probability_best` and for the test of all pairs.
+        level: the confidence level of each estimate, and of all intervals of ranks together.
 
     Returns:
-        `Leaderboard`. Each estimate is computed by `mean_interval`. If groups are given, each
-        estimate is the unweighted mean of the group means, as in `score_report`.
+        `Leaderboard`. If no groups are given, each estimate is computed by `mean_interval`.
 
     Raises:
         ValueError: if `scores` is not of shape `(M, n)`, if fewer than two items (or clusters) have

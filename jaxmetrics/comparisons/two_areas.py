@@ -59,35 +59,30 @@ def delong(
 ) -> DeLong:
     """Test the difference of two ROC AUCs on the same examples by DeLong's test.
 
-    The area under the ROC curve is the share of pairs of a positive and a negative example in which
-    the positive has the higher score; ties count half. Let V_i be the share of negatives with lower
-    scores than positive i, and W_j the share of positives with higher scores than negative j, for m
-    positives and n negatives. The variance of the area of one classifier is
-    `var(V) / m + var(W) / n`, where var is the sample variance. The variance of the difference A -
-    B is `var(V_a - V_b) / m + var(W_a - W_b) / n`, where V_a is V for the scores of A, V_b is V for
-    the scores of B, and W_a and W_b are W for these scores. The statistic is the difference divided
-    by its standard error. The p-value comes from Student's t distribution with the degrees of
-    freedom of Welch and Satterthwaite. Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics
-    44. V and W are computed from ranks in O(n log n) time, as described by Sun and Xu (2014), IEEE
-    Signal Processing Letters 21.
+    For m positives and n negatives, let V_i be the share of negatives with lower scores than
+    positive i. Let W_j be the share of positives with higher scores than negative j. Equal scores
+    count half. The area under the ROC curve is mean(V) = mean(W), and its variance is
+    `var(V) / m + var(W) / n`. The variance of the difference A - B is
+    `var(V_a - V_b) / m + var(W_a - W_b) / n`. The statistic is the difference divided by its
+    standard error. The p-value comes from Student's t distribution with Welch's degrees of freedom.
+    Sources: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Sun and Xu (2014), IEEE Signal
+    Processing Letters 21.
 
-    The intervals of both areas are computed by `delong_interval`. The interval of the difference is
-    computed from the intervals of both areas by the method MOVER (Zou and Donner, 2008, Statistics
-    in Medicine 27). The width of the interval of the difference is therefore positive even if both
-    classifiers give all positives higher scores than all negatives.
+    The intervals of both areas are those of `delong_interval`. The interval of the difference is
+    computed from them by MOVER, the method of variance estimates recovery (Zou and Donner, 2008,
+    Statistics in Medicine 27). Its width is positive even if both areas are 1.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
+        y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
-            one patient) may be correlated. If clusters are given, the standard error is the
-            jackknife standard error over clusters.
+        clusters: `(..., n)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. The standard error is then the jackknife standard error over clusters.
 
     Returns:
-        `DeLong`; its numbers are NaN if there are fewer than two positives or fewer than two
-        negatives. If the standard error is 0, a difference of 0 has the p-value 1, and any other
-        difference has the p-value 0.
+        `DeLong`. Its numbers are NaN if there are fewer than two positives or fewer than two
+        negatives. If the standard error is 0, the p-value is 1 for a difference of 0, and 0
+        otherwise.
 
     Raises:
         ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if a label in a NumPy
@@ -129,20 +124,18 @@ def delong_unpaired(
 
     The variance of the difference A - B is the sum of the variances of both areas under the ROC
     curve. The statistic is the difference divided by its standard error. The p-value comes from
-    Student's t distribution, whose degrees of freedom are computed by the formula of Welch and
-    Satterthwaite from four variances: the variance of V and the variance of W in each test set (V
-    and W are defined in the docstring of `delong`). The interval of the difference is computed from
-    the intervals of both areas by the method MOVER (see `delong`).
+    Student's t distribution with Welch's degrees of freedom. The interval of the difference is
+    computed by MOVER, as in `delong`.
 
     Args:
-        y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. An example
-            whose label is below 0 is left out.
+        y_true_a: 0 or 1 (or bool), `(..., n)`, the true labels of the test set of A. Examples whose
+            label is below 0 are ignored.
         y_score_a: the scores of A, real numbers, `(..., n)`.
         y_true_b, y_score_b: the true labels of the test set of B and the scores of B, `(..., m)`.
         level: the confidence level.
 
     Returns:
-        `DeLong`; its numbers are NaN if a test set has fewer than two positives or fewer than two
+        `DeLong`. Its numbers are NaN if a test set has fewer than two positives or fewer than two
         negatives.
 
     Raises:
@@ -229,32 +222,27 @@ def compare_average_precision(
 ) -> Comparison:
     """Compare the average precisions of two classifiers on the same examples (paired).
 
-    The influence of an example on an average precision is the change of the average precision if
-    the weight of the example is increased slightly. The variance of the difference A - B is
-    computed from the differences of two influences of each example: its influence on the average
-    precision of A minus its influence on the average precision of B. The interval of the difference
-    is computed from the intervals of A and of B and from their correlation by the method MOVER (Zou
-    and Donner, 2008, Statistics in Medicine 27). The correlation is made smaller to allow for
-    errors that only one of the two classifiers might make, but that did not occur in this test set:
-    before the correlation is computed, the variance that half an example contributes is added to
-    the variances of both average precisions. The interval of the difference therefore has a
-    positive width even if both classifiers rank all examples in the same way.
+    The variance of the difference A - B is computed from the influence of each example on it. The
+    influence is the derivative of the difference with respect to the weight of the example. The
+    interval of the difference is computed from the intervals of A and B and their correlation. The
+    method is MOVER, the method of variance estimates recovery (Zou and Donner, 2008, Statistics in
+    Medicine 27). This correlation is reduced to allow for errors of A or B that did not occur in
+    the test set. The interval of the difference therefore has a positive width even if both
+    classifiers rank all examples in the same way.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. An example whose label is below 0 is left out.
+        y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.
         y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
         level: the confidence level.
-        rope: the largest difference of the average precisions that is too small to matter to you, a
-            number >= 0. The range from -rope to rope is the region of practical equivalence.
-        clusters: `(..., n)`, hashable ids: examples with the same id (a cluster, such as images of
-            one patient) may be correlated. Fewer than 20 clusters raise a warning if the arguments
-            are NumPy arrays.
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
+        clusters: `(..., n)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. Fewer than 20 clusters give a warning if the arguments are NumPy arrays.
 
     Returns:
-        `Comparison` of shape `(...)`; its numbers are NaN if there are fewer than two positives.
-        `probability_better` and `probability_equivalent` are computed from a normal distribution
-        around the estimated difference; its standard deviation below the estimate is fitted to the
-        lower end of the interval, and its standard deviation above the estimate to the upper end.
+        `Comparison` of shape `(...)`. Its numbers are NaN if there are fewer than two positives.
+        Its probabilities come from a two-piece normal distribution around the difference. Its two
+        halves are fitted to the two ends of the interval.
 
     Raises:
         TypeError, ValueError: if `y_true`, `y_score_a` and `y_score_b` differ in length, if labels,

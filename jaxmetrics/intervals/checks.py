@@ -162,7 +162,7 @@ def check_finite(estimates: Any, size: int) -> Any:
     # The comparison is made on the host, because on the device it would be compiled.
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
-            f"metric is NaN or infinite for all {size} random tables of counts that were drawn, so"
-            " that metric has no interval. Check the value of metric for the given counts."
+            f"metric is NaN or infinite for all {size} random tables that were drawn from counts."
+            " Therefore it has no interval. Check the value of metric(counts)."
         )
     return estimates

@@ -68,36 +68,34 @@ def bootstrap_examples(
 ) -> Any:
     """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
-    If the statistic is a metric of a confusion matrix, `interval` with `Bootstrap` is far faster.
+    For a metric of a confusion matrix, `interval` with `Bootstrap` is much faster.
 
     Args:
-        key: a JAX key, an int seed, or a NumPy Generator (only if `arrays` are NumPy arrays).
-        statistic: a function of `arrays` that returns an array, or arrays in a dict or tuple. If
-            `arrays` are NumPy arrays, the function is called with NumPy arrays; if the function
-            accepts the shape `(N, n, ...)`, it gets N resamples at once. If `arrays` are JAX
-            arrays, the function must work under `jax.jit`.
-        arrays: `(n, ...)`, with the examples on the first axis.
+        key: a JAX key or an int seed. If `arrays` are NumPy arrays, it may be a NumPy Generator.
+        statistic: a function of `arrays` that returns an array, or arrays in a dict or tuple. For
+            JAX arrays it must work under `jax.jit`. For NumPy arrays it is called with N resamples
+            at once if it accepts the shape `(N, n, ...)`.
+        arrays: arrays of shape `(n, ...)`, with the examples on the first axis.
         num_samples: number of resamples.
         level: the confidence level.
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
-        resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
-            `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn. If the statistic sorts the examples, `"weights"` is faster than `"indices"`. This
-            is not so for `roc_auc` and `average_precision`, which sort only once for both.
-        clusters: `(n,)`, hashable ids: examples with the same id (a cluster, such as images of one
-            patient) may be correlated. Whole clusters are drawn; fewer than 20 give a warning.
-        strata: `(n,)`, hashable ids: examples with the same id form a stratum, such as a class,
-            whose number of examples was fixed in advance. Each resample has as many examples (or,
-            if given, clusters) of each stratum as the data have.
+        resample: `"indices"` calls `statistic(*resampled_arrays)`. `"weights"` calls
+            `statistic(*arrays, sample_weight=w)`, where w of shape `(n,)` counts how often each
+            example was drawn. `"weights"` is faster if the statistic sorts the examples.
+        clusters: cluster id of each example, of shape `(n,)` and any hashable type. A cluster is a
+            group of correlated examples, such as the images of one patient. Whole clusters are
+            drawn. Fewer than 20 clusters give a warning.
+        strata: stratum id of each example, of shape `(n,)` and any hashable type. A stratum is a
+            group whose number of examples was fixed in advance, such as a class. Each resample has
+            as many examples (or clusters) of each stratum as the data.
 
     Returns:
         `Estimate`, or a dict or tuple of them, like the result of `statistic`.
 
     Raises:
-        TypeError, ValueError: if arrays differ in length or are empty, if ids are missing, not
-            hashable or traced by jit, if a cluster lies in two strata, if `resample` is `"weights"`
-            and the statistic has no argument `sample_weight`, if it is `"indices"` and clusters of
-            JAX arrays differ in size, if the statistic is never finite, or if an option is invalid.
+        TypeError, ValueError: if arrays differ in length or are empty, if ids or options are
+            invalid, if a cluster lies in two strata, or if the statistic is never finite. With
+            `resample="indices"`, clusters of JAX arrays must have equal sizes.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
@@ -394,32 +392,30 @@ def bootstrap_counts(
     kind: Literal["multinomial", "poisson", "bayesian"] = "multinomial",
     stratified: bool = False,
 ) -> Array:
-    """Draw bootstrap replicates of confusion matrices.
+    """Draw bootstrap replicates of confusion matrices, which are matrices of resampled test sets.
 
     - `"multinomial"`: each replicate has as many examples as `counts`, drawn with replacement.
-    - `"poisson"`: the number of times that an example occurs is drawn from Poisson(1), so that the
-      total number of examples varies. If examples arrive in batches, each batch can therefore be
-      resampled separately.
-    - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1) (Rubin, 1981,
-      Annals of Statistics 9). If `kind` is `"bayesian"`, counts may be sums of weights; a weight w
-      has the same effect as w examples.
+    - `"poisson"`: each example occurs Poisson(1) times, so that the total number of examples
+      varies. Batches of examples can then be resampled separately.
+    - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1). Source: Rubin
+      (1981), Annals of Statistics 9. Only this kind accepts sums of sample weights as `counts`.
 
     Args:
-        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
-        counts: `(..., K, K)` numbers of examples. The total of a matrix must be below 2^31.
+        key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
+        counts: numbers of examples, of shape `(..., K, K)`. The total of a matrix must be below
+            2^31.
         num_samples: number of replicates S.
-        kind: `"multinomial"`, `"poisson"` or `"bayesian"`, as explained above.
+        kind: `"multinomial"`, `"poisson"` or `"bayesian"`.
         stratified: True if each replicate should have as many examples of each true class as
-            `counts`.
+            `counts`. It cannot be used with `"poisson"`.
 
     Returns:
-        Replicates `(S, ..., K, K)`, floats. Under jit, counts that are not allowed (see below)
-        raise no error, but the replicates of their matrix are NaN.
+        Replicates of shape `(S, ..., K, K)`, floats. Under jit, the replicates of a matrix with
+        invalid counts are NaN.
 
     Raises:
         ValueError: if the matrices are not square, if counts are negative, if counts are fractional
-            and the kind is not `"bayesian"`, if the kind is unknown, or if the kind is `"poisson"`
-            and `stratified` is True.
+            and the kind is not `"bayesian"`, or if the options are invalid.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())

@@ -57,38 +57,37 @@ def prediction_powered(
 ) -> Any:
     """Estimate a metric from few true labels and many labels that a judge assigned (PPI++).
 
-    The judge, such as a language model, labels all examples. The metric is computed from the
-    judge's labels, corrected by the judge's errors on the examples whose true label is known. The
-    docstring of `jaxmetrics.intervals.judged` has the formula.
+    The metric is computed from the labels of the judge, such as a language model. It is corrected
+    by the judge's errors on the examples whose true label is known. For the formula see
+    `jaxmetrics.intervals.judged`.
 
-    **The examples whose true label is known must be a random sample of the same population as the
-    others.** If they were chosen because they are hard or recent, or because the judge was unsure,
-    the interval misses the true value without any warning. The judge may make many errors, but must
-    not have been trained on the examples whose true label is known.
+    **The examples whose true label is known must be a random sample of all examples.** If they were
+    chosen because they are hard or recent, the interval misses the true value without any warning.
+    The judge must not have been trained on these examples.
 
     Args:
         metric: a function of counts `(..., K, K)`, or `difference(metric)` for two classifiers.
-        labelled: counts `(..., K, K, K)` of the examples whose true label is known, computed by
-            `paired_confusion_matrix(y_true, y_judge, y_pred)`. Each class should have at least five
-            examples. If `metric` is a difference, the axes are truth, judge, A and B.
-        judged: counts `(..., K, K)` of the other examples, by `confusion_matrix(y_judge, y_pred)`.
-            If `metric` is a difference, the axes are judge, A and B.
+        labelled: counts of the examples whose true label is known, of shape `(..., K, K, K)`,
+            computed by `paired_confusion_matrix(y_true, y_judge, y_pred)`. Each class should have
+            at least five examples. If `metric` is a difference, the axes are truth, judge, A and B.
+        judged: counts of the other examples, of shape `(..., K, K)`, computed by
+            `confusion_matrix(y_judge, y_pred)`. If `metric` is a difference, the axes are judge, A
+            and B.
         level: the confidence level.
-        cluster_axis: the axis of clusters (of correlated examples) in `labelled`; -4 if its shape
-            is `(..., C, K, K, K)`. In `judged`, clusters lie on axis -3. No cluster may be in both.
+        cluster_axis: the axis of clusters in `labelled`, which are groups of correlated examples.
+            It is -4 for the shape `(..., C, K, K, K)`. In `judged`, clusters are then on axis -3.
+            No cluster may be in both arrays.
 
     Returns:
-        `Estimate`, or a dict or tuple of them, within the range of the metric; NaN if `labelled` is
-        empty. If `judged` is empty, the interval is computed from `labelled` alone. If few true
-        labels are known, the corrected matrix may have negative cells: these are set to 0, and
-        positive cells are reduced so that the share of correct predictions does not change.
+        `Estimate`, or a dict or tuple of them, within the range of the metric. It is NaN if
+        `labelled` is empty. If `judged` is empty, the interval is computed from `labelled` alone.
 
     Raises:
         ValueError: if the shapes of `labelled` and `judged` do not fit, if counts are negative or
-            fractional (under jit, the result is NaN instead), or if `level` lies outside of (0, 1).
+            fractional, or if `level` is not in (0, 1). Under jit, invalid counts give NaN instead.
 
-    In this example, 10 % of the judge's labels are wrong. The 200 examples in `labelled` alone
-    would give a wider interval, 0.825 [0.766, 0.874]:
+    In this example, 10 % of the judge's labels are wrong. The 200 examples in `labelled` alone give
+    a wider interval, 0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction
@@ -135,13 +134,13 @@ def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
     of_truth, of_others = truth.shape[-ndim:], others.shape[1 - ndim :]
     if len(of_truth) < ndim or len({*of_truth, *of_others}) > 1 or of_others != of_truth[1:]:
         axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
+        reason = " for difference(metric)" if ndim > 3 else ""
         raise ValueError(
-            f"labelled must have shape (..., {', '.join('K' * ndim)}), whose axes are"
-            f" {', '.join(axes)}. judged must have the same axes without the axis of the"
-            f" truth{(', for difference(metric)' if ndim > 3 else '')}. The shape of labelled is"
-            f" {truth.shape}, and the shape of judged is {others.shape}."
-            " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) makes a table for"
-            " labelled, and confusion_matrix(y_judge, y_pred) makes a table for judged."
+            f"labelled must have shape (..., {', '.join('K' * ndim)}){reason}, with the axes"
+            f" {', '.join(axes)}, and judged shape (..., {', '.join('K' * (ndim - 1))}), with the"
+            f" axes {', '.join(axes[1:])}. Got labelled of shape {truth.shape} and judged of shape"
+            f" {others.shape}. To make labelled, use jaxmetrics.paired_confusion_matrix(y_true,"
+            " y_judge, y_pred); to make judged, use jaxmetrics.confusion_matrix(y_judge, y_pred)."
         )
 
 

@@ -50,9 +50,8 @@ _ROUNDING = 1e-12  # a value may exceed its range by this much, through rounding
 class IntervalMethod:
     """Base class of interval methods. Derive from this class to write your own method.
 
-    A method is a frozen dataclass with a `name`, which is printed in reports, and a function
-    `estimate`, which computes the interval. You can pass your method as `method=` to `interval` and
-    to all other functions with this argument, such as `compare`, `leaderboard` and `report`.
+    A method is a frozen dataclass with a `name` and a function `estimate`, which computes the
+    interval. Pass your method as `method=` to `interval`, `compare`, `leaderboard` or `report`.
 
     >>> import dataclasses
     >>> import jaxmetrics as jm
@@ -78,11 +77,12 @@ class IntervalMethod:
         """Return the estimate of V values, and the replicates `(S, V)` or None.
 
         Args:
-            metric: the metric as a function of how often each kind of unit occurs. The attributes
-                `values`, `slopes` (derivatives) and `errors` are evaluated at `metric.sample`.
+            metric: the metric as a function of how often each kind of example or cluster occurs.
+                Its attributes `values`, `slopes` (derivatives) and `errors` are evaluated at
+                `metric.sample`.
             confidence: an object with the attribute `level` and the function `quantile(n)`, which
-                returns the half-width of the interval in standard errors, if there are n
-                independent units.
+                returns the half-width of the interval in standard errors. n is the number of
+                independent examples or clusters.
         """
         raise NotImplementedError(f"{type(self).__name__} must define estimate.")
 
@@ -117,42 +117,36 @@ class IntervalMethod:
 
 @dataclasses.dataclass(frozen=True)
 class Likelihood(IntervalMethod):
-    """Likelihood-ratio confidence interval of any smooth metric of a confusion matrix.
+    """Likelihood-ratio confidence interval of a smooth metric of a confusion matrix.
 
-    The ends of the interval are the smallest and the largest value of the metric over all tables of
-    expected counts E with
+    The ends of the interval are the smallest and the largest value of the metric over all tables E
+    with
 
-        sum C log(C / E) <= z^2 / 2,    sum E = sum C,
+        sum C log(C / E) <= z^2 / 2,    sum E = sum C.
 
-    where C are the counts and z is the normal quantile of the confidence level. For each end, a
-    third of an example is first added to the cell of C that moves the metric most towards this end,
-    so that the interval allows for kinds of error that did not occur in this test set. For example,
-    if there is no error among n examples, the upper end of the interval of the error rate is 3.0 /
-    n, as in the mid-p interval. The cell to which a third of an example is added is found from the
-    derivatives of the metric. A derivative may be 0 although a large change of the cell changes the
-    metric: for example, a minimum over classes depends only on the worst class. If the derivative
-    for a cell is 0 and the table has at most 1024 cells, the metric is computed for the largest
-    count of this cell that the likelihood allows. An average over the classes that occur would jump
-    if a class without examples got its first example; for such a metric, the cells of a class
-    without examples are 0 in all tables E.
+    C are the observed counts, and z is the normal quantile of the confidence level. E are the
+    counts that are expected for given probabilities of the cells. The inequality holds for all
+    probabilities that a likelihood-ratio test does not reject.
 
-    This method draws no random numbers. It needs no prior, and it needs no transformation of the
-    metric, such as the logit. Both ends of the interval lie within the range of the metric.
-    Sources: Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of
-    Statistics 19. The script `bench/coverage.py` measures how often the interval contains the true
-    value. If there are clusters, the counts are multiplied by a factor, so that correlated examples
-    count less: with these counts, independent examples would give the metric the same variance as
-    the clusters do (Rao and Scott, 1981, JASA 76). For each end, the cluster that moves the metric
-    most towards this end is found, and three quarters of its counts are also added to the counts.
+    Before an end is computed, a third of an example is added to one cell of C. This is the cell
+    that moves the metric most towards this end. The interval thus allows for kinds of error that
+    did not occur in the test set. For example, if there is no error among n examples, the 95 %
+    interval of the error rate ends at about 3 / n.
 
-    The metric must be a smooth function of the cells. For example, the minimum of the recalls of
-    several classes is not smooth if these recalls are equal: the minimum is biased downwards, and
-    its interval lies too low.
+    No random numbers are drawn, and no prior or transformation is needed. The interval lies in the
+    range of the metric. The standard error is the same as for `Delta`. Sources: Owen (2001),
+    Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics 19.
 
-    The standard error is the same as for `Delta`. An end is infinite if the metric can be
-    arbitrarily large, such as the positive likelihood ratio if there are no false positives. The
-    ends are NaN if the metric has the same value in all plausible tables, such as the precision of
-    a class that is never predicted, which is 0 by convention.
+    If there are clusters (groups of correlated examples), the counts are scaled down to an
+    effective number of independent examples (Rao and Scott, 1981, JASA 76). For each end, three
+    quarters of the cluster that moves the metric most towards this end are also added.
+
+    The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
+    if these recalls are equal. Its interval then lies too low.
+
+    An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
+    without false positives. The ends are NaN if the metric has the same value in all plausible
+    tables, such as the precision of a class that is never predicted.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -173,35 +167,29 @@ class Likelihood(IntervalMethod):
 
 @dataclasses.dataclass(frozen=True)
 class Delta(IntervalMethod):
-    """Delta-method (normal, Wald) confidence interval from derivatives, `θ ± z s`.
+    """Delta-method (Wald) confidence interval from derivatives, `θ ± z s`.
 
-    θ is the value of the metric, s its standard error, and z the normal quantile of the level. If g
-    is the gradient of the metric with respect to the counts C of n independent examples, the
-    variance of the metric is, to first order, `s^2 = sum C g^2 - (sum C g)^2 / n`. If the sample is
-    stratified (the number of examples of each class was fixed in advance), this variance is
-    computed for each row of the matrix, and the variances of the rows are added.
+    θ is the value of the metric, s its standard error, and z the normal quantile of the level. For
+    n independent examples with the counts C, `s^2 = sum C g^2 - (sum C g)^2 / n`, where g is the
+    gradient of the metric with respect to C. If `stratified` is True, this variance is computed for
+    each true class, and the variances of all classes are added.
 
-    If examples are clustered, s is the jackknife standard error over clusters, computed to first
-    order from the derivatives. If k clusters of equal size have the counts C_c,
-    `s^2 = k / (k - 1) sum_c (sum C_c g)^2`, and z is replaced by the quantile of Student's t
-    distribution with k - 1 degrees of freedom. If the clusters have unequal sizes m, k is Kish's
-    effective number of clusters, `(sum m)^2 / sum m^2`. Source: MacKinnon, Nielsen and Webb (2023),
+    If there are clusters (groups of correlated examples), s is the jackknife standard error over
+    clusters, computed from g. For k clusters of equal size with the counts C_c,
+    `s^2 = k / (k - 1) sum_c (sum C_c g)^2`. z is replaced by the quantile of Student's t
+    distribution with k - 1 degrees of freedom. If clusters have unequal sizes m, there are
+    `(sum m)^2 / sum m^2 - 1` degrees of freedom. Source: MacKinnon, Nielsen and Webb (2023),
     Journal of Applied Econometrics 38.
 
-    If `scale` is given and the value of the metric lies at an end of the range of the scale, such
-    as an accuracy of 1 on the logit scale, the ends of the interval are NaN, because the scale maps
-    this value to infinity. The ends are also NaN if the value lies outside of the range; in this
-    case, a warning is issued if the counts are NumPy arrays. If `scale` is None and the metric has
-    the same derivative in all cells that contain examples (for example, if the accuracy is 1), the
-    width of the interval is 0. No random numbers are drawn. An example of weight w has the same
-    effect as w examples.
+    If `scale` is given, the ends are NaN for a value at an end of its range, such as an accuracy of
+    1 for `"logit"`, or outside of its range. If `scale` is None, the width may be 0, for example if
+    the accuracy is 1. An example of weight w has the same effect as w examples.
 
     Attributes:
-        scale: the transformation that is applied to the metric before the interval is computed. The
-            ends are transformed back, so that they stay in the range of the metric. Use `"logit"`
-            for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews), and `"log"`
-            for ratios in [0, inf). If the scale is None, which is the default, nothing is
-            transformed; use None for differences.
+        scale: the transformation of the metric before the interval is computed. The ends are
+            transformed back, so that they stay in the range of the metric. Use `"logit"` for
+            metrics in [0, 1], `"atanh"` for metrics in [-1, 1], and `"log"` for ratios in [0, inf).
+            The default is None, no transformation. Use None for differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
@@ -288,31 +276,25 @@ class _Drawing(IntervalMethod):
 class Bootstrap(_Drawing):
     """Bootstrap confidence interval: the metric is computed on test sets drawn with replacement.
 
-    θ is the metric of the counts, θ* are the values of the metric on the drawn test sets
-    (replicates), Q(p) is the p-quantile of θ*, and α is 1 - level. The ends are:
+    θ is the metric of the counts. θ* are the values of the metric on the drawn test sets
+    (replicates). Q(p) is the p-quantile of θ*, and α is 1 - level. The ends are:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
     - `"bca"`: quantiles of θ* at levels that are corrected for bias and skewness (Efron, 1987, JASA
-      82). The skewness is computed from the derivatives of the metric (infinitesimal jackknife). If
-      all replicates lie on one side of θ, the ends are the same as for `"percentile"`.
-    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t(p) is the p-quantile of
-      `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same standard error in a
-      replicate. If s* = 0 and θ* != θ, the replicate counts as undefined.
+      82). If all replicates lie on one side of θ, the ends are those of `"percentile"`.
+    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`. Here t(p) is the p-quantile of
+      `(θ* - θ) / s*`, s is the standard error of `Delta`, and s* is the same for a replicate.
 
-    Instead of n single examples, the counts of all cells are drawn from a multinomial distribution,
-    which is equivalent, so that the time does not depend on n. If there are clusters, whole
-    clusters are drawn. If the classifier made no errors, the width of the interval is 0, because
-    the bootstrap never draws errors that did not occur. `Likelihood` and `Posterior` allow for such
-    errors. The standard error is the standard deviation of the replicates.
+    The time does not depend on the number of examples. If there are clusters, whole clusters are
+    drawn. If the classifier made no errors, the width of the interval is 0. In this case use
+    `Likelihood` or `Posterior`. The standard error is the standard deviation of the replicates.
 
     Attributes:
-        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays). All
-            matrices of a batch use the same random numbers, unless you call `jax.vmap` over keys.
-        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, as defined above.
-        num_samples: number of replicates S. For `"bca"`, use at least 2000, because its ends are
-            extreme quantiles. If you compute V intervals with `simultaneous=True`, draw V times as
-            many replicates.
+        key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
+        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`.
+        num_samples: number of replicates S. For `"bca"`, use at least 2000. If you compute V
+            intervals with `simultaneous=True`, draw V times as many replicates.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
@@ -360,28 +342,26 @@ class Bootstrap(_Drawing):
 class Posterior(_Drawing):
     """Bayesian credible interval: posterior mean and equal-tailed quantiles of the metric.
 
-    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`. All cells
-    together have one Dirichlet posterior; if `stratified` is True, each class has its own. The
-    metric is computed for each draw. The default prior adds 1 to the correct cell and 1 / (K - 1)
-    to each wrong cell of a class, so that each recall has the posterior Beta(1 + C_ii, 1 + m_i -
-    C_ii), where C_ii is the number of correct predictions among the m_i examples of class i. If the
-    prior adds 1 to every cell, `prior=(1, K - 1)`, intervals have poor coverage.
+    The cell probabilities are drawn from their Dirichlet posterior by `posterior_counts`. The
+    metric is computed for each draw. All cells together have one Dirichlet posterior. If
+    `stratified` is True, each true class has its own.
 
-    The recall of a class without examples is drawn from its prior. If a metric is an average over
-    many classes with few examples, the priors dominate: the interval is narrow around the value
-    that the priors give, which may be far from the true value. If counts are paired, the prior of a
-    pair of predictions is the product of the priors of A and B, so that the posterior of each
-    classifier alone is the same as if only this classifier had been evaluated. Together, the
-    default priors of all K^2 pairs of predictions of a class have the effect of 2 examples.
+    The default prior adds 1 to the correct cell of each class and 1 / (K - 1) to each of its wrong
+    cells. Each recall then has the posterior Beta(1 + C_ii, 1 + m_i - C_ii), where C_ii is the
+    number of correct predictions among the m_i examples of class i. A prior that adds 1 to every
+    cell, `prior=(1, K - 1)`, gives poor coverage.
 
-    To estimate a metric for a population in which classes are more or less common, use
-    `at_prevalence(metric, shares)`. Clusters are not supported. An example of weight w has the same
-    effect as w examples. The standard error is the posterior standard deviation.
+    The recall of a class without examples is drawn from its prior. If a metric averages over many
+    classes with few examples, the priors dominate. The interval is then narrow and may be far from
+    the true value.
+
+    Clusters are not supported. An example of weight w has the same effect as w examples. The
+    standard error is the posterior standard deviation.
 
     Attributes:
-        key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).
+        key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
         prior: the parameters of the beta prior of each recall: a pair `(alpha, beta)`, or one
-            number if alpha = beta; see `posterior_counts`.
+            number if alpha = beta. See `posterior_counts`.
         num_samples: number of draws S.
 
     >>> import jaxmetrics as jm
@@ -446,27 +426,27 @@ def interval(
     Args:
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
             or arrays in a dict or tuple. Doubling all counts must not change the returned values.
-        counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes. Some metrics
-            need other tables: `difference(metric)` needs paired counts `(..., K, K, K)`,
-            `label_macro(rate)` needs a matrix per label, `(..., L, 2, 2)`, metrics of scores need
-            histograms `(..., 2, B)`, and functions with the attribute `table_ndim = 3` need a
-            matrix per group, `(..., G, K, K)`.
+        counts: numbers of examples, of shape `(..., K, K)`; leading axes are batch axes. Some
+            metrics need other tables: paired counts `(..., K, K, K)` for `difference(metric)`, a
+            matrix per label `(..., L, 2, 2)` for `label_macro(rate)`, histograms `(..., 2, B)` for
+            metrics of scores, and a matrix per group `(..., G, K, K)` for functions with the
+            attribute `table_ndim = 3`.
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
-        cluster_axis: the axis of clusters (groups of correlated examples); -3 if counts have the
-            shape `(..., C, K, K)`. A warning is issued if there are fewer than 20 clusters, or if
-            their sizes are very unequal.
+        cluster_axis: the axis of clusters, which are groups of correlated examples. It is -3 for
+            counts of shape `(..., C, K, K)`. Fewer than 20 clusters or very unequal clusters give a
+            warning.
         stratified: True if the number of examples per class was fixed in advance.
-        simultaneous: True if `level` should be the probability that all values of the metric lie in
-            their intervals at the same time (Šidák, 1967, JASA 62).
-        anytime: True if `level` should be the probability that the intervals after every example
-            (by `Likelihood` or `Delta`) all contain the true value. If `anytime` is an integer, the
-            interval is narrowest at this number of examples (or clusters); True stands for 500.
+        simultaneous: True if `level` is the probability that all values of the metric lie in their
+            intervals at the same time (Šidák, 1967, JASA 62).
+        anytime: True if `level` is the probability that the intervals after every example all
+            contain the true value. It needs `Likelihood` or `Delta`. If `anytime` is an integer,
+            the interval is narrowest at this number of examples or clusters. True stands for 500.
 
     Returns:
-        `Estimate` of shape `(..., *shape of the array)`, or a dict or tuple of estimates; NaN if
-        the metric is undefined, if there are no examples or, under jit, if counts are invalid.
+        `Estimate` of shape `(..., *shape of the array)`, or a dict or tuple of estimates. It is NaN
+        if the metric is undefined, if there are no examples or, under jit, if counts are invalid.
 
     Raises:
         TypeError, ValueError: if the metric is not a function or has no finite value, or if the

@@ -52,43 +52,39 @@ def proportion_interval(
     method: Literal["wilson", "jeffreys", "clopper_pearson", "agresti_coull"] = "wilson",
     cluster_axis: int | None = None,
 ) -> Estimate:
-    """Compute the confidence interval of a binomial proportion, `successes` divided by `trials`.
+    """Compute a confidence interval of a binomial proportion, `successes` divided by `trials`.
 
-    With s successes in n trials, p = s / n, and z the normal quantile of `level`, the methods are:
+    Let s be the successes, n the trials, p = s / n, and z the normal quantile of `level`. The
+    methods are:
 
-    - `"wilson"`: all probabilities that a score test does not reject (Wilson, 1927, JASA 22), an
-      interval with the ends
-      `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
+    - `"wilson"`: `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
+      Source: Wilson (1927), JASA 22.
     - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
-      midpoint of Wilson's interval. This interval always contains Wilson's interval (Agresti and
-      Coull, 1998, The American Statistician 52).
-    - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
-      Jeffreys' prior. The lower end is 0 if s = 0, and the upper end is 1 if s = n (Brown, Cai and
-      DasGupta, 2001, Statistical Science 16, section 3.1).
-    - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
-      from the lower quantile of `Beta(s, n - s + 1)` to the upper quantile of `Beta(s + 1, n - s)`.
-      The coverage is at least `level`, and mostly greater (Clopper and Pearson, 1934, Biometrika
-      26).
+      midpoint of Wilson's interval. Source: Agresti and Coull (1998), The American Statistician 52.
+    - `"jeffreys"`: equal-tailed quantiles of Beta(s + 1/2, n - s + 1/2). The lower end is 0 if s =
+      0, and the upper end is 1 if s = n. Source: Brown, Cai and DasGupta (2001), Statistical
+      Science 16, section 3.1.
+    - `"clopper_pearson"`: from the lower quantile of `Beta(s, n - s + 1)` to the upper quantile of
+      `Beta(s + 1, n - s)`. The coverage is at least `level`, and mostly greater. Source: Clopper
+      and Pearson (1934), Biometrika 26.
 
     Args:
         successes, trials: counts of any shapes that broadcast against each other, or sums of
-            weights. If `successes` exceeds `trials` by a rounding error, it is set to `trials`.
+            weights.
         level: the confidence level.
-        method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`, see above.
-        cluster_axis: the axis of clusters in `successes` and `trials`; trials of one cluster may be
-            correlated. If there are clusters, `trials` is replaced by the effective number of
-            independent trials, which is at most `trials` (Korn and Graubard, 1998, Survey
-            Methodology 24). If no trial or every trial is a success, the effective number is at
-            most the number of clusters. A warning is issued if there are fewer than 20 clusters.
+        method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`.
+        cluster_axis: the axis of clusters in `successes` and `trials`. A cluster is a group of
+            correlated trials, such as the images of one patient. `trials` is then replaced by an
+            effective number of independent trials (Korn and Graubard, 1998, Survey Methodology 24).
+            For NumPy arrays, fewer than 20 clusters give a warning.
 
     Returns:
-        `Estimate` of `p = successes / trials`, in [0, 1]. If there are no clusters, the standard
-        error is `sqrt(p (1 - p) / trials)`. If there are no trials, the value is NaN, but the
-        interval is [0, 1].
+        `Estimate` of p, in [0, 1]. Without clusters, the standard error is `sqrt(p (1 - p) / n)`.
+        If there are no trials, the value is NaN and the interval is [0, 1].
 
     Raises:
-        ValueError: if `successes` lie outside of `[0, trials]` (under jit, the result is NaN
-            instead), if `level` lies outside of (0, 1), or if the method is unknown.
+        ValueError: if `successes` are not in `[0, trials]`, if `level` is not in (0, 1), or if the
+            method is unknown. Under jit, invalid `successes` give NaN instead.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]

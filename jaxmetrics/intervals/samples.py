@@ -376,7 +376,7 @@ def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | Non
     check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"labels and where must have shape (n,), got {described}.")
+        raise ValueError(f"Labels and masks must have shape (n,), got the shapes {described}.")
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,10 +1,9 @@
 """Cross-entropy of a linear layer with a large vocabulary, without storing all logits in memory.
 
-If there are n examples and V words, there are n V logits, and the gradient with respect to the
-logits has the same size. If there are 8192 tokens and 131,072 words, the logits need 4 GiB, and so
-does their gradient; this is more than all other arrays of many models. Here the logits are computed
-in blocks of `chunk_size` words. Each block is discarded after use and computed again for the
-gradient. Therefore four matrix products are computed instead of three.
+For n examples and V words there are n V logits, and their gradient has the same size. For 8192
+tokens and 131,072 words, each of them needs 4 GiB. Here the logits are computed in blocks of
+`chunk_size` words. Each block is discarded after use and computed again for the gradient. Therefore
+four matrix products are computed instead of three.
 
 Only two numbers per example are stored: M, the greatest logit except the label's logit `z_y`, and
 `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)`, and its
@@ -103,33 +102,31 @@ def linear_cross_entropy(
     The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use this function for language
     models, whose logits may not fit in memory.
 
-    `jax.grad` works with respect to `hidden`, `kernel` and `bias`; forward mode (`jax.jvp`) does
+    `jax.grad` works with respect to `hidden`, `kernel` and `bias`. Forward mode (`jax.jvp`) does
     not. If `hidden` and `kernel` are bfloat16, products are computed in bfloat16 and added in
-    float32, also for the gradient; otherwise all computations are in float32 (float64 if
-    `jax_enable_x64` is on). Use batch axes instead of `jax.vmap`, which stores a gradient of the
-    kernel for each entry of the batch. NumPy arrays are converted to JAX arrays.
+    float32. Otherwise all computations are in float32, or in float64 if `jax_enable_x64` is on. Use
+    batch axes instead of `jax.vmap`, which needs much memory.
 
     Args:
         hidden: activations, of shape `(..., n, d)`.
         kernel: weights of the linear layer, of shape `(d, V)`.
-        labels: word ids of shape `(..., n)`. If an id is negative, loss and gradient are exactly 0.
-            An id >= V raises an error in a NumPy array, and acts like a negative id in a JAX array.
-        bias: bias of shape `(V,)`. A word with bias -inf has probability 0, even if `soft_cap` is
-            given. If a word has bias -inf and `label_smoothing` > 0, the loss is inf.
+        labels: word ids of shape `(..., n)`. Negative ids have loss and gradient 0. An id >= V
+            raises an error in a NumPy array, and acts like a negative id in a JAX array.
+        bias: bias of shape `(V,)`. A word with bias -inf has probability 0. With
+            `label_smoothing > 0` the loss is then inf.
         chunk_size: number of words per block. By default, a block has about 4 million logits on a
             CPU or 134 million on other devices, and at least 512 words.
-        where: bool, `(..., n)`. If False, loss and gradient are 0, even if `hidden` is NaN.
-        label_smoothing: number eps in [0, 1], with which the loss is
+        where: boolean mask of shape `(..., n)`. Where the mask is False, loss and gradient are 0.
+        label_smoothing: number eps in [0, 1]. The loss is
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
         z_loss: factor of a second loss, which is added: `z_loss (ln sum_v exp(z_v))^2`. Source:
             Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
-        soft_cap: number c > 0; the logits z are replaced by `c tanh(z / c)`, which are in [-c, c].
+        soft_cap: number c > 0. The logits z are replaced by `c tanh(z / c)`.
         axis_name: the axis of `jax.shard_map` that divides the words among devices. Each device
             gets `kernel` and `bias` of its own words, but `labels` are ids in the whole vocabulary.
 
     Returns:
-        One loss per example, of shape `(..., n)`. If a logit is +inf or all logits are -inf, the
-        loss is the same as in `cross_entropy`, and the gradient is 0.
+        One loss per example, a JAX array of shape `(..., n)`.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])

@@ -1,26 +1,27 @@
 """Losses per example, such as cross-entropy, computed from logits without reduction.
 
-`logits` have shape `(..., K)`, where the last axis has one entry for each of K classes; `labels`
-are class ids of shape `(...)`, and the losses have the same shape `(...)`. The last axis of `(...)`
-must have the same length in all arguments, and the axes before it broadcast.
+`logits` have shape `(..., K)` for K classes. `labels` are class ids of shape `(...)`, and the
+losses have the same shape. The last axis of `(...)` must have the same length in all arguments, and
+the axes before it broadcast.
 
-An example is ignored if its label is negative, if its entry of the boolean mask `where` `(...)` is
-False, or if its label is K or more in a JAX array. The loss of an ignored example and its gradient
-are exactly 0, whatever the logits are. Logits may be infinite: a class with logit -inf is
-impossible, a class with logit +inf is certain, and if all logits of an example are -inf, its
-classes are equally probable. If logits are infinite, the loss may be infinite, but its gradient
-with respect to logits is never infinite or NaN. If a logit is NaN, the loss is NaN. If
-`class_weights` of shape `(K,)` are given, the loss of each example is multiplied by the weight of
-its class; examples with weight 0 are ignored. Losses are computed at least in float32. In float32,
-losses of several classes have an absolute error of 1e-7.
+An example is ignored if its label is negative, or if the boolean mask `where` is False. Labels of K
+or more in a JAX array are ignored, too. The loss of an ignored example and its gradient are exactly
+0, whatever the logits are.
+
+Logits may be infinite. A class with logit -inf is impossible, and a class with logit +inf is
+certain. If all logits of an example are -inf, its classes are equally probable. With infinite
+logits the loss may be infinite, but its gradient with respect to logits is finite. If a logit is
+NaN, the loss is NaN.
+
+If `class_weights` of shape `(K,)` are given, the loss of each example is multiplied by the weight
+of its class. Examples with weight 0 are ignored. Losses are computed at least in float32.
 
 If the arguments are NumPy arrays or lists, losses are NumPy arrays of float64. If an argument is a
-JAX array, losses are JAX arrays; their computation is compiled and can be differentiated.
+JAX array, losses are JAX arrays. Their computation is compiled and can be differentiated.
 
-Labels that are not integer or bool raise TypeError, unless the docstring of the function allows
-soft labels. Shapes that do not match raise ValueError. NumPy arrays and lists also raise ValueError
-if a label is K or more, or if the logits are probably probabilities: all of them are in [0, 1], and
-every row sums to 1.
+Labels that are not integer or bool raise TypeError, unless the function allows soft labels. Shapes
+that do not match raise ValueError. NumPy arrays and lists also raise ValueError if a label is K or
+more, or if all rows of logits look like probabilities.
 """
 
 from __future__ import annotations
@@ -77,14 +78,13 @@ def cross_entropy(
 ) -> Array:
     """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
-    If label smoothing s is given, the loss is `(1 - s) w_y l_y + (s / K) sum_c w_c l_c`, where
-    `l_c = -ln softmax(z)_c` and w_c is the weight of class c: Szegedy et al. (2016), CVPR, section
-    7.
+    With label smoothing s, the loss is `(1 - s) w_y l_y + (s / K) sum_c w_c l_c`. Here
+    `l_c = -ln softmax(z)_c`, and w_c is the weight of class c. Source: Szegedy et al. (2016), CVPR,
+    section 7.
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
-            gradient are 0.
+        labels: class ids y of shape `(...)`. Negative labels have loss and gradient 0.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
@@ -151,9 +151,9 @@ def soft_cross_entropy(
 ) -> Array:
     """Compute the cross-entropy of soft labels t, `-sum_c t_c ln softmax(z)_c`, in nats.
 
-    `logits` are z and `target_probs` are t >= 0, both of shape `(..., K)`. The function does not
-    divide t by its sum. Where the boolean mask `where` of shape `(...)` is False, loss and gradient
-    are 0. Returns one loss per example, of shape `(...)`.
+    `logits` are z and `target_probs` are t >= 0, both of shape `(..., K)`. The rows of t are not
+    normalised. Where the boolean mask `where` of shape `(...)` is False, loss and gradient are 0.
+    Returns one loss per example, of shape `(...)`.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
@@ -183,15 +183,13 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     If you have logits, use `cross_entropy`, which is more accurate.
 
     Args:
-        probs: probabilities p of shape `(..., K)`. The function neither normalises nor clips them.
-        labels: either class ids of shape `(...)`, or labels y of shape `(..., K)` that are soft or
-            one-hot and have the same number of axes as `probs`.
+        probs: probabilities p of shape `(..., K)`, which are neither normalised nor clipped.
+        labels: class ids of shape `(...)`, or soft or one-hot labels y of shape `(..., K)`.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
 
     Returns:
         One loss per example, of shape `(...)`. If p = 0 for a class with y > 0, the loss is inf and
-        its gradient is -inf. A class with y = 0 adds 0 to the loss and to its gradient, even if p =
-        0.
+        its gradient is -inf. A class with y = 0 adds 0 to the loss and to its gradient.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -233,11 +231,9 @@ def binary_cross_entropy(
     """Compute the binary cross-entropy `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)`, in nats.
 
     Args:
-        logits: real numbers z of shape `(...)`: one per example or, in multilabel problems, one per
-            example and label.
-        labels: labels y of shape `(...)`: either integers 0 and 1, or floats in [0, 1], which are
-            probabilities of class 1. A number that is not in [0, 1] raises ValueError in a NumPy
-            array, and makes the loss NaN in a JAX array.
+        logits: real numbers z of shape `(...)`. In multilabel problems, one per example and label.
+        labels: labels y of shape `(...)`, integers 0 and 1 or probabilities of class 1. Floats
+            outside [0, 1] raise ValueError in a NumPy array, and make the loss NaN in a JAX array.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weights of the classes y = 0 and y = 1, of shape `(2,)`.
 
@@ -294,16 +290,13 @@ def focal_loss(
     """Compute the focal loss `-(1 - p_y)^gamma ln p_y` in nats, where p = softmax(z).
 
     Focal loss is cross-entropy with less weight on examples whose class y has a high probability
-    p_y. Use focal loss if the classifier is already right and confident on most examples, because
-    the sum of their many small losses would otherwise outweigh the losses of the few hard examples.
-    Source: Lin et al. (2017), ICCV. To use the parameter alpha of this paper for two classes, pass
-    `class_weights=[1 - alpha, alpha]`. For binary classification with a single logit z, pass the
-    two logits [0, z], whose softmax gives class 1 the probability sigmoid(z).
+    p_y. Then a few hard examples are not outweighed by many easy examples. Source: Lin et al.
+    (2017), ICCV. For the parameter alpha of this paper, pass `class_weights=[1 - alpha, alpha]`.
+    For binary classification with a single logit z, pass the two logits [0, z].
 
     Args:
         logits: real numbers z of shape `(..., K)`.
-        labels: class ids y of shape `(...)`. If the label of an example is negative, its loss and
-            gradient are 0.
+        labels: class ids y of shape `(...)`. Negative labels have loss and gradient 0.
         gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
@@ -382,10 +375,10 @@ def multiclass_hinge_loss(
 ) -> Array:
     """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)` for true class y.
 
-    `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. If there is
-    only one class (K = 1), the loss is 0. Where the boolean mask `where` of shape `(...)` is False,
-    loss and gradient are 0. Returns one loss per example, of shape `(...)`. Source: Crammer and
-    Singer (2001), Journal of Machine Learning Research 2.
+    `logits` z have shape `(..., K)`, and `labels` y are class ids of shape `(...)`. Where the
+    boolean mask `where` of shape `(...)` is False, loss and gradient are 0. Returns one loss per
+    example, of shape `(...)`. Source: Crammer and Singer (2001), Journal of Machine Learning
+    Research 2.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
@@ -417,26 +410,20 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """Compute the weighted mean of losses l with weights w, `sum w l / sum w`.
 
-    The sum of w l is divided by the sum of the weights, so that examples with weight 0 do not
-    change the mean. In contrast, `mean(w * l)` divides by the number of examples. By default the
-    mean is over all axes. For example, losses of shape `(batch, length)` have one mean over all
-    tokens of all sequences. If losses are on several devices or in several batches, do not average
-    the means of the devices or batches, because their total weights may differ. Instead, use
-    `parts=True` to get `sum w l` and `sum w` of each device or batch, add up all `sum w l` and all
-    `sum w`, and divide the first total by the second.
+    Examples with weight 0 do not change this mean, unlike `mean(w * l)`. Do not average the means
+    of several devices or batches, because their total weights may differ. Use `parts=True`, add up
+    the pairs, and divide the total of `w l` by the total of `w`.
 
     Args:
         values: losses l of shape `(...)`.
-        sample_weight: weights w of shape `(...)`; examples with weight 0 are ignored, even if their
-            loss is NaN.
-        where: boolean mask of shape `(...)`; examples for which `where` is False are ignored, even
-            if their loss is NaN.
-        axis: axis or axes over which the mean is computed; default: all axes.
+        sample_weight: weights w of shape `(...)`. Examples with weight 0 are ignored.
+        where: boolean mask of the examples to include, of shape `(...)`.
+        axis: axis or axes over which the mean is computed. Default: all axes.
         parts: if True, return the pair `(sum w l, sum w)`.
 
     Returns:
         The weighted mean or, if `parts` is True, the pair `(sum w l, sum w)`. If all examples are
-        ignored, the mean and its gradient are 0.
+        ignored, the mean and its gradient are 0. The losses of ignored examples may be NaN.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)

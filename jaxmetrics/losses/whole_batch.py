@@ -35,20 +35,19 @@ Metric = Callable[[Array], Array]
 def metric_loss(metric: Metric) -> Callable[..., Array]:
     """Turn a differentiable metric of a confusion matrix into a loss, `1 - metric(soft counts)`.
 
-    The soft counts are a confusion matrix in which each example adds its predicted probabilities of
-    the K classes to the K columns of the row of its true class (see `soft_confusion_matrix`). Use
-    large batches: the mean of the losses of small batches differs from the loss of all the data,
-    for example because some classes have no examples in some of the batches.
+    In the soft counts, each example adds its predicted probabilities to the row of its true class,
+    as in `soft_confusion_matrix`. Use large batches: the mean of the losses of small batches
+    differs from the loss of all the data.
 
     Args:
         metric: a differentiable function of counts `(..., K, K)`, such as `macro(f1)`,
-            `balanced_accuracy`, `matthews_corrcoef`, `macro(jaccard)` or a function that you wrote.
+            `balanced_accuracy` or `matthews_corrcoef`.
 
     Returns:
-        A function of `logits` `(..., n, K)`, `labels` `(..., n)`, and optionally `sample_weight`
-        and `where`, both `(..., n)`. The result is one loss per batch, of shape `(...)`. Examples
-        with a negative label are ignored. If `labels` is a JAX array, labels of K or more are
-        ignored, too; if `labels` is a NumPy array, labels of K or more raise ValueError.
+        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with optional arguments
+        `sample_weight` and `where`, both `(..., n)`. It returns one loss per batch, of shape
+        `(...)`. Examples with a negative label are ignored. Labels of K or more raise ValueError in
+        a NumPy array, and are ignored in a JAX array.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as
@@ -107,20 +106,23 @@ def pairwise_auc_loss(
 ) -> Array:
     """Compute the pairwise AUC loss, a convex loss to minimise in place of 1 - ROC AUC.
 
-    The loss is the mean of a function of d over all pairs of a positive example i and a negative
-    example j, where d = z_i - z_j is the difference of their logits. The function is `ln(1 + e^-d)`
-    if `surrogate` is "logistic", `max(0, 1 - d)` if `surrogate` is "hinge", and `max(0, 1 - d)^2`
-    if `surrogate` is "squared_hinge". Logits are clipped to ±2e15 (in float64 to ±1e123), so that
-    infinite logits give a finite loss. Time and memory are proportional to the square of the number
-    of examples n. Source: Gao and Zhou (2015), IJCAI.
+    The loss is the mean over all pairs of a positive example i and a negative example j. With the
+    difference of their logits `d = z_i - z_j`, the loss of a pair is:
+
+    - `"logistic"`: `ln(1 + e^-d)`,
+    - `"hinge"`: `max(0, 1 - d)`,
+    - `"squared_hinge"`: `max(0, 1 - d)^2`.
+
+    Infinite logits give a finite loss. Time and memory are proportional to n^2. Source: Gao and
+    Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.
-        labels: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        labels: 0 or 1 (or bool), of shape `(..., n)`. Examples with a negative label are ignored.
         surrogate: `"logistic"`, `"hinge"` or `"squared_hinge"`.
-        sample_weight: weight of each example, of shape `(..., n)`. The weight of a pair is the
+        sample_weight: weights of the examples, of shape `(..., n)`. The weight of a pair is the
             product of the weights of its two examples.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
         Losses >= 0, of shape `(...)`. If one of the two classes has no examples, the loss is 0.
@@ -179,33 +181,30 @@ def soft_calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute a root mean square calibration error that is differentiable, thanks to soft bins.
+    """Compute a differentiable root mean square calibration error with soft bins.
 
-    The error is `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, where w_b is the fraction of examples in
-    bin b, and mean p_b and mean y_b are the means of `probs` and of `labels` in bin b. The bins are
-    soft: every example belongs to every bin, and its weights in the bins are
-    `softmax(-(p - c)^2 / temperature)`, where p is the probability of the example and c are the
-    centres of the bins. Source: Karandikar et al. (2021), NeurIPS, section 4. If the temperature is
-    small, the error is close to `calibration_error(..., norm="l2")`. To train for calibration, add
-    the error to a loss such as cross-entropy. Do not use the error as the only loss, because a
-    useless classifier that gives every example the same probability, the frequency of class 1, has
-    error 0.
+    The error is `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`. Here w_b is the fraction of examples in
+    bin b, and the means are the means of `probs` and `labels` in bin b. The bins are soft: an
+    example with probability p belongs to each bin with weight `softmax(-(p - c)^2 / temperature)`,
+    where c are the centres of the bins. Source: Karandikar et al. (2021), NeurIPS, section 4.
+
+    If the temperature is small, the error is close to `calibration_error(..., norm="l2")`. Add the
+    error to a loss such as cross-entropy. Alone it is not a useful loss: always predicting the
+    frequency of class 1 has error 0.
 
     Args:
         probs: probabilities of class 1, or of the predicted class, of shape `(..., n)`.
-        labels: 0 or 1 (or bool), of shape `(..., n)`. If `probs` are probabilities of class 1, the
-            labels are the true classes. If `probs` are probabilities of the predicted class, a
-            label is 1 if the prediction is correct, and 0 if it is wrong. Examples with a negative
-            label are ignored.
+        labels: 0 or 1 (or bool), of shape `(..., n)`. With probabilities of the predicted class, 1
+            means that the prediction is correct. Examples with a negative label are ignored.
         num_bins: number of bins of equal width in [0, 1].
-        temperature: a Python number > 0; if it is small, every example belongs almost only to the
+        temperature: a Python number > 0. If it is small, an example belongs almost only to the
             nearest bin.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
         Errors in [0, 1], of shape `(...)`. The error is 0 if there are no examples, and NaN if a
-        probability is not in [0, 1]. If the error is 0, its gradient is 0.
+        probability is not in [0, 1].
 
     Raises:
         TypeError: if labels are not integers.

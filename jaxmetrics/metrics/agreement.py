@@ -28,34 +28,31 @@ def cohen_kappa(
 ) -> Array:
     """Compute Cohen's kappa `1 - D_o / D_e` <= 1, or a similar coefficient of agreement.
 
-    `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, where `p = counts / n` and w_ij is
+    `D_o = sum_ij w_ij p_ij` is the observed mean disagreement. Here `p = counts / n`, and w_ij is
     the cost of predicting class j for an example of class i. `D_e` is the mean disagreement
-    expected by chance: the same sum, in which p_ij is replaced by a probability that depends on the
-    argument `chance`. Let t_i be the fraction of examples whose true class is i, and q_j the
-    fraction of examples predicted as class j. Depending on `chance`, the probability that replaces
-    p_ij is:
+    expected by chance: the same sum with another probability instead of p_ij. Let t_i be the
+    fraction of examples whose true class is i, and q_j the fraction predicted as class j. Depending
+    on `chance`, this probability is:
 
     - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
     - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
     - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. If `weights` is
-      None, this gives the coefficient `1 - (1 - accuracy) / (1 - max(t))`.
-    - `"gwet"`: the coefficient is Gwet's AC1 (2008), whose agreement expected by chance is
+    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise.
+    - `"gwet"`: the coefficient is Gwet's AC1 (2008). Its agreement expected by chance is
       `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w` over all i
-      and j, and `m = (t + q) / 2`.
+      and j.
 
     Args:
         counts: confusion matrix of shape `(..., K, K)`.
         weights: the costs `w_ij`. None means that all mistakes have cost 1, "linear" means
             `|i - j|`, "quadratic" means `(i - j)^2` (Cohen 1968). Other costs are given as a
-            `(K, K)` array. The result does not change if all costs are multiplied by the same
-            number.
-        chance: the model of agreement by chance, one of the five options above. If `chance` is
-            "uniform" or "gwet", the number of classes K includes classes that do not occur.
+            `(K, K)` array.
+        chance: the model of agreement by chance, one of the five options above. "uniform" and
+            "gwet" count all K classes, even if they do not occur.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
-        for example if only one class occurs or if there are no examples.
+        for example if only one class occurs.
 
     Raises:
         ValueError: if `weights` or `chance` is not one of the values listed above.
@@ -74,22 +71,21 @@ def cohen_kappa(
 def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
-    Both raters rate all n examples, so there are N = 2 n ratings. `D_o` and `D_e` are the observed
-    and the expected disagreement, as in `cohen_kappa(chance="pooled")`. Except for a correction for
-    small samples, alpha equals Scott's pi, which is the value of `cohen_kappa(chance="pooled")`.
-    Alpha depends on n, so do not normalise `counts` first. Source: Krippendorff (2011), Computing
+    Both raters rate all n examples, so there are N = 2 n ratings. `D_o` and `D_e` are the same as
+    in `cohen_kappa(chance="pooled")`. Alpha is Scott's pi with a correction for small samples. It
+    depends on n, so do not normalise `counts`. Source: Krippendorff (2011), Computing
     Krippendorff's alpha-reliability, equation for two observers.
 
     Args:
         counts: matrix of shape `(..., K, K)` with a row per class of the first rater and a column
             per class of the second.
-        weights: disagreement of classes i and j. None means 1 if the classes differ (nominal data),
-            "linear" means `|i - j|`, "quadratic" means `(i - j)^2` (interval data). Other
-            disagreements are given as a `(K, K)` array.
+        weights: cost if one rater says class i and the other says class j. None means 1 if i != j,
+            for nominal data. "linear" means `|i - j|`. "quadratic" means `(i - j)^2`, for interval
+            data. A `(K, K)` array contains other costs.
 
     Returns:
-        One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if N
-        <= 1.
+        One number per matrix, of shape `(...)`. The value is NaN if only one class occurs or if
+        `N <= 1`.
 
     Raises:
         ValueError: if `weights` is not None, "linear", "quadratic" or an array of shape `(K, K)`.

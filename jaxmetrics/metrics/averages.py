@@ -47,28 +47,25 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Macro-average a per-class rate: `sum_i r_i / k`, the unweighted mean of k rates r_i.
+    """Macro-average a per-class rate: the unweighted mean over classes.
 
     Classes that occur neither as true nor as predicted class are skipped, and so are classes whose
-    rate is NaN. If there are no examples, the macro average is the value that the rate returns if
-    its denominator is 0.
+    rate is NaN. If there are no examples, the result is the value that the rate has for 0/0.
 
     Args:
-        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
-            as `f1` or a function that you wrote.
-        classes: ids of the classes to average over, by default all classes. If an example of one of
-            these classes is predicted as a class that is not in `classes`, the prediction still
-            counts as a mistake.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1` or a
+            function that you wrote.
+        classes: ids of the classes to average over. Default: all classes. Predictions outside of
+            `classes` still count as mistakes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. The returned
-        function passes keyword arguments to the rate, as in
-        `macro(f1)(counts, zero_division=np.nan)`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
+        keyword arguments to the rate, as in `macro(f1)(counts, zero_division=np.nan)`.
 
     Raises:
         TypeError, ValueError: if `classes` contains duplicates or values that are not class ids.
-            The returned function raises ValueError if a class is missing from `counts`, or if
-            `rate` does not return one value per class.
+            The returned function raises ValueError if `classes` contains K or more, or if `rate`
+            does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
@@ -84,19 +81,17 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate weighted by support: `sum_i t_i r_i / sum_i t_i`.
 
-    The support t_i is the number of examples of class i, the sum of row i. Classes whose rate is
-    NaN are skipped. If none of the remaining classes has examples, the unweighted mean of their
-    rates is returned, as in scikit-learn.
+    The support t_i is the number of examples of class i, and r_i is the rate. Classes whose rate is
+    NaN are skipped. If all remaining classes have support 0, the result is their unweighted mean,
+    as in scikit-learn.
 
     Args:
-        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
-            as `f1`.
-        classes: ids of the classes to average over; default: all classes that occur.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
+        classes: ids of the classes to average over. Default: all classes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. Invalid `classes` and rates raise the same errors as in
-        `macro`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
+        keyword arguments to the rate. The errors are the same as in `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -109,19 +104,17 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Micro-average a per-class rate: compute the rate from the sum of the 2x2 matrices of all
     classes.
 
-    The 2x2 matrix of a class is the confusion matrix of this class against all other classes (see
-    `one_vs_rest`). If `classes` is None, micro-averaged precision, recall and F1 all equal
-    accuracy. Classes that occur neither as true nor as predicted class are skipped.
+    The 2x2 matrix of a class is its confusion matrix against all other classes, as in
+    `one_vs_rest`. By default, micro-averaged precision, recall and F1 all equal accuracy. Classes
+    that occur neither as true nor as predicted class are skipped.
 
     Args:
-        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`, such
-            as `f1`.
-        classes: ids of the classes whose matrices are added; default: all classes that occur.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
+        classes: ids of the classes whose 2x2 matrices are added. Default: all classes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
-        keyword arguments to the rate. Invalid `classes` and rates raise the same errors as in
-        `macro`.
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
+        keyword arguments to the rate. The errors are the same as in `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -133,15 +126,15 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 def weighted_micro(rate: Metric) -> Metric:
     """Compute a rate from the sum of the 2x2 matrices of all classes, weighted by class support.
 
-    Let t_i be the sum of row i (the support of class i) and p_i the sum of column i. If the rate is
-    precision, the result is `sum_i C_ii t_i / sum_i p_i t_i`; if the rate is recall, the result is
-    `sum_i C_ii t_i / sum_i t_i^2`. C_ii is the number of correct predictions of class i.
+    Let C_ii be the number of correct predictions of class i, t_i the sum of row i and p_i the sum
+    of column i. For precision, the result is `sum_i C_ii t_i / sum_i p_i t_i`. For recall, it is
+    `sum_i C_ii t_i / sum_i t_i^2`.
 
     Args:
-        rate: a function of counts `(..., K, K)` that returns one value per class, `(..., K)`.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
 
     Returns:
-        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`, and passes
+        A function of counts `(..., K, K)` that returns one number per matrix, `(...)`. It passes
         keyword arguments to the rate.
 
     >>> from jaxmetrics import recall
@@ -155,11 +148,11 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     """For a binary problem, turn a per-class rate into the rate of the positive class only.
 
     Args:
-        rate: a function of counts `(..., 2, 2)` that returns one value per class, `(..., 2)`.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
         pos_label: the positive class, 0 or 1.
 
     Returns:
-        A function of counts `(..., 2, 2)` that returns one number per matrix, `(...)`, and passes
+        A function of counts `(..., 2, 2)` that returns one number per matrix, `(...)`. It passes
         keyword arguments to the rate.
 
     Raises:
@@ -179,23 +172,23 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
     """Compute a metric for a population with other class shares: multiply `C_ij` by `π_i n / t_i`.
 
-    Here n is the number of examples, t_i is the number of examples of class i, and π_i is the share
-    of class i in the new population. The recall of each class does not change. For example, suppose
-    that a screening test was evaluated on as many cases as controls. Then
-    `at_prevalence(binary(precision), 0.01)` computes the precision that the test would have in a
-    population with 1 % cases. To get a confidence interval, pass the returned function to
-    `interval`, and set `stratified=True` if the number of examples per class was fixed in advance.
-    Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
+    Here n is the number of examples, t_i the number of examples of class i, and π_i the share of
+    class i in the new population. The recall of each class does not change. For example,
+    `at_prevalence(binary(precision), 0.01)` is the precision in a population with 1 % positives,
+    even if the counts contain as many positives as negatives. For a confidence interval, pass the
+    returned function to `interval`. Set `stratified=True` if the number of examples per class was
+    fixed in advance. Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14,
+    equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
-        prevalence: shares π of the K classes, Python or NumPy numbers whose sum is 1 to within
-            0.001. For two classes, a single number is the share of class 1.
+        prevalence: shares π of the K classes, Python or NumPy numbers with sum 1. For two classes,
+            a single number is the share of class 1.
 
     Returns:
-        A function of counts that returns the metric of the rescaled counts, and passes keyword
-        arguments to the metric. If a class with a positive share has no examples, its row of the
-        rescaled counts is NaN.
+        A function of counts `(..., K, K)` that returns the metric of the rescaled counts. It passes
+        keyword arguments to the metric. If a class with a positive share has no examples, its row
+        of the rescaled counts is NaN.
 
     Raises:
         TypeError: if `metric` is not a function.
@@ -240,24 +233,22 @@ def _at_prevalence(
 def label_macro(rate: Metric) -> Metric:
     """Macro-average a rate over the labels of a multilabel problem: `sum_l r_l / L`.
 
+    Each of the L labels has a 2x2 confusion matrix: class 0 means that the label is absent, class 1
+    that it is present. The rate r_l is the rate of class 1. Labels whose rate is NaN are skipped.
+    Labels that do not occur are included, as in scikit-learn.
+
     Args:
-        rate: a function of counts `(..., 2, 2)` that returns two values, `(..., 2)`: one for class
-            0 (the label is absent) and one for class 1 (the label is present). The value r_l of
-            class 1 is averaged over the labels l.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
 
     Returns:
-        A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix` that returns one
-        number, `(...)`, and passes keyword arguments to the rate. Labels whose rate is NaN are
-        skipped. Labels that do not occur are included in the average, as in scikit-learn. To
-        compute the micro average, call `binary(rate)` with the sum of the matrices of all labels,
-        `counts.sum(-3)`. To compute a confidence interval, treat each example as a cluster (a group
-        of correlated observations), as shown below, because the labels of one example may be
-        correlated.
+        A function of counts `(..., L, 2, 2)` from `multilabel_confusion_matrix`. It returns one
+        number, `(...)`, and passes keyword arguments to the rate. For the micro average, call
+        `binary(rate)` with `counts.sum(-3)`. The labels of an example may be correlated. For a
+        confidence interval, treat each example as a cluster of L labels, as below.
 
     Raises:
         ValueError: raised by the returned function if `counts` does not have shape
-            `(..., L, 2, 2)`, or if `rate` does not return two values (of class 0 and of class 1)
-            for each matrix.
+            `(..., L, 2, 2)`, or if `rate` does not return two values for each matrix.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
@@ -281,16 +272,15 @@ def label_macro(rate: Metric) -> Metric:
 def label_weighted(rate: Metric) -> Metric:
     """Average a rate over the labels of a multilabel problem, weighted by support.
 
-    The support of a label is the number of examples that have the label.
+    The support of a label is the number of examples that have the label. Each label has a 2x2
+    confusion matrix, in which class 1 means that the label is present. The rate of class 1 is
+    averaged. Labels whose rate is NaN are skipped.
 
     Args:
-        rate: a function of counts `(..., 2, 2)` that returns two values, `(..., 2)`: one for class
-            0 (the label is absent) and one for class 1 (the label is present). The value of class 1
-            is averaged over the labels.
+        rate: a function of a confusion matrix that returns one value per class, such as `f1`.
 
     Returns:
-        A function of counts `(..., L, 2, 2)` that returns one number, `(...)`. Labels whose rate is
-        NaN are skipped.
+        A function of counts `(..., L, 2, 2)` that returns one number, `(...)`.
 
     >>> from jaxmetrics import precision
     >>> label_weighted(precision)([[[5, 1], [1, 3]], [[6, 2], [1, 1]]])  # (4 3/4 + 2 1/3) / 6
@@ -388,8 +378,7 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
         return np.ones(k, np.int8)
     if max(classes) >= k:
         raise ValueError(
-            f"classes must contain class ids that are less than {k}, the number of classes, got"
-            f" {list(classes)}."
+            f"The ids in classes must be less than the number of classes, {k}, got {list(classes)}."
         )
     return np.isin(np.arange(k), classes).astype(np.int8)
 

@@ -23,10 +23,9 @@ def difference(metric: Metric) -> Metric:
             arrays (any pytree).
 
     Returns:
-        A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. The result is
-        the metric of A minus the metric of B. If the two values differ only by rounding errors, the
-        result is exactly 0. `interval(difference(metric), counts)` returns the same interval of the
-        difference as `compare`.
+        A function of paired counts `(..., K, K, K)` from `paired_confusion_matrix`. Differences
+        that are rounding errors become 0. `interval(difference(metric), counts)` returns the same
+        interval as `compare`.
 
     Raises:
         TypeError: if `metric` is not a function.

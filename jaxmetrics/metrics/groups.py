@@ -18,7 +18,11 @@ __all__ = ["demographic_parity_ratio", "equal_opportunity_ratio", "group_differe
 def group_ratio(metric: Metric) -> Metric:
     """Compute the ratio of the smallest to the largest value of a metric among groups.
 
-    The formula is `min_g m_g / max_g m_g`, in [0, 1] for rates, where m_g is the metric of group g.
+    The formula is `min_g m_g / max_g m_g`, where m_g is the metric of group g. For rates the ratio
+    is in [0, 1]. Groups without examples are skipped, and so are groups whose metric is NaN.
+
+    For a confidence interval use `compare_groups(metric, counts, ratio=True)`. `interval` does not
+    accept this ratio.
 
     Args:
         metric: a function of counts `(..., K, K)` that returns one number per matrix, such as
@@ -26,17 +30,13 @@ def group_ratio(metric: Metric) -> Metric:
 
     Returns:
         A function of counts by group `(..., G, K, K)` from
-        `confusion_matrix(..., groups=..., num_groups=G)`. The returned function returns one ratio,
-        or one ratio per class if the metric returns one number per class, and passes keyword
-        arguments to the metric. Groups without examples and groups for which the metric is NaN are
-        skipped. The ratio is NaN if all groups are skipped or if all values are 0. For a confidence
-        interval use `compare_groups(metric, counts, ratio=True)`. The function `interval` does not
-        accept this ratio, because the ratio of a sample is below 1 by chance even if the true
-        metrics of all groups are equal.
+        `confusion_matrix(..., groups=..., num_groups=G)`. It returns one ratio, or one ratio per
+        class, and passes keyword arguments to the metric. The ratio is NaN if all groups are
+        skipped or if all values are 0.
 
     Raises:
         ValueError: raised by the returned function if `counts` has no axis of groups, or if
-            `metric` returns neither one number per matrix nor one number per class.
+            `metric` does not return one number per matrix or per class.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -50,12 +50,12 @@ def group_difference(metric: Metric) -> Metric:
     """Compute the difference between the largest and the smallest value of a metric among groups.
 
     The formula is `max_g m_g - min_g m_g`, where m_g is the metric of group g. Groups without
-    examples and groups for which the metric is NaN are skipped. For a confidence interval use
+    examples are skipped, and so are groups whose metric is NaN. For a confidence interval use
     `compare_groups(metric, counts)`.
 
     Args:
-        metric: a function of counts `(..., K, K)` that returns one number per matrix, or one
-            number per class.
+        metric: a function of counts `(..., K, K)` that returns one number per matrix, or one number
+            per class.
 
     Returns:
         A function of counts by group `(..., G, K, K)` that returns one difference, or one
@@ -71,12 +71,11 @@ def group_difference(metric: Metric) -> Metric:
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
     """Compute the demographic parity ratio: smallest / largest selection rate among groups.
 
-    The selection rate of a class in a group is the fraction of the examples of the group that are
-    predicted as this class. The ratio is the same as `group_ratio(selection_rate)(counts)`. The
-    `counts` by group `(..., G, K, K)` are the result of
-    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
-    array of shape `(..., K)`. The four-fifths rule demands that the ratio is at least 0.8. Source:
-    Feldman et al. (2015), Certifying and removing disparate impact, KDD.
+    The selection rate of a class is the fraction of the examples of a group that are predicted as
+    this class. `counts` `(..., G, K, K)` is the result of
+    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, of
+    shape `(..., K)`. The four-fifths rule demands a ratio of at least 0.8. Source: Feldman et al.
+    (2015), Certifying and removing disparate impact, KDD.
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -87,12 +86,11 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     """Compute the equal opportunity ratio: smallest / largest recall among groups.
 
-    The `counts` by group `(..., G, K, K)` are the result of
-    `confusion_matrix(..., groups=..., num_groups=G)`. Returns one ratio in [0, 1] per class, in an
-    array of shape `(..., K)`. If a group has no examples of a class, its recall is undefined, and
-    the group is ignored for this class; fairlearn sets the recall of such a group to 0, so that the
-    ratio is 0. If only one group has examples of a class, the ratio of this class is 1. Source:
-    Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
+    `counts` `(..., G, K, K)` is the result of `confusion_matrix(..., groups=..., num_groups=G)`.
+    Returns one ratio in [0, 1] per class, of shape `(..., K)`. A group without examples of a class
+    is ignored for this class, while fairlearn sets its recall to 0. If only one group has examples
+    of a class, the ratio of this class is 1. Source: Hardt, Price and Srebro (2016), Equality of
+    opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

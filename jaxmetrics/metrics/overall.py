@@ -46,9 +46,8 @@ __all__ = [
 def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute accuracy, the fraction of correct predictions, `sum_i C_ii / n`, in [0, 1].
 
-    Accuracy is also called naive accuracy. If `counts` has shape `(..., K, K)`, the result has
-    shape `(...)`: one number per confusion matrix. If there are no examples, the value is
-    `zero_division`.
+    `counts` is a confusion matrix C of shape `(..., K, K)`. Returns one number per matrix, of shape
+    `(...)`. If there are no examples, the value is `zero_division`.
 
     >>> accuracy([[8, 2], [1, 9]])
     np.float64(0.85)
@@ -62,12 +61,12 @@ naive_accuracy = accuracy
 
 @compiled
 def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
+    """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`, in
+    [0, 1].
 
-    The error rate is in [0, 1] and equals 1 - accuracy. If every example has a single label, the
-    error rate also equals the zero-one loss and the Hamming loss. If `counts` has shape
-    `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If there are no
-    examples, the value is `zero_division`.
+    The error rate equals 1 - accuracy. It is also called zero-one loss. `counts` is a confusion
+    matrix C of shape `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If there are
+    no examples, the value is `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -85,8 +84,8 @@ def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the no-information rate: the accuracy of always predicting the most common class.
 
-    The formula is `max_i t_i / n`, in [0, 1], where t_i is the sum of row i. If `counts` has shape
-    `(..., K, K)`, the result has shape `(...)`: one number per confusion matrix. If there are no
+    The formula is `max_i t_i / n`, in [0, 1], where t_i is the sum of row i. `counts` is a
+    confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If there are no
     examples, the value is `zero_division`.
 
     >>> no_information_rate([[5, 1], [3, 3]])
@@ -100,12 +99,12 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
     """Compute balanced accuracy, the unweighted mean of the recalls of all classes, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per confusion
-    matrix. Classes without examples are skipped. If there are no examples, the value is NaN. If
-    `adjusted` is True, the balanced accuracy b is rescaled to `(b - 1/k) / (1 - 1/k)`, where k is
-    the number of classes with examples. The rescaled value is 0 for random guessing, 1 for perfect
-    predictions, and NaN if k = 1. Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced
-    accuracy and its posterior distribution, ICPR.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`.
+    Classes without examples are skipped. If there are no examples, the value is NaN. If `adjusted`
+    is True, the balanced accuracy b is rescaled to `(b - 1/k) / (1 - 1/k)`, where k is the number
+    of classes with examples. The value is then 0 for random guessing, and NaN if k = 1. Source:
+    Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
+    distribution, ICPR.
 
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (np.float64(0.85), np.float64(0.7))
@@ -121,10 +120,9 @@ def g_mean(counts: ArrayLike) -> Array:
     """Compute the geometric mean of the recalls (G-mean), `(prod_i recall_i)^(1/k)`, in [0, 1].
 
     The product is over the k classes with examples. For two classes G-mean is
-    `sqrt(recall * specificity)`. If `counts` has shape `(..., K, K)`, the result has shape `(...)`:
-    one number per confusion matrix. If there are no examples, the value is NaN. If the recall of a
-    class is 0, the gradient of G-mean is set to 0, because the root has no finite gradient there.
-    Source: Kubat and Matwin (1997), Addressing the curse of imbalanced training sets, ICML.
+    `sqrt(recall * specificity)`. `counts` is a confusion matrix `(..., K, K)`. Returns one number
+    per matrix, of shape `(...)`. If there are no examples, the value is NaN. Source: Kubat and
+    Matwin (1997), Addressing the curse of imbalanced training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -145,15 +143,13 @@ def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
 def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Matthews correlation coefficient (MCC, R_K), in [-1, 1].
 
-    The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` where s
-    is the number of examples, c the number of correct predictions, t_k the number of examples of
-    true class k, and p_k the number of examples predicted as class k. For two classes MCC is the
-    phi coefficient. To keep rounding errors small, the three differences in this formula are
-    computed as the sums of `TP TN - FP FN`, of `(TP + FP)(FN + TN)` and of `(TP + FN)(FP + TN)`
-    over all classes. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number
-    per confusion matrix. If only one class is predicted, or only one class has examples, the value
-    is `zero_division`. Source: Gorodkin (2004), Comparing two K-category assignments by a
-    K-category correlation coefficient.
+    The formula is `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))`. Here s
+    is the number of examples, and c the number of correct predictions. t_k examples have true class
+    k, and p_k examples are predicted as class k. For two classes MCC is the phi coefficient.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`.
+    If only one class is predicted, or only one class has examples, the value is `zero_division`.
+    Source: Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
+    coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -170,10 +166,10 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     Cramér's V measures the association of true and predicted classes. Here chi^2 is Pearson's
-    chi-squared statistic of `counts`, r is the number of rows whose sum is not 0, and c is the
-    number of columns whose sum is not 0. If `counts` has shape `(..., K, K)`, the result has shape
-    `(...)`: one number per confusion matrix. If r or c is below 2, the value is NaN. Source: Cramér
-    (1946), Mathematical Methods of Statistics, ch. 21.
+    chi-squared statistic of `counts`, and r and c are the numbers of rows and columns whose sum is
+    not 0. `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of shape
+    `(...)`. If r or c is below 2, the value is NaN. Source: Cramér (1946), Mathematical Methods of
+    Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)
@@ -196,8 +192,8 @@ def mutual_information(counts: ArrayLike) -> Array:
     """Compute the mutual information of true and predicted classes, in nats, at least 0.
 
     The formula is `sum_ij p_ij log(p_ij / (t_i q_j))`, where `p = counts / n` has row sums t and
-    column sums q. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per
-    confusion matrix. Source: Shannon (1948), A mathematical theory of communication.
+    column sums q. `counts` is a confusion matrix `(..., K, K)`. Returns one number per matrix, of
+    shape `(...)`. Source: Shannon (1948), A mathematical theory of communication.
 
     >>> mutual_information([[5, 0], [0, 5]])  # log 2
     np.float64(0.6931)
@@ -228,12 +224,11 @@ def mutual_information(counts: ArrayLike) -> Array:
 def normalized_mutual_information(counts: ArrayLike) -> Array:
     """Compute the normalised mutual information of true and predicted classes, in [0, 1].
 
-    The formula is `I / ((H(t) + H(q)) / 2)`: the mutual information I is divided by the mean of two
-    entropies, where t and q are the row and column sums of `counts / n` and `H(t) = -sum t log t`.
-    If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one number per confusion
-    matrix. If all examples have the same true class and the same predicted class, the value is 1,
-    as in scikit-learn. Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on
-    Systems, Man and Cybernetics 17.
+    The formula is `I / ((H(t) + H(q)) / 2)`. Here I is the mutual information, t and q are the row
+    and column sums of `counts / n`, and `H(t) = -sum t log t` is the entropy. `counts` is a
+    confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If all examples
+    are in one cell, the value is 1, as in scikit-learn. Source: Kvålseth (1987), Entropy and
+    correlation, IEEE Transactions on Systems, Man and Cybernetics 17.
 
     >>> normalized_mutual_information([[5, 0], [0, 5]])
     np.float64(1.0)
@@ -257,12 +252,11 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     """Compute the confusion entropy (CEN), which is high if mistakes are spread over many cells.
 
     The formula is `sum_j s_j / (2 n) * CEN_j`, where s_j is the sum of row j and column j. CEN_j is
-    the sum of `-x log x` over the shares x of the mistakes that involve class j: for every class l
-    != j, one x is `C_jl / s_j` and one x is `C_lj / s_j`. The base of the logarithm is `2 (k - 1)`
-    if k classes occur. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one
-    number per confusion matrix. The confusion entropy is 0 if there are no mistakes, and at most 1
-    if there are three or more classes. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for
-    evaluating classifiers, Expert Systems with Applications 37.
+    the sum of `-x log x` over `x = C_jl / s_j` and `x = C_lj / s_j` for all classes l != j. The
+    base of the logarithm is `2 (k - 1)` if k classes occur. `counts` is a confusion matrix C of
+    shape `(..., K, K)`. Returns one number per matrix, of shape `(...)`. The value is 0 if there
+    are no mistakes, and at most 1 if there are three or more classes. Source: Wei, Yuan, Hu and
+    Wang (2010), A novel measure for evaluating classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)
@@ -286,11 +280,10 @@ def confusion_entropy(counts: ArrayLike) -> Array:
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the mean cost per example, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
 
-    The argument `cost` is a `(K, K)` array: `cost[i][j]` is the cost of predicting class j for an
-    example of class i. If `counts` has shape `(..., K, K)`, the result has shape `(...)`: one
-    number per confusion matrix. If there are no examples, the value is `zero_division`. Raises
-    ValueError if `cost` does not have shape `(K, K)`. Source: Elkan (2001), The foundations of
-    cost-sensitive learning, IJCAI.
+    `cost[i][j]` is the cost of predicting class j for an example of class i. `counts` is a
+    confusion matrix C of shape `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If
+    there are no examples, the value is `zero_division`. Raises ValueError if `cost` does not have
+    shape `(K, K)`. Source: Elkan (2001), The foundations of cost-sensitive learning, IJCAI.
 
     >>> cost = [[0.0, 1.0], [10.0, 0.0]]  # a false negative costs as much as ten false positives
     >>> expected_cost([[8, 2], [1, 9]], cost)

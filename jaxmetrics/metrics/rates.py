@@ -39,8 +39,8 @@ __all__ = [
 def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> recall([[8, 2], [1, 9]])
     array([0.8, 0.9])
@@ -53,8 +53,8 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> precision([[8, 2], [0, 6]])
     array([1.  , 0.75])
@@ -67,8 +67,8 @@ def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> specificity([[8, 2], [1, 9]])
     array([0.9, 0.8])
@@ -81,8 +81,8 @@ def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the negative predictive value (NPV), `TN / (TN + FN)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> negative_predictive_value([[8, 2], [0, 6]])
     array([0.75, 1.  ])
@@ -95,8 +95,8 @@ def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0
 def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> false_positive_rate([[8, 2], [1, 9]])
     array([0.1, 0.2])
@@ -109,8 +109,8 @@ def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> false_negative_rate([[8, 2], [1, 9]])
     array([0.2, 0.1])
@@ -123,8 +123,8 @@ def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false discovery rate, `FP / (FP + TP)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> false_discovery_rate([[8, 2], [0, 6]])
     array([0.  , 0.25])
@@ -137,8 +137,8 @@ def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -
 def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false omission rate, `FN / (FN + TN)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> false_omission_rate([[8, 2], [0, 6]])
     array([0.25, 0.  ])
@@ -153,13 +153,11 @@ def tversky(
 ) -> Array:
     """Compute the Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1].
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If
-    the denominator is 0, the value is `zero_division`. The weights `alpha` of false positives and
-    `beta` of false negatives are at least 0. `alpha` and `beta` can also be arrays with one weight
-    per confusion matrix; the shapes of these arrays must broadcast against the leading axes `...`
-    of `counts`. Special cases are the Jaccard index (alpha = beta = 1), F1 (alpha = beta = 1/2),
-    precision (alpha = 1, beta = 0) and recall (alpha = 0, beta = 1). Source: Tversky (1977),
-    Features of similarity.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`. The weights `alpha` and `beta` are at
+    least 0. Arrays of one `alpha` or `beta` per confusion matrix broadcast against the leading axes
+    `...` of `counts`. With alpha = beta = 1 the Tversky index is the Jaccard index, and with alpha
+    = beta = 1/2 it is F1. Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -174,11 +172,11 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     """Compute the F-beta score, in which recall is `beta` times as important as precision.
 
     The formula is `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`, in [0, 1]. If `beta` is
-    0, the score equals precision; if `beta` is infinite, the score equals recall. `beta` can be an
-    array with one number per confusion matrix; the shape of this array must broadcast against the
-    leading axes `...` of `counts`. If `counts` has shape `(..., K, K)`, the result has shape
-    `(..., K)`: one value per class. If the denominator is 0, the value is `zero_division`. Source:
-    van Rijsbergen (1979), Information Retrieval, ch. 7.
+    0, the score equals precision. If `beta` is infinite, the score equals recall. An array of one
+    `beta` per confusion matrix broadcasts against the leading axes `...` of `counts`. `counts` is a
+    confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the
+    denominator is 0, the value is `zero_division`. Source: van Rijsbergen (1979), Information
+    Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -193,8 +191,8 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
 def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the F1 score (Dice coefficient), `2 TP / (2 TP + FP + FN)`, in [0, 1].
 
-    F1 is the harmonic mean of precision and recall. If `counts` has shape `(..., K, K)`, the result
-    has shape `(..., K)`: one value per class. If the denominator is 0, the value is
+    F1 is the harmonic mean of precision and recall. `counts` is a confusion matrix `(..., K, K)`.
+    Returns one value per class, of shape `(..., K)`. If the denominator is 0, the value is
     `zero_division`.
 
     >>> f1([[6, 2], [1, 1]])
@@ -205,11 +203,10 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the Jaccard index, `TP / (TP + FP + FN)`, in [0, 1].
+    """Compute the Jaccard index (intersection over union, IoU), `TP / (TP + FP + FN)`, in [0, 1].
 
-    The Jaccard index is also called intersection over union (IoU) or critical success index. If
-    `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the
-    denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`.
 
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
@@ -221,9 +218,9 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Fowlkes–Mallows index, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
-    The Fowlkes–Mallows index is the geometric mean of precision and recall. If `counts` has shape
-    `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the denominator is 0,
-    the value is `zero_division`. Source: Fowlkes and Mallows (1983), A method for comparing two
+    The index is the geometric mean of precision and recall. `counts` is a confusion matrix
+    `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the denominator is 0, the
+    value is `zero_division`. Source: Fowlkes and Mallows (1983), A method for comparing two
     hierarchical clusterings, JASA 78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
@@ -237,9 +234,9 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
-    The formula is `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. If `counts` has shape `(..., K, K)`,
-    the result has shape `(..., K)`: one value per class. If the denominator is 0, the value is
-    `zero_division`. Source: Sitarz (2022), Extending F1 metric, probabilistic approach.
+    The formula is `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. `counts` is a confusion matrix
+    `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the denominator is 0, the
+    value is `zero_division`. Source: Sitarz (2022), Extending F1 metric, probabilistic approach.
 
     >>> p4([[6, 2], [1, 1]])
     array([0.533, 0.533])
@@ -252,10 +249,10 @@ def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute informedness (Youden's J), recall + specificity - 1, in [-1, 1].
 
-    The formula is `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. If `counts` has shape `(..., K, K)`,
-    the result has shape `(..., K)`: one value per class. If the denominator is 0, the value is
-    `zero_division`. Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC,
-    informedness, markedness.
+    The formula is `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. `counts` is a confusion matrix
+    `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the denominator is 0, the
+    value is `zero_division`. Source: Powers (2011), Evaluation: from precision, recall and
+    F-measure to ROC, informedness, markedness.
 
     >>> informedness([[8, 2], [1, 9]])
     array([0.7, 0.7])
@@ -268,10 +265,10 @@ def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute markedness, precision + NPV - 1, in [-1, 1].
 
-    The formula is `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. If `counts` has shape `(..., K, K)`,
-    the result has shape `(..., K)`: one value per class. If the denominator is 0, the value is
-    `zero_division`. Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC,
-    informedness, markedness.
+    The formula is `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. `counts` is a confusion matrix
+    `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the denominator is 0, the
+    value is `zero_division`. Source: Powers (2011), Evaluation: from precision, recall and
+    F-measure to ROC, informedness, markedness.
 
     >>> markedness([[8, 2], [0, 6]])
     array([0.75, 0.75])
@@ -284,9 +281,9 @@ def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the positive likelihood ratio (LR+), recall / false positive rate, at least 0.
 
-    The formula is `TP (FP + TN) / ((TP + FN) FP)`. If `counts` has shape `(..., K, K)`, the result
-    has shape `(..., K)`: one value per class. The value is `zero_division` (NaN by default, as in
-    scikit-learn) if there are no false positives or no examples of the class.
+    The formula is `TP (FP + TN) / ((TP + FN) FP)`. `counts` is a confusion matrix `(..., K, K)`.
+    Returns one value per class, of shape `(..., K)`. If the denominator is 0, the value is
+    `zero_division`. The default is NaN, as in scikit-learn.
 
     >>> positive_likelihood_ratio([[8, 2], [1, 9]])
     array([8. , 4.5])
@@ -299,9 +296,9 @@ def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the negative likelihood ratio (LR-), false negative rate / specificity, at least 0.
 
-    The formula is `FN (FP + TN) / ((TP + FN) TN)`. If `counts` has shape `(..., K, K)`, the result
-    has shape `(..., K)`: one value per class. The value is `zero_division` (NaN by default, as in
-    scikit-learn) if there are no true negatives or no examples of the class.
+    The formula is `FN (FP + TN) / ((TP + FN) TN)`. `counts` is a confusion matrix `(..., K, K)`.
+    Returns one value per class, of shape `(..., K)`. If the denominator is 0, the value is
+    `zero_division`. The default is NaN, as in scikit-learn.
 
     >>> negative_likelihood_ratio([[8, 2], [1, 4]])
     array([0.25, 0.25])
@@ -314,9 +311,9 @@ def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the diagnostic odds ratio, `TP TN / (FP FN)`, at least 0.
 
-    If `counts` has shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. The
-    value is `zero_division` (NaN by default) if there are no false positives or no false negatives.
-    Source: Glas et al. (2003), The diagnostic odds ratio: a single indicator of test performance.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If the denominator is 0, the value is `zero_division`. The default is NaN. Source: Glas et al.
+    (2003), The diagnostic odds ratio: a single indicator of test performance.
 
     >>> diagnostic_odds_ratio([[8, 2], [1, 9]])
     array([36., 36.])
@@ -329,8 +326,8 @@ def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.na
 def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute prevalence, the fraction of examples of each class, `(TP + FN) / n`, in [0, 1].
 
-    Here n is the number of examples. If `counts` has shape `(..., K, K)`, the result has shape
-    `(..., K)`: one value per class. If the denominator is 0, the value is `zero_division`.
+    `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
+    If there are no examples, the value is `zero_division`.
 
     >>> prevalence([[6, 2], [1, 1]])
     array([0.8, 0.2])
@@ -343,9 +340,8 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the selection rate, the fraction of examples predicted as each class, in [0, 1].
 
-    The formula is `(TP + FP) / n`, where n is the number of examples. If `counts` has shape
-    `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the denominator is 0,
-    the value is `zero_division`.
+    The formula is `(TP + FP) / n`. `counts` is a confusion matrix `(..., K, K)`. Returns one value
+    per class, of shape `(..., K)`. If there are no examples, the value is `zero_division`.
 
     >>> selection_rate([[6, 2], [1, 1]])
     array([0.7, 0.3])
@@ -356,12 +352,12 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 
 @compiled
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute lift, `precision / prevalence`, which is at least 0; random guessing has lift 1.
+    """Compute lift, `precision / prevalence`, which is at least 0. Random guessing has lift 1.
 
-    The formula is `TP n / ((TP + FP)(TP + FN))`, where n is the number of examples. If `counts` has
-    shape `(..., K, K)`, the result has shape `(..., K)`: one value per class. If the denominator is
-    0, the value is `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset
-    counting and implication rules, where lift is called interest.
+    The formula is `TP n / ((TP + FP)(TP + FN))`, where n is the number of examples. `counts` is a
+    confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the
+    denominator is 0, the value is `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997),
+    Dynamic itemset counting and implication rules, where lift is called interest.
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
@@ -374,12 +370,13 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     """Compute the net benefit at threshold t, `TP / n - FP / n * t / (1 - t)`.
 
-    The unit is true positives per example. If `counts` has shape `(..., K, K)`, the result has
-    shape `(..., K)`: one value per class. If there are no examples, the value is 0. The `threshold`
-    t is a probability of the class, in [0, 1): if an example has this probability, it is equally
-    good to act on the prediction (for example, to treat a patient) and not to act. If t is 1, the
-    value is -inf or NaN. A decision curve shows the net benefit as a function of t. Given labels y,
-    probabilities p of class 1 and an array of thresholds t, compute the decision curve by
+    The unit is true positives per example. `counts` is a confusion matrix `(..., K, K)`. Returns
+    one value per class, of shape `(..., K)`. If there are no examples, the value is 0. The
+    `threshold` t in [0, 1) is the smallest probability of the class at which acting is worthwhile,
+    for example treating a patient. If t is 1, the value is -inf or NaN.
+
+    A decision curve shows the net benefit as a function of t. For labels y, probabilities p and an
+    array of thresholds t, use
     `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)`. Source: Vickers and
     Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 

@@ -19,21 +19,20 @@ def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Calla
     """Make a scikit-learn scorer, to be passed as `scoring=`, from a metric of confusion matrices.
 
     Pass the scorer to functions such as `cross_val_score(model, X, y, scoring=scorer(macro(f1)))`
-    or to `GridSearchCV`. The scorer also works if these functions run several processes (`n_jobs`).
-    Because scikit-learn assumes that greater scores are better, `error_rate` must be negated: pass
-    `lambda counts: -error_rate(counts)`. For metrics of scores or probabilities use scikit-learn's
-    `make_scorer`, as in `make_scorer(roc_auc, response_method="decision_function")`.
+    or to `GridSearchCV`, also with `n_jobs`. Greater scores must be better, so pass
+    `lambda counts: -error_rate(counts)` for the error rate. For metrics of scores or probabilities
+    use scikit-learn's `make_scorer`, as in
+    `make_scorer(roc_auc, response_method="decision_function")`.
 
     Args:
         metric: a function of counts `(K, K)` that returns one number.
-        labels: the K classes, in the order of the rows of the confusion matrix. By default these
-            are all labels in `y`, in the predictions and in the `classes_` of the estimator (if it
-            has this attribute), in sorted order.
+        labels: the K classes, in the order of the rows of the confusion matrix. Default: all labels
+            in `y`, in the predictions and in the attribute `classes_` of the estimator, sorted.
 
     Returns:
         A function `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must
         have the method `predict`. The labels `y` have shape `(n,)` and any type. As in
-        scikit-learn, -1 is an ordinary label, whose examples are not ignored.
+        scikit-learn, -1 is an ordinary label.
 
     Raises:
         TypeError: if `metric` is not a function.

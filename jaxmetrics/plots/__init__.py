@@ -1,10 +1,9 @@
 """Plots with matplotlib, which is installed by `pip install 'jaxmetrics[plot]'`.
 
-Each function draws on the matplotlib axes `ax`, or on the axes of a new pyplot figure, and returns
-the axes. A notebook then shows the figure, and you can use `pyplot.savefig` and `pyplot.close`.
-Names are shown unchanged even if they contain dollar signs, except that long names are shortened.
-Functions raise ImportError if matplotlib is not installed, TypeError if an argument has the wrong
-type, and ValueError if an argument has the wrong shape or is out of range.
+Each function draws on the matplotlib axes `ax`, or on a new pyplot figure, and returns the axes.
+Names are shown unchanged even if they contain dollar signs, but long names are shortened. Functions
+raise ImportError if matplotlib is not installed, TypeError if an argument has the wrong type, and
+ValueError if an argument has the wrong shape or is out of range.
 
 - `matrices`: heat maps of confusion matrices
 - `forests`: forest plots of values with error bars

@@ -33,19 +33,19 @@ def roc(
 ) -> Axes:
     """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
-    The band is computed from bootstrap replicates of the curve. At each false positive rate, the
-    band contains the fraction `level` of the replicates (the band is pointwise, not simultaneous).
+    At each false positive rate, the band contains the fraction `level` of bootstrap replicates
+    (curves of random resamples of the examples). The band is pointwise, not simultaneous.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
             classifier from `roc_curve` as the only argument.
         replicates: S bootstrap replicates of the curve, from
-            `roc_curve(y_true, y_score, sample_weight=w)`, where w, of shape `(S, n)`, says how
-            often each example was drawn in each replicate; for example, w is
+            `roc_curve(y_true, y_score, sample_weight=w)`. Here w, of shape `(S, n)`, is how often
+            each example was drawn. For example, w is
             `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     Raises:
         ValueError: if the curve has batch axes or is undefined (NaN).
@@ -78,9 +78,8 @@ def precision_recall(
 ) -> Axes:
     """Plot a precision-recall curve with its average precision in the legend.
 
-    The curve is a step function: at each recall r, the curve shows the precision at the highest
-    threshold whose recall is at least r. The dotted line in the same colour is the precision of
-    random scores, which equals the fraction of positives.
+    At each recall r, the curve shows the precision at the highest threshold whose recall is at
+    least r. The dotted line is the precision of random scores, the fraction of positives.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
@@ -88,7 +87,7 @@ def precision_recall(
         replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
         name: name in the legend.
         level: confidence level of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -118,20 +117,18 @@ def reliability(
     """Plot a reliability diagram: the observed frequency of class 1 against its predicted
     probability.
 
-    The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals. If
-    `replicates` is given, the error bars are replaced by a band, which contains the fraction
-    `level` of the replicates in each bin. Grey columns show the fraction of the examples in each
-    bin; they are drawn only for the first curve on the axes.
+    The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals.
+    Grey columns show the fraction of the examples in each bin of the first curve.
 
     Args:
-        y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, which are
-            plotted with ten bins of equal width. If you want other bins, or isotonic regression
-            with a simultaneous confidence band, pass a curve from `calibration_curve` as the only
-            argument.
-        replicates: S bootstrap replicates of the curve, made as in `roc`.
+        y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, for ten
+            bins of equal width; or a curve from `calibration_curve` as the only argument. Such a
+            curve may have other bins, or isotonic regression with a simultaneous band.
+        replicates: S bootstrap replicates of the curve, made as in `roc`. The error bars are then
+            replaced by a band, which contains the fraction `level` of the replicates in each bin.
         name: name in the legend.
         level: confidence level of the error bars or of the band.
-        ax: matplotlib axes, for example the axes that an earlier call returned.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]

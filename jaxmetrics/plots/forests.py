@@ -36,10 +36,8 @@ def intervals(
     """Draw a forest plot of estimates: each is a dot with its error bar, and the first is on top.
 
     Args:
-        estimates: a dict of `Estimate`s by name, for example of several metrics, classifiers,
-            groups or checkpoints, or the values of a report; or a single `Estimate` of one or n
-            numbers. Estimates are drawn in the order of the dict; a dict that was returned by a JAX
-            function is in alphabetical order.
+        estimates: a dict of `Estimate`s by name, or a single `Estimate` of one or n numbers. Dicts
+            that were returned by JAX functions are in alphabetical order.
         names: names of the n values of a single `Estimate`; default: "0" to "n - 1".
         xlabel: label of the horizontal axis.
         ax: matplotlib axes.
@@ -95,11 +93,9 @@ def difference(
     """Draw a forest plot of differences between classifiers A and B, with P(A is better).
 
     Args:
-        comparisons: a single `Comparison`, or a dict of `Comparison`s by name. `compare` returns
-            such a dict if the metric returns a dict.
-        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
-            of the region of practical equivalence). The plot shades the range from -`rope` to
-            `rope`.
+        comparisons: a single `Comparison`, or a dict of `Comparison`s by name.
+        rope: the largest difference that does not matter to you, a number >= 0. The plot shades the
+            range from -rope to rope, the region of practical equivalence.
         ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
@@ -133,9 +129,9 @@ def leaderboard(
 ) -> Axes:
     """Draw a forest plot of a leaderboard, with the best classifier on top.
 
-    Classifiers are grouped in tiers, and the plot explains in words what each tier means. The
-    diamond is the value of the metric that the best classifier is expected to have on new examples,
-    corrected for the choice of the best among several. At most 50 classifiers are drawn.
+    Classifiers that cannot be told apart form a tier. The plot says in words what each tier means.
+    The diamond is the expected value of the winner on new examples, corrected for its selection as
+    the best. At most 50 classifiers are drawn.
 
     Args:
         board: result of `leaderboard`.

@@ -35,21 +35,20 @@ def confusion_matrix(
 ) -> Axes:
     """Plot a confusion matrix; colours show each cell's share of its row (true class).
 
-    Cells on the diagonal are blue. Mistakes are red and have a separate colour scale. If there are
-    more than 20 classes, no numbers are written in the cells. If there are more than 50 classes,
-    most class names are omitted.
+    Cells on the diagonal are blue. Mistakes are red and have a separate colour scale. Cells have no
+    numbers if there are more than 20 classes. Most class names are omitted if there are more than
+    50 classes.
 
     Args:
         y_true, y_pred: true and predicted labels of shape `(n,)`, strings or integers; or a
             confusion matrix `(K, K)` as the only argument.
-        class_names: names of classes 0 to K - 1; default: "0" to "K - 1". If labels are strings,
-            `class_names` lists the classes in the order of the rows.
+        class_names: names of classes 0 to K - 1; default: "0" to "K - 1". For string labels, the
+            classes in the order of the rows.
         numbers: whether counts (`"counts"`) or percentages of the true class (`"shares"`) are
             written in the cells.
         colorbar: whether to draw a bar with the colour scale of mistakes.
-        scale: the fraction of a row at which a cell off the diagonal gets the strongest red. The
-            default is the greatest fraction of all cells off the diagonal in this matrix. If you
-            compare several matrices, use the same scale for all of them.
+        scale: the share of a row that gets the strongest red. The default is the greatest share off
+            the diagonal. To compare several matrices, use the same scale for all of them.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]

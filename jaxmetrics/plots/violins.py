@@ -30,10 +30,9 @@ def balanced_accuracy_violin(
 ) -> Axes:
     """Draw violin plots of the posterior balanced accuracy of several classifiers or checkpoints.
 
-    The outline of a violin is the exact posterior density (without kernel smoothing) on the
-    interval that contains its central 99.9 %. All violins have the same width, so you can compare
-    the shapes of the violins, but not their areas. The bar is the equal-tailed credible interval of
-    probability `level`, and the dot is the posterior mean.
+    The outline of a violin is the exact posterior density on its central 99.9 %, without kernel
+    smoothing. All violins have the same width, so their areas cannot be compared. The bar is the
+    equal-tailed credible interval, and the dot is the posterior mean.
 
     Args:
         counts: one or n confusion matrices of shape `(K, K)` or `(n, K, K)`; rows are true classes.
@@ -41,8 +40,8 @@ def balanced_accuracy_violin(
         prior: prior of each recall, a number or `(alpha, beta)`, as in
             `balanced_accuracy_posterior`.
         level: probability of the credible intervals.
-        samples: values of shape `(s,)` or `(s, n)` to draw as points beside each violin, for
-            example bootstrap replicates or the balanced accuracies of folds.
+        samples: values of shape `(s,)` or `(s, n)` to draw as points beside each violin, such as
+            bootstrap replicates or the balanced accuracies of folds.
         ax: matplotlib axes.
 
     >>> counts = [[[90, 10], [5, 95]], [[80, 20], [9, 91]]]
@@ -89,7 +88,10 @@ def _as_points(samples: ArrayLike, n: int) -> np.ndarray:
     points = on_host(samples, "samples")
     points = points[:, None] if points.ndim == 1 else points
     if points.shape[1:] != (n,):
-        raise ValueError(f"samples must have shape (s, n) with n = {n}, got {points.shape}.")
+        raise ValueError(
+            f"samples must have shape (s, {n}), with s draws for each of the {n} posteriors, got"
+            f" {points.shape}."
+        )
     return points
 
 

@@ -42,9 +42,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the area under a curve (trapezoidal rule), `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
 
     Args:
-        x, y: coordinates of the m points of the curve in order, of shape `(..., m)`. x must
-            increase or decrease throughout; the area is the same if the points are given in reverse
-            order.
+        x, y: coordinates of the m points of the curve, of shape `(..., m)`. x must be monotonic. If
+            x decreases, the area is the same as for the points in reverse order.
 
     Returns:
         Areas of shape `(...)`. The area is NaN if a coordinate is NaN or if x is not monotonic.
@@ -101,35 +100,32 @@ def roc_auc(
     """Compute the area under the ROC curve (ROC AUC).
 
     ROC AUC is the probability that a random positive example has a greater score than a random
-    negative example, where equal scores (ties) count half. For several classes or labels use
+    negative example. Equal scores count half. For several classes or labels use
     `per_class(roc_auc)`, `per_label(roc_auc)` or `roc_auc_one_vs_one`.
 
     Args:
-        y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
-            `score_histogram`, of shape `(..., 2, B)`.
-        y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
-        max_fpr: greatest false positive rate m, in (0, 1]. If `max_fpr` is given, the partial area
-            A is computed, which is the area under the part of the ROC curve with false positive
-            rates from 0 to m. A is rescaled to `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is
-            0.5 for random scores and 1 for perfect scores. Source: McClish (1989), Medical Decision
-            Making 9.
-        min_tpr: smallest true positive rate, in [0, 1). If `min_tpr` is given, A is the area under
-            the true negative rate as a function of the true positive rate, from `min_tpr` to 1. A
-            is rescaled by the same formula, with m = 1 - `min_tpr`. Source: Jiang, Metz and
-            Nishikawa (1996), Radiology 201. `min_tpr` cannot be used together with `max_fpr`.
+        y_true: labels 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a
+            histogram from `score_histogram`, of shape `(..., 2, B)`.
+        y_score: real scores of shape `(..., n)`. A greater score means that class 1 is more likely.
+        max_fpr: greatest false positive rate m, in (0, 1]. If given, A is the area under the part
+            of the ROC curve with false positive rates up to m. It is rescaled to
+            `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, which is 0.5 for random and 1 for perfect
+            scores. Source: McClish (1989), Medical Decision Making 9.
+        min_tpr: smallest true positive rate, in [0, 1). If given, A is the area under the true
+            negative rate as a function of the true positive rate, from `min_tpr` to 1. It is
+            rescaled in the same way, with m = 1 - `min_tpr`. It cannot be used with `max_fpr`.
+            Source: Jiang, Metz and Nishikawa (1996), Radiology 201.
         standardized: if False, return the partial area A without rescaling.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        Areas in [0, 1], of shape `(...)`, which are NaN if one of the classes has no examples. If
-        `y_true` is a histogram, the result is `AreaBounds` with a lower and an upper bound, because
-        the order of the scores within a bin is unknown. The exact area is between
-        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`, where p_b is the fraction
-        of all positives that are in bin b, and q_b is the fraction of all negatives that are in bin
-        b. To get a confidence interval, call `delong_interval`, or call `interval` with a
-        histogram. The gradient of the area with respect to the scores is 0, so use
-        `pairwise_auc_loss` for training.
+        Areas in [0, 1], of shape `(...)`. An area is NaN if a class has no examples. The gradient
+        with respect to the scores is 0, so use `pairwise_auc_loss` for training.
+
+        For a histogram, the result is `AreaBounds` with `low = sum_b q_b sum_{c>b} p_c` and
+        `high = low + sum_b q_b p_b`. Here p_b is the fraction of the positives in bin b, and q_b is
+        the fraction of the negatives in bin b.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -207,21 +203,20 @@ def roc_auc_one_vs_one(
 ) -> Array:
     """Compute the one-vs-one ROC AUC (Hand and Till's M), the mean of `(A(i|j) + A(j|i)) / 2`.
 
-    The mean is over all pairs of classes i and j, where A(i|j) is the ROC AUC of the scores of
-    class i, computed only from the examples of classes i and j. Unlike the average of one-vs-rest
-    ROC AUCs, M does not depend on how frequent the classes are. Source: Hand and Till (2001),
-    Machine Learning 45.
+    The mean is over all pairs of classes i and j. A(i|j) is the ROC AUC of the scores of class i,
+    computed only from the examples of classes i and j. With `average="macro"`, M does not depend on
+    how frequent the classes are. Source: Hand and Till (2001), Machine Learning 45.
 
     Args:
-        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
+        y_true: class ids of shape `(..., n)`. Examples with a negative id are ignored.
         y_score: a score for each class, of shape `(..., n, K)`.
-        average: `"macro"` is the unweighted mean over pairs of classes; `"weighted"` weights each
+        average: `"macro"` is the unweighted mean over pairs of classes. `"weighted"` weights each
             pair by the fraction of examples that belong to its two classes.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        Values in [0, 1], of shape `(...)`. Pairs in which a class has no examples are skipped; the
+        Values in [0, 1], of shape `(...)`. Pairs in which a class has no examples are skipped. The
         value is NaN if all pairs are skipped.
 
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
@@ -277,29 +272,28 @@ def average_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute average precision (AP), `sum_t (R_t - R_t-1) P_t`, in [0, 1].
+    """Compute average precision (AP), `sum_t (R_t - R_t-1) P_t`.
 
-    The sum is over the distinct thresholds t in decreasing order, where P_t and R_t are precision
-    and recall at t, and R_t-1 is recall at the threshold before t. As in scikit-learn, the
+    The sum is over the distinct thresholds t in decreasing order. P_t and R_t are precision and
+    recall at t, and R_t-1 is recall at the threshold before t. As in scikit-learn, the
     precision-recall curve is not interpolated.
 
     Args:
-        y_true: 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a histogram from
-            `score_histogram`, of shape `(..., 2, B)`.
-        y_score: real scores of shape `(..., n)`; a greater score means that class 1 is more likely.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        y_true: labels 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a
+            histogram from `score_histogram`, of shape `(..., 2, B)`.
+        y_score: real scores of shape `(..., n)`. A greater score means that class 1 is more likely.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        Values in [0, 1], of shape `(...)`, which are NaN if there are no positives. If `y_true` is
-        a histogram, the result is `AreaBounds` with a lower and an upper bound, because the order
-        of the scores within a bin is unknown. AP is the mean of the precisions at all positives.
-        Let a bin contain p positives and n negatives, and let TP positives and FP negatives be in
-        the bins of greater scores. The upper bound assumes that the p positives have greater scores
-        than the n negatives, so that the sum of the p precisions is `p (TP + p) / (TP + p + FP)`.
-        The lower bound assumes that the p positives have smaller scores than the n negatives, so
-        that the sum is at least `p - F log(1 + p / (TP + F))` with F = FP + n. If there are only a
-        few positives, this lower bound is lower than necessary by some hundredths.
+        Values in [0, 1], of shape `(...)`. A value is NaN if there are no positives.
+
+        For a histogram, the result is `AreaBounds` with
+        `high = sum p (TP + p) / (TP + p + FP) / P` and
+        `low = sum (p - F log(1 + p / (TP + F))) / P`.
+        Both sums are over all bins. A bin contains p positives and n negatives. All bins above it
+        contain TP positives and FP negatives, and F = FP + n. P is the number of all positives. If
+        P is small, `low` may be some hundredths too low.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -338,40 +332,36 @@ def delong_interval(
 ) -> Estimate:
     """Compute a confidence interval of the area under the ROC curve by DeLong's variance estimate.
 
-    For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`,
-    where V_i is the fraction of negatives with lower scores than positive i, and W_j the fraction
-    of positives with higher scores than negative j (equal scores count half). Source: DeLong,
-    DeLong and Clarke-Pearson (1988), Biometrics 44. To compare two classifiers use `delong`.
+    For m positives and n negatives the variance of the area A is `s^2 = var(V) / m + var(W) / n`.
+    V_i is the fraction of negatives with lower scores than positive i. W_j is the fraction of
+    positives with higher scores than negative j. Equal scores count half. Source: DeLong, DeLong
+    and Clarke-Pearson (1988), Biometrics 44. To compare two classifiers use `delong`.
 
-    - `"score"`: Wilson's interval, computed as if A were a proportion of N examples. N is chosen so
-      that the proportion has the variance of A: `1 / N = d_V / m + d_W / n`, where
-      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)` and d_W is the same formula with W and n. The
-      terms 1/4 and 1/2 keep the variance above 0 if A is 0 or 1. This method has the best coverage.
+    - `"score"`: Wilson's interval of the proportion A in N trials, with `1 / N = d_V / m + d_W / n`
+      and `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`. d_W is the same formula with W and n. This
+      method has the best coverage of the three.
     - `"logit"`: the normal interval of `log(A / (1 - A))`, which is NaN if A is 0 or 1.
-    - `"normal"`: the interval `A ± z s`, clipped to [0, 1], which has width 0 if A is 0 or 1.
+    - `"normal"`: the interval `A ± z s`, clipped to [0, 1], where z is the normal quantile of
+      `level`. The width is 0 if A is 0 or 1.
 
-    If `clusters` is given, s is the first-order jackknife standard error over clusters, which
-    nearly equals the standard error of Obuchowski (1997), Biometrics 53. N of the method "score" is
-    multiplied by DeLong's variance divided by s^2, but at most by 1. If DeLong's variance and s^2
-    are both 0, N is multiplied by `kish(m_c + n_c) / (m + n)`. Here cluster c has m_c positives and
-    n_c negatives, and `kish(x_c) = (sum x_c)^2 / sum x_c^2` is Kish's effective number of clusters.
-    The normal quantile z is replaced by Student's quantile with `kish(v_c) - 1` degrees of freedom,
-    where `v_c = m_c (m var(V) + 1/4) / m^3 + n_c (n var(W) + 1/4) / n^3`.
+    If `clusters` is given, s is the jackknife standard error over clusters, which is close to that
+    of Obuchowski (1997), Biometrics 53. N is multiplied by the ratio of DeLong's variance to s^2,
+    but at most by 1. z is replaced by the quantile of Student's t distribution.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         level: the confidence level.
-        method: `"score"`, `"logit"` or `"normal"`, see above.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated and may belong to different
-            classes. Fewer than 20 clusters raise a warning if the arguments are NumPy arrays.
+        method: `"score"`, `"logit"` or `"normal"`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
+            is a group of correlated examples, such as the images of one patient. For NumPy arrays,
+            fewer than 20 clusters give a warning.
 
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
-        no examples; s is NaN if a class has fewer than two examples. If fewer than two clusters
-        contain examples of a class, `value` is computed, but all other results are NaN.
+        no examples. s is NaN if a class has fewer than two examples. If fewer than two clusters
+        contain examples of a class, all results except `value` are NaN.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

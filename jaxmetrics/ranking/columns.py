@@ -35,18 +35,16 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Args:
         measure: a function of `(y_true, y_score, ...)` that accepts arrays with leading batch axes,
-            such as `roc_auc`, `partial(best_threshold, metric)` or a function that you wrote. If
-            you pass `sample_weight` or `where`, the function must accept them, too.
-        average: if None, one value per class is returned. `"macro"` returns the mean of these
-            values, and `"weighted"` returns their mean weighted by the number (or total weight) of
-            the examples of each class. In both means, classes whose value is NaN are skipped.
-            `"micro"` treats every pair of an example and a class as one example of a single binary
-            problem.
+            such as `roc_auc` or `partial(best_threshold, metric)`.
+        average: None returns one value per class. `"macro"` returns the mean of these values.
+            `"weighted"` returns their mean, weighted by the number (or total weight) of the
+            examples of each class. In both means, classes whose value is NaN are skipped. `"micro"`
+            treats every pair of an example and a class as one example of a single binary problem.
 
     Returns:
-        A function of class ids `y_true` `(..., n)` and scores `y_score` `(..., n, K)` that returns
-        one value per class, `(..., K)`, or an average, `(...)`. All other arguments are passed to
-        `measure`.
+        A function of class ids `y_true` of shape `(..., n)` and scores `y_score` of shape
+        `(..., n, K)`. It returns one value per class, of shape `(..., K)`, or an average, of shape
+        `(...)`. All other arguments, such as `sample_weight`, are passed to `measure`.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
@@ -60,21 +58,21 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Compute a metric for two classes, such as `roc_auc`, for each label of a multilabel problem.
+    """Compute a binary metric of scores, such as `roc_auc`, for each label of a multilabel problem.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)`, such as `roc_auc`, that accepts arrays with
-            leading batch axes.
+        measure: a function of `(y_true, y_score, ...)` that accepts arrays with leading batch axes,
+            such as `roc_auc`.
         average: None returns one value per label. `"macro"` returns the mean of these values.
             `"weighted"` returns their mean, weighted by the number of positive examples of each
             label. In both means, labels whose value is NaN are skipped. `"micro"` treats every pair
             of an example and a label as one example of a single binary problem.
 
     Returns:
-        A function of `y_true` and `y_score`, both of shape `(..., n, L)` for n examples and L
-        labels. The result has shape `(..., L)` if `average` is None, and otherwise shape `(...)`.
-        Labels are 0 or 1; if a label of an example is negative, only this label of this example is
-        ignored.
+        A function of labels `y_true` and scores `y_score`, both of shape `(..., n, L)` for n
+        examples and L labels. It returns one value per label, of shape `(..., L)`, or an average,
+        of shape `(...)`. Labels are 0 or 1. A label below 0 is ignored, but not the other labels of
+        the same example.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])

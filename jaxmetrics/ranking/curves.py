@@ -105,13 +105,12 @@ def roc_curve(ranked: Ranked) -> RocCurve:
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        `RocCurve` with one point for each threshold; the curve goes from (0, 0) to (1, 1). If there
-        are no positives, true positive rates are NaN; if there are no negatives, false positive
-        rates are NaN.
+        `RocCurve` with one point for each threshold, from (0, 0) to (1, 1). True positive rates are
+        NaN without positives, and false positive rates are NaN without negatives.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
@@ -128,13 +127,13 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        `PrecisionRecallCurve` with one point for each threshold. Thresholds are in decreasing order
-        (in scikit-learn they are in increasing order). If no example is predicted positive,
-        precision is 1, as in scikit-learn.
+        `PrecisionRecallCurve` with one point for each threshold. Thresholds decrease, while those
+        of scikit-learn increase. If no example is predicted positive, precision is 1, as in
+        scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -152,12 +151,11 @@ def det_curve(ranked: Ranked) -> DetCurve:
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        `DetCurve` with two values for each threshold: false positive rate `FP / (FP + TN)` and
-        false negative rate `FN / (FN + TP)`.
+        `DetCurve` with `FP / (FP + TN)` and `FN / (FN + TP)` for each threshold.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -178,20 +176,17 @@ def metric_at_thresholds(
 
     Args:
         metric: a function of a confusion matrix `[[TN, FP], [FN, TP]]`, such as `accuracy`, that
-            returns an array or a pytree of arrays (such as a dict or tuple of arrays). If a metric
-            such as `f1` returns one value per class and you want only class 1, pass `binary(f1)`.
-            If `y_true` and `y_score` are NumPy arrays, the metric is called with all matrices at
-            once, as an array `(m, 2, 2)`, if it accepts such an array, and with one matrix at a
-            time if it does not. If the metric returns JAX arrays, the matrices are also JAX arrays.
+            returns an array or a pytree of arrays. To get only the value of class 1, pass
+            `binary(f1)` instead of `f1`. For NumPy arrays, the metric is called with all matrices
+            at once if it accepts the shape `(m, 2, 2)`.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        Two values. The first is the metric at each threshold, of shape `(..., n + 1, *shape)` if
-        the metric of one matrix has shape `shape`. The second is the thresholds, of shape
-        `(..., n + 1)`.
+        The metric at each threshold, of shape `(..., n + 1, *shape)`, and the thresholds, of shape
+        `(..., n + 1)`. Here `shape` is the shape of the metric of one matrix.
 
     >>> import jaxmetrics as jm
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
@@ -227,29 +222,27 @@ def best_threshold(
 ) -> OperatingPoint:
     """Find the threshold that maximises a metric of a confusion matrix.
 
-    If several thresholds give the greatest value, the highest of these thresholds is returned. For
-    example, recall at a precision of 0.9 is
-    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`: the greatest recall
-    among all thresholds with a precision of at least 0.9. The threshold is chosen to maximise the
-    metric on these examples, so the metric at this threshold is usually smaller on new examples.
-    Therefore evaluate the threshold on held-out examples.
+    For example, recall at a precision of 0.9 is
+    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`. This is the greatest
+    recall among all thresholds with a precision of at least 0.9. The metric at the chosen threshold
+    is usually smaller on new examples, so evaluate it on held-out examples.
 
     Args:
         metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per
-            class; in the latter case the value of class 1 is maximised.
+            class. If it returns one per class, the value of class 1 is maximised.
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
-        subject_to: a constraint `(metric, minimum)`: only thresholds at which the metric of the
-            constraint is at least `minimum` are considered. The minimum is a number, or an array
-            whose shape broadcasts to the leading axes `(...)` of the scores.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        subject_to: a constraint `(metric, minimum)`. Only thresholds at which this metric is at
+            least `minimum` are considered. `minimum` is a number or an array that broadcasts to
+            `(...)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
-        `OperatingPoint(value, threshold)`, both of shape `(...)`. Thresholds at which `metric` or
-        the metric of the constraint is NaN are skipped. Value and threshold are NaN if every
-        threshold is skipped or violates the constraint. If the threshold is +inf, no example is
-        predicted positive.
+        `OperatingPoint(value, threshold)`, both of shape `(...)`. If several thresholds are equally
+        good, the highest is returned. Thresholds at which a metric is NaN are skipped. Value and
+        threshold are NaN if no threshold is left. If the threshold is +inf, no example is predicted
+        positive.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -334,11 +327,15 @@ def equal_error_rate(ranked: Ranked) -> Array:
     """Compute the equal error rate (EER): the error rate at the threshold where the false positive
     rate and the false negative rate are equal.
 
-    Between two thresholds both rates are interpolated linearly. `y_true` contains 0 and 1, and
-    `y_score` contains real scores; both have shape `(..., n)`. `sample_weight` and the boolean mask
-    `where` are optional and have the same shape; examples where the mask is False are ignored.
-    Returns values in [0, 1], of shape `(...)`. The value is 0 if the scores separate the classes
-    perfectly, and NaN if a class has no examples.
+    Between two thresholds both rates are interpolated linearly.
+
+    Args:
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`. A value is NaN if a class has no examples.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -359,11 +356,15 @@ def equal_error_rate(ranked: Ranked) -> Array:
 def ks_statistic(ranked: Ranked) -> Array:
     """Compute the Kolmogorov–Smirnov statistic of the scores of two classes, `max |TPR - FPR|`.
 
-    TPR and FPR are the true and false positive rates, and the maximum is over all thresholds.
-    `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n)`.
-    `sample_weight` and the boolean mask `where` are optional and have the same shape; examples
-    where the mask is False are ignored. Returns values in [0, 1], of shape `(...)`, which are NaN
-    if a class has no examples.
+    TPR and FPR are the true and false positive rates. The maximum is over all thresholds.
+
+    Args:
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`. A value is NaN if a class has no examples.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)

@@ -27,13 +27,12 @@ _LEAST_NORMAL = np.finfo(np.float32).tiny
 
 
 class AreaBounds(NamedTuple):
-    """Bounds of the exact area under a curve, as `roc_auc` computes them from a histogram.
+    """Bounds of the area under a curve, as `roc_auc` computes them from a histogram.
 
     Attributes:
-        value: the area under the curve if all scores in the same bin are counted as ties, of shape
-            `(...)`.
-        low, high: the least and the greatest area that any scores in these bins can have, of shape
-            `(...)`.
+        value: the mean of both bounds, of shape `(...)`. For ROC AUC, this is the area if all
+            scores in the same bin are equal.
+        low, high: lower and upper bound of the area of the scores in these bins, of shape `(...)`.
     """
 
     value: Array
@@ -55,35 +54,34 @@ def score_histogram(
 ) -> Array:
     """Compute a histogram of the scores of each class; the histograms of batches can be added.
 
-    Use histograms if your data do not fit in memory: pass the sum of the histograms of all batches
-    to `roc_auc` or `average_precision` instead of labels and scores. The bins are defined by one of
-    these options:
+    Use histograms if your data do not fit in memory. Pass the sum of the histograms of all batches
+    to `roc_auc` or `average_precision`. The bins are defined by one of these options:
 
-    - `scale="probability"`: bins for probabilities p, which are narrower near 0 and 1. For each
-      integer i from 1 to 40 there are `num_bins / 64` bins between 2^-(i + 1) and 2^-i. For p above
-      1/2, the bins of 1 - p are defined in the same way, for i from 1 to 24.
+    - `scale="probability"`: bins for probabilities, which are narrower near 0 and 1. There are
+      `num_bins / 64` bins between each power of 2 and the next, from 2^-41 to 1/2. Above 1/2, these
+      are the bins of 1 - p, which ends at 2^-25.
     - `scale="logit"`: bins of equal width from -32 to 32.
     - `scale="float"`: bins for any real numbers, defined by the leading bits of a float32. With
-      4096 bins, there are eight bins between each power of 2 and the next, such as 1 and 2.
+      4096 bins, there are eight bins between each power of 2 and the next.
     - `edges=`: B - 1 increasing boundaries of B bins, such as the quantiles
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. A score equal to a boundary
-      is in the upper bin. `edges` is slower than `scale`, because it needs a binary search.
+      is in the upper bin. This option is slower than `scale`.
 
-    A score below the first bin is counted in the first bin, and a score above the last bin is
-    counted in the last bin. If `scale` is given, scores are first rounded to float32. If `edges` is
-    given, the edges are rounded to float32, unless the scores are float64.
+    A score below the first bin is counted in the first bin, and a score above the last bin in the
+    last bin. If `scale` is given, scores are rounded to float32. If scores are float32, `edges` are
+    rounded to float32.
 
     Args:
-        y_true, y_score: labels 0 or 1 and scores, both of shape `(..., n)`. If `scale` is
-            "probability", scores in NumPy arrays must be in [0, 1]. In JAX arrays, examples with a
-            NaN score are ignored.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. For
+            `scale="probability"`, NumPy scores must be in [0, 1]. NaN scores in JAX arrays are
+            ignored.
         scale, edges: definition of the bins, as described above.
         num_bins: number of bins B, a power of two from 64 to 2^16. Not used if `edges` is given.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        groups: group id of each example, from 0 to G - 1, of shape `(..., n)`; examples with other
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+        groups: group id of each example, from 0 to G - 1, of shape `(..., n)`. Examples with other
             ids are ignored.
-        num_groups: number of groups G; required if `groups` is a JAX array.
+        num_groups: number of groups G. It is required if `groups` is a JAX array.
 
     Returns:
         Counts of shape `(..., 2, B)`, or `(..., G, 2, B)` with groups: the histogram of negatives,

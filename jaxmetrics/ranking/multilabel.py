@@ -94,17 +94,16 @@ def top_k_accuracy(
     scores.
 
     Args:
-        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
-        y_score: a score for each of the K classes, of shape `(..., n, K)`.
+        y_true: class ids of shape `(..., n)`. Examples with a negative id are ignored.
+        y_score: a score for each class, of shape `(..., n, K)`.
         k: number of classes with the highest scores, an int >= 1.
-        ties: what to do if several classes have the same score as the class at place k (are tied).
-            `"index"` prefers the class with the greater index, as scikit-learn does. `"expected"`
-            counts a tied true class not as 0 or 1 but as the probability that it is among the first
-            k classes if tied classes are ordered at random:
-            `(k - number of classes with higher scores) / number of tied classes`, clipped to
-            [0, 1].
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        ties: what to do if several classes have the same score as the class at place k. `"index"`
+            prefers the class with the greater index, as scikit-learn does. `"expected"` counts a
+            tied true class as the probability that a random order places it among the first k:
+            `(k - number of classes with higher scores) / number of tied classes`, clipped to [0,
+            1].
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
 
     Returns:
         Fractions in [0, 1], of shape `(...)`.
@@ -150,14 +149,19 @@ def top_k_precision(
     """Compute precision at k: the fraction of true labels among the k labels with the highest
     scores, averaged over examples.
 
-    For each example, precision at k is the number of true labels among the k labels with the
-    highest scores, divided by k (even if there are fewer than k labels). If several labels have the
-    same score as the label at place k, each true label among them is counted not as 1 but as the
-    probability that it is among the first k labels if labels with equal scores are ordered at
-    random. `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape
-    `(..., n, L)` for n examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean
-    mask `where` are optional and have shape `(..., n)`; examples where the mask is False are
-    ignored. Returns values in [0, 1], of shape `(...)`.
+    The number of true labels is divided by k, even if there are fewer than k labels. If several
+    labels have the same score as the label at place k, the expected number of true labels in a
+    random order is counted.
+
+    Args:
+        y_true: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        y_score: real scores of shape `(..., n, L)`.
+        k: number of labels with the highest scores, an int >= 1.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -178,13 +182,18 @@ def top_k_recall(
     """Compute recall at k: the fraction of the true labels that are among the k labels with the
     highest scores, averaged over examples.
 
-    For an example without true labels, recall at k is 0. If several labels have the same score as
-    the label at place k, each true label among them is counted not as 1 but as the probability that
-    it is among the first k labels if labels with equal scores are ordered at random. `y_true`
-    contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for n
-    examples and L labels. `k` is an int >= 1. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns values
-    in [0, 1], of shape `(...)`.
+    For an example without true labels, recall is 0. If several labels have the same score as the
+    label at place k, the expected number of true labels in a random order is counted.
+
+    Args:
+        y_true: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        y_score: real scores of shape `(..., n, L)`.
+        k: number of labels with the highest scores, an int >= 1.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -224,10 +233,13 @@ def hamming_loss(
 ) -> Array:
     """Compute the Hamming loss: the fraction of labels that are wrong, `mean(y_true != y_pred)`.
 
-    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
-    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
-    `(...)`.
+    Args:
+        y_true, y_pred: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
@@ -250,10 +262,13 @@ def exact_match(
 ) -> Array:
     """Compute exact match (subset accuracy): the fraction of examples whose labels are all correct.
 
-    `y_true` and `y_pred` contain 0 and 1 for n examples and L labels, in arrays of shape
-    `(..., n, L)`. `sample_weight` and the boolean mask `where` are optional and have shape
-    `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of shape
-    `(...)`.
+    Args:
+        y_true, y_pred: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
@@ -281,16 +296,20 @@ def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples)
 
 @_of_labels
 def label_ranking_average_precision(ranked: Ranked) -> Array:
-    """Compute label ranking average precision (LRAP): the mean of the average precisions of all
-    examples.
+    """Compute label ranking average precision (LRAP), averaged over examples.
 
-    For each true label t of an example we take all labels of this example whose score is at least
-    the score of t, and compute the fraction of true labels among them. LRAP is the mean of this
-    fraction over the true labels of an example, and then over examples. If the labels of an example
-    are all true or all false, the value of this example is 1. `y_true` contains 0 and 1, and
-    `y_score` contains real scores; both have shape `(..., n, L)` for n examples and L labels.
-    `sample_weight` and the boolean mask `where` are optional and have shape `(..., n)`; examples
-    where the mask is False are ignored. Returns values in (0, 1], of shape `(...)`.
+    For each true label t of an example, take the labels whose score is at least the score of t.
+    Compute the fraction of true labels among them. LRAP of the example is the mean of this fraction
+    over its true labels. It is 1 if the labels are all true or all false.
+
+    Args:
+        y_true: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        y_score: real scores of shape `(..., n, L)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in (0, 1], of shape `(...)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -302,17 +321,20 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 
 @_of_labels
 def label_ranking_loss(ranked: Ranked) -> Array:
-    """Compute the label ranking loss: how often a false label has a greater or equal score than a
-    true label of the same example.
+    """Compute the label ranking loss, averaged over examples.
 
-    Each true label of an example forms a pair with each false label of this example. A pair is
-    wrongly ordered if the score of the false label is greater than or equal to the score of the
-    true label. The loss of an example is the fraction of its pairs that are wrongly ordered, or 0
-    if its labels are all true or all false. The result is the mean of the losses of all examples.
-    `y_true` contains 0 and 1, and `y_score` contains real scores; both have shape `(..., n, L)` for
-    n examples and L labels. `sample_weight` and the boolean mask `where` are optional and have
-    shape `(..., n)`; examples where the mask is False are ignored. Returns values in [0, 1], of
-    shape `(...)`.
+    The loss of an example is the fraction of wrongly ordered pairs of a true and a false label. A
+    pair is wrongly ordered if the score of the false label is at least the score of the true label.
+    The loss is 0 if the labels are all true or all false.
+
+    Args:
+        y_true: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        y_score: real scores of shape `(..., n, L)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -328,14 +350,19 @@ def label_ranking_loss(ranked: Ranked) -> Array:
 @_of_labels
 def coverage_error(ranked: Ranked) -> Array:
     """Compute the coverage error: how many labels, taken in decreasing order of their scores, are
-    needed to include all true labels.
+    needed to include all true labels, averaged over examples.
 
-    For each example we take the true label with the lowest score, and count the labels of this
-    example whose score is at least as high, including this true label. If an example has no true
-    labels, the count is 0. `y_true` contains 0 and 1, and `y_score` contains real scores; both have
-    shape `(..., n, L)` for n examples and L labels. `sample_weight` and the boolean mask `where`
-    are optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns
-    the mean over examples, in [0, L] and of shape `(...)`.
+    Labels with the same score as the last true label are included. The number is 0 for an example
+    without true labels.
+
+    Args:
+        y_true: labels 0 or 1, of shape `(..., n, L)` for n examples and L labels.
+        y_score: real scores of shape `(..., n, L)`.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, L], of shape `(...)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
@@ -355,20 +382,22 @@ def ndcg(
 ) -> Array:
     """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
-    `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, ..., where gain_r is the
-    relevance of the label at rank r, and the label with the highest score has rank 1. If several
-    labels have equal scores (tie), the gain at each of their ranks is the mean of their relevances.
-    Sources: Järvelin and Kekäläinen (2002), ACM TOIS 20; for ties McSherry and Najork (2008), ECIR.
+    `DCG = sum_r gain_r / log2(r + 1)` is a sum over ranks r = 1, 2, .... gain_r is the relevance of
+    the label at rank r. The label with the highest score has rank 1. Labels with equal scores get
+    the mean of their relevances. The result is the mean over examples. Sources: Järvelin and
+    Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
 
     Args:
         y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
-            shape `(..., n, L)`. If all labels of an example have relevance 0, the NDCG of this
-            example is 0. Negative relevance raises ValueError in NumPy arrays, and gives NaN in JAX
-            arrays.
+            shape `(..., n, L)`. If all labels of an example have relevance 0, its NDCG is 0.
+            Negative relevance raises ValueError for NumPy arrays, and gives NaN for JAX arrays.
         y_score: real scores of shape `(..., n, L)`.
-        k: number of ranks in the sum, which are the ranks 1 to k; default: all ranks.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        k: number of ranks in the sum. By default all ranks are used.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values in [0, 1], of shape `(...)`.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
@@ -386,12 +415,19 @@ def dcg(
 ) -> Array:
     """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
-    Here gain_r is the relevance of the label at rank r = 1, 2, ..., and the label with the highest
-    score has rank 1. `y_true` contains the relevance of each label (numbers >= 0), and `y_score`
-    contains real scores; both have shape `(..., n, L)` for n examples and L labels. The sum is over
-    the first `k` ranks, by default over all ranks. `sample_weight` and the boolean mask `where` are
-    optional and have shape `(..., n)`; examples where the mask is False are ignored. Returns the
-    mean over examples, of shape `(...)`.
+    The result is the mean over examples. The ranks are r = 1, 2, .... gain_r is the relevance of
+    the label at rank r. The label with the highest score has rank 1.
+
+    Args:
+        y_true: relevance of L labels (or documents) for n examples (or queries), numbers >= 0 of
+            shape `(..., n, L)`.
+        y_score: real scores of shape `(..., n, L)`.
+        k: number of ranks in the sum. By default all ranks are used.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        Values of shape `(...)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)

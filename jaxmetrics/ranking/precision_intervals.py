@@ -60,31 +60,26 @@ def average_precision_interval(
 ) -> Estimate:
     """Compute average precision with a confidence interval, without a bootstrap.
 
-    The standard error is computed from the influence function of average precision, which says how
-    much each example changes the value. This is much faster than a bootstrap, because the scores
-    are sorted only once. The formulas are explained at the top of the file
-    `jaxmetrics/ranking/precision_intervals.py`. Average precision depends on the fraction of
-    positives, which varies from sample to sample; the interval is wide enough to include this
-    variation.
+    The standard error is computed from the influence of each example on average precision. The
+    formulas are at the top of the file `jaxmetrics/ranking/precision_intervals.py`.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
-        y_score: real scores of shape `(..., n)`.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored.
         level: the confidence level.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
-        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster, such as images of one patient, are correlated. Fewer than 20 clusters raise
-            a warning if the arguments are NumPy arrays.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+        clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
+            is a group of correlated examples, such as the images of one patient. For NumPy arrays,
+            fewer than 20 clusters give a warning.
 
     Returns:
-        `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is a
-        single positive, or if all positives are in one cluster, `low`, `high` and `standard_error`
-        are NaN. If there are fewer than ten positives, intervals are wide: with five positives an
-        interval can cover two thirds of [0, 1].
+        `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is only
+        one positive, or if all positives are in one cluster, `low`, `high` and `standard_error` are
+        NaN. With five positives an interval can cover two thirds of [0, 1].
 
     Raises:
         TypeError, ValueError: if the shapes of the arguments do not match, if labels, scores or
-            cluster ids are invalid (as in `average_precision`), or if `level` is not in (0, 1).
+            cluster ids are invalid, or if `level` is not in (0, 1).
 
     >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
     >>> average_precision_interval(y_true, y_score)

@@ -1,7 +1,6 @@
 """Classification reports: metrics of one or two classifiers, each with a confidence interval.
 
-`print` writes a report as text, and a report can be converted to a dict, JSON, Markdown, CSV or
-HTML.
+`print` writes a report as text. A report can be converted to a dict, JSON, Markdown, CSV or HTML.
 """
 
 # reports on one classifier

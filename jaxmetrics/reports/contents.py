@@ -164,10 +164,10 @@ class SampleSize(NamedTuple):
 
     def __str__(self) -> str:
         clusters = (
-            "" if self.num_clusters is None else f" in {_counted(self.num_clusters, 'clusters')}"
+            "" if self.num_clusters is None else f" in {quantity(self.num_clusters, 'clusters')}"
         )
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
-        return f"{_counted(self.number, self.units)}{clusters}{ignored}"
+        return f"{quantity(self.number, self.units)}{clusters}{ignored}"
 
     @property
     def units_drawn(self) -> tuple[float, str]:
@@ -182,7 +182,8 @@ class SampleSize(NamedTuple):
         return {f"num_{self.units}": self.number, "num_ignored": self.num_ignored, **clusters}
 
 
-def _counted(number: float, units: str) -> str:
+def quantity(number: float, units: str) -> str:
+    """Write a number of units, such as "3 labels" and "1 label"."""
     return f"{number:.10g} {units if number != 1 else units[:-1]}"
 
 

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import math
 import re
 import textwrap
 from abc import ABC, abstractmethod
@@ -129,18 +130,27 @@ def as_every_eval_ever(report: AnyReport) -> str:
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """Write JSON. The confusion matrix comes last, with one line per row.
+    """Write JSON, which has no infinite numbers: an infinite end of an interval is written as null.
 
+    The confusion matrix comes last, with one line per row.
     The cells of the matrix, 16 million for 4096 classes, are written by the compiled encoder, which
     does not support indentation.
     """
     matrix = content.get("confusion_matrix")
     rest = content if matrix is None else {**content, "confusion_matrix": []}
-    text = json.dumps(rest, indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(_without_infinity(rest), indent=2, allow_nan=False, ensure_ascii=False)
     if matrix is None:
         return text + "\n"
     rows = ",\n    ".join(map(json.dumps, matrix))
     return text.removesuffix("[]\n}") + f"[\n    {rows}\n  ]\n}}\n"
+
+
+def _without_infinity(x: Any) -> Any:
+    if isinstance(x, Mapping):
+        return {key: _without_infinity(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_without_infinity(value) for value in x]
+    return None if isinstance(x, float) and math.isinf(x) else x
 
 
 def as_page(report: AnyReport, title: str) -> str:

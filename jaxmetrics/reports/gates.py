@@ -14,7 +14,8 @@ from jaxmetrics.reports.contents import ReportedValue, value_cell
 __all__: list[str] = []
 
 _GATE = re.compile(
-    r"\s*([^\s\[]+)(?:\[(.+)\])?\s*(>=|<=)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*"
+    r"\s*([^\s\[]+)(?:\[(.+)\])?\s*(>=|<=)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*",
+    re.DOTALL,  # the name of a class may contain a line break
 )
 
 
@@ -96,6 +97,8 @@ class JudgedGate(NamedTuple):
         """The verdict in words."""
         if self.verdict is not Verdict.UNKNOWN:
             return self.verdict.name.lower()
+        if not self.value.has_interval:
+            return "undecided (the value has no confidence interval)"
         if not 0 < self.more < _MOST_EXAMPLES:
             return "undecided (more examples would decide it)"
         return f"undecided (about {_rounded(self.more):,} more examples would decide it)"

@@ -22,6 +22,7 @@ from jaxmetrics.reports.contents import (
     ReportedValue,
     SampleSize,
     ValueTable,
+    quantity,
     records_of,
     value_of,
     values_of,
@@ -58,7 +59,7 @@ def outline_of(report: Report) -> Outline:
     rows += [[_title(key), *(x.get(key, missing) for x in groups.values())] for key in keys]
     sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
     return Outline(
-        heading=f"{sample}, {len(groups)} groups",
+        heading=f"{sample}, {quantity(len(groups), 'groups')}",
         verdict=_verdict(report.disparities, report.level),
         tables={
             "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
@@ -175,5 +176,9 @@ def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> di
     ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
     if len(named) < (found >= 0).sum():
-        raise ValueError(f"The names of the groups must differ, got {listed(map(str, ids))}.")
+        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
+        raise ValueError(
+            "groups contains different ids that are printed alike. Convert all ids to strings. The"
+            f" ids are {listed(different)}."
+        )
     return named

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import names_of
+from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import ArrayLike, check_real, on_host
 from jaxmetrics._wording import percent
 from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
@@ -21,6 +21,7 @@ from jaxmetrics.reports.contents import (
     Outline,
     ReportedValue,
     SampleSize,
+    quantity,
     records_of,
     value_of,
 )
@@ -49,13 +50,11 @@ def multilabel_report(
     label_names: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> TabularReport:
-    """Make a multilabel classification report: metrics of each label and of all labels, with
-    intervals.
+    """Make a multilabel classification report: metrics of each label and of all labels.
 
-    Precision, recall, specificity and F1 of each label have Wilson's intervals. Exact match, the
-    share of examples whose labels are all correct, has Wilson's interval, too. The Hamming loss,
-    micro F1 and macro F1 have delta-method intervals, which treat the examples as the independent
-    units, because the labels of an example may be correlated.
+    Exact match, and precision, recall, specificity and F1 of each label have Wilson's intervals.
+    Exact match is the share of examples whose labels are all correct. The Hamming loss, micro F1
+    and macro F1 have delta-method intervals, which allow for correlated labels of an example.
 
     Args:
         y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`.
@@ -63,13 +62,13 @@ def multilabel_report(
         level: the confidence level.
 
     Returns:
-        A report: `report[name]` returns the values of the metric with this name, such as
-        "micro_f1". The report also has the methods of `Report`, such as `to_text` and `to_html`.
+        A report with the methods of `Report`, such as `to_text` and `to_html`. `report[name]`
+        returns the values of the metric with this name, such as "micro_f1".
 
     Raises:
         TypeError: if `y_true` or `y_pred` does not contain numbers.
         ValueError: if the shapes are not `(n, L)`, if there are no examples, if a number is neither
-            0 nor 1, or if there are not exactly L names.
+            0 nor 1, or if there are not exactly L different names.
 
     >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
     >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])
@@ -78,12 +77,14 @@ def multilabel_report(
     """
     labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
     true, pred = labels
+    if true.ndim == 2 and not len(true):
+        raise ValueError("there are no examples to report on.")
     if true.shape != pred.shape or true.ndim != 2 or not true.size:
         raise ValueError(
             "y_true and y_pred must have the same shape (n, L), with one column for each label,"
             f" got {true.shape} and {pred.shape}."
         )
-    names = names_of(label_names, true.shape[1], "label_names")
+    names = distinct_names_of(label_names, true.shape[1], "label_names")
     return report_of_sums(label_sums(true, pred), names, level)
 
 
@@ -119,7 +120,7 @@ class LabelSums(NamedTuple):
 def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
     """Compute the sums over a batch of true and predicted labels, booleans `(n, L)`."""
     cell = 2 * true.astype(int) + pred
-    rows = (cell[..., None] == np.arange(4)).reshape((len(true), -1)).astype(float)
+    rows = (cell[..., None] == np.arange(4)).reshape((len(true), 4 * true.shape[1])).astype(float)
     return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
 
 
@@ -138,7 +139,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
     sample = SampleSize(sums.number)
     return TabularReport(
         Outline(
-            heading=f"{sample}, {len(names)} labels",
+            heading=f"{sample}, {quantity(len(names), 'labels')}",
             tables={"Labels": found.table("label")},
             summary=found.summary(),
             summary_title="All labels",

@@ -14,7 +14,14 @@ import numpy as np
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._labels import as_ids
-from jaxmetrics._validation import ArrayLike, as_rows, check_real, on_host, warn
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_rows,
+    check_real,
+    ids_in_range,
+    on_host,
+    warn,
+)
 from jaxmetrics._wording import enumeration, fraction, listed
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
@@ -218,7 +225,8 @@ def checked_labels(
                 " must be one column for each class."
             )
     check_number_of_classes(k, what)
-    counted = np.all([(x >= 0) & (x < k) for x in ids], axis=0)
+    ids = [ids_in_range(x, name, k) for name, x in zip(labels, ids, strict=True)]
+    counted = np.all([x >= 0 for x in ids], axis=0)
     return [np.where(counted, x, -1) for x in ids], names
 
 

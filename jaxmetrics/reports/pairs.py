@@ -55,6 +55,9 @@ _WAYS = {
     "student": "for losses Student's intervals",
     "mover": "for areas intervals by DeLong's variance",
 }
+_LOSSES = (
+    "Log loss and Brier score: less is better, so P(A > B) is the probability that A is worse."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,28 +67,25 @@ class ComparisonReport(AnyReport):
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
-        num_ignored: the number of examples that were ignored because a label, such as -1, was not
-            the id of a class.
+        num_ignored: the number of examples with a label that is not the id of a class, such as -1.
         names: the names of A and B.
         level: the confidence level.
-        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
-            of the region of practical equivalence).
-        figures: dict from the name of each metric to a `Comparison`. The values of A and B have the
-            same intervals as in `report`; the difference has the same likelihood interval as in
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
+        figures: dict from the name of each metric to a `Comparison`. The intervals of A and B are
+            those of `report`, and the interval of the difference is the likelihood interval of
             `compare`.
-        only_right_per_class: for each class, the number of examples that only A classifies
-            correctly and the number that only B classifies correctly, `(K, 2)`.
-        p_value: p-value of McNemar's test, whose null hypothesis is that A and B are correct
-            equally often. If examples are independent, the p-value is the mid-p value of `mcnemar`;
-            if there are clusters, it is the p-value of `mcnemar` for clusters.
+        only_right_per_class: the numbers of examples of each class that only A and only B
+            classifies correctly, `(K, 2)`.
+        p_value: p-value of McNemar's test of equal accuracy. It is the mid-p value of `mcnemar`, or
+            its p-value for clusters if there are clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
-        score_histograms: the array `score_histogram` that a `Report` on A and a `Report` on B would
-            have, `(2, K, 2, bins)`; None without probabilities or if there are more than 100
-            classes.
-        calibration_bins: the array `calibration_bins` that a `Report` on A and a `Report` on B
-            would have, `(2, bins, 3)`.
-        listed: examples that only A or only B classifies correctly; the option `--examples` of the
-            command line shows them.
+        score_histograms: the array `score_histogram` of a `Report` on A and of a `Report` on B,
+            `(2, K, 2, bins)`. None without probabilities, or if there are more than 100 classes.
+        calibration_bins: the array `calibration_bins` of a `Report` on A and of a `Report` on B,
+            `(2, bins, 3)`.
+        listed: examples that only A or only B classifies correctly, for the option `--examples` of
+            the command line.
         gates: bounds that differences must satisfy, set by the option `--gate` of the command line,
             each with its verdict: passed, failed or unknown.
 
@@ -162,6 +162,7 @@ class ComparisonReport(AnyReport):
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
             f" ({kind}): p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
+            notes=[_LOSSES] * ("log_loss" in self.figures),
             level=self.level,
             gates=self.gates,
         )
@@ -189,8 +190,8 @@ class ComparisonReport(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return three CSV rows for each metric: A, B, and the difference A - B.
 
-        The row of the difference has the probability that A is better than B, and the probability
-        that A and B are equivalent.
+        The row of the difference also has `probability_better`, the probability that the metric of
+        A is greater than the metric of B, and `probability_equivalent`.
         """
         return [
             {
@@ -238,22 +239,21 @@ def comparison_report(
 ) -> ComparisonReport:
     """Compare two classifiers on the same examples: paired differences of metrics, with intervals.
 
-    If there are more than 1024 classes, the report has no intervals of differences, because their
-    computation would take minutes. To compute these intervals, use `compare_predictions`.
+    For more than 1024 classes, the report has no intervals of differences, which would take
+    minutes. To compute them, use `compare_predictions`.
 
     Args:
-        y_true, y_pred_a, y_pred_b: the true labels, and the labels predicted by A and B, `(n,)`,
-            strings or integers. If a label is a negative integer, the example is ignored.
-        y_prob_a, y_prob_b: the probabilities of A and B, `(n, K)`, one column per class. If they
-            are given, the report also has log loss, Brier score, ROC AUC (for up to 10 classes)
-            and, on the HTML page, the ROC curves of both classifiers.
-        clusters: `(n,)` ids of any type, if examples are correlated: examples with the same id
-            form a cluster, such as the images of one patient.
-        class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. Default: all classes that occur in the labels, sorted.
+        y_true, y_pred_a, y_pred_b: true labels and the labels predicted by A and B, `(n,)`, strings
+            or integers. Examples with a negative label are ignored.
+        y_prob_a, y_prob_b: the probabilities of A and B, `(n, K)`, one column per class. They add
+            log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, ROC curves.
+        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated.
+        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
+            order. The default is all classes that occur, sorted.
         names: the names of A and B in the report.
-        rope: the largest difference that does not matter in practice, a number >= 0 (half the width
-            of the region of practical equivalence).
+        rope: the largest difference that does not matter to you, a number >= 0. The range from
+            -rope to rope is the region of practical equivalence.
         level: the confidence level.
 
     Returns:
@@ -264,7 +264,7 @@ def comparison_report(
         ValueError: if the arguments differ in length, if there are fewer than 2 or more than 4096
             classes, if a class name is unknown, if all examples are ignored, if only one classifier
             has probabilities, if probabilities do not sum to 1, if `rope` is below 0, if `level` is
-            not in (0, 1), or if the number C of clusters is so large that `C K^3 > 2^27`.
+            not in (0, 1), or if C clusters have `C K^3 > 2^27`.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30

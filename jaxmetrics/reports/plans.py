@@ -26,6 +26,7 @@ def width_plan(
     """Report how many examples are needed for an interval of this half-width. If the tables are one
     matrix per cluster, `(C, K, K)`, report how many clusters are needed.
     """
+    _check_below(1, half_width, "half-width")
     axis = None if counts.ndim == 2 else -3
     number = required_examples(
         metric, counts, half_width=half_width, level=level, cluster_axis=axis
@@ -44,6 +45,7 @@ def difference_plan(
     are needed.
     """
     _check_difference(difference)
+    _check_below(1, difference, "difference")
     axis = None if paired.ndim == 3 else -4
     size = SampleSize(int(paired.sum()), num_clusters=len(paired) if axis else None)
     options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
@@ -62,6 +64,12 @@ def scores_plan(
     power. If there are clusters, report how many clusters are needed.
     """
     size, z = scores.sample, normal_quantile(level)
+    if scores.bounds is not None:
+        low, high = scores.bounds
+        name, target = (
+            ("difference", difference) if half_width is None else ("half-width", half_width)
+        )
+        _check_below(high - low, target, name)
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
         error = score_values(scores, level)["mean"].standard_error
@@ -81,6 +89,15 @@ def scores_plan(
 def _check_difference(difference: float) -> None:
     if not difference > 0:
         raise ValueError(f"the difference must be above 0, got {difference:g}")
+
+
+def _check_below(greatest: float, target: float, name: str) -> None:
+    """Raise an error if a half-width or a difference is so large that every metric has it."""
+    if target >= greatest:
+        raise ValueError(
+            f"the {name} must be less than {greatest:g}, got {target:g}. Write 2 percentage points"
+            " as 0.02."
+        )
 
 
 def _plan(

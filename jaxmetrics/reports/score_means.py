@@ -34,6 +34,7 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.grouped import rows_of_groups
+from jaxmetrics.reports.overall_values import check_each
 
 __all__ = ["score_report"]
 
@@ -54,26 +55,26 @@ def score_report(
 ) -> AnyReport:
     """Report mean scores of items, such as questions, and of groups, or compare two systems.
 
-    `mean` is the mean over all items (micro average). `mean_of_groups` is the mean of the group
-    means, so that all groups have equal weight (macro average). If `bounds` are given, the interval
-    of `mean_of_groups` is a likelihood interval; otherwise the method MOVER (Zou and Donner, 2008)
-    combines Student's intervals of the groups. For the interval of `mean_of_groups`, groups with
-    only one item or one cluster are treated as one group. A cluster may belong to several groups.
-    If `other` is given, the report lists the groups in which the two systems differ, at a false
-    discovery rate of 5 %.
+    `mean` is the mean over all items (micro average). `mean_of_groups` is the unweighted mean of
+    the group means (macro average). If `bounds` are given, its interval is a likelihood interval.
+    Otherwise Student's intervals of the groups are combined by MOVER (Zou and Donner, 2008). For
+    this interval, groups with only one item or one cluster are treated as one group. With `other`,
+    the report lists the groups in which the systems differ, at a false discovery rate of 5 %.
 
     Args:
-        scores: one score per item, `(n,)`; greater is better; NaN if an item has no score.
-        other: scores of a second system for the same items. Items without both scores are left out.
+        scores: one score per item, `(n,)`. Greater scores are better. NaN stands for a missing
+            score.
+        other: scores of a second system for the same items. Items without both scores are ignored.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-        clusters: `(n,)` ids of clusters of correlated items, such as questions about a text.
-        groups: `(n,)` ids of groups whose means are reported, such as tasks.
+        clusters: `(n,)`, ids of clusters, such as texts with several questions. Items with the same
+            id may be correlated.
+        groups: `(n,)`, ids of groups, such as tasks.
         name, names: the name of the score, and the names of both systems, in the report.
         level: the confidence level.
 
     Returns:
         A report with the methods of `Report`, such as `to_text`. Its values are `report["mean"]`
-        and, if `groups` is given, `report["mean_of_groups"]` and `report["group"]` (by group).
+        and, with groups, `report["mean_of_groups"]` and `report["group"]` (by group).
 
     Raises:
         TypeError, ValueError: if the shape of scores, clusters or groups is not `(n,)`, if no item
@@ -116,6 +117,7 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
         )
     check_bounds(bounds)
     for argument, x in zip(("scores", "other"), given, strict=False):
+        check_each(~np.isinf(x), x, argument, "a finite number")
         refuse_beyond(bounds, x, argument, ~np.isnan(x))
     return np.stack(given).astype(float)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import names_of
+from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, listed, percent, title_of
+from jaxmetrics._wording import capital, interval, percent, title_of
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
@@ -93,31 +93,28 @@ class Report(AnyReport):
         counts: the confusion matrix `(K, K)`, a NumPy array.
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
-        num_ignored: the number of examples that were ignored because a label, such as -1, was not
-            the id of a class.
-        overall: dict from the name of each metric to an `Estimate` with two more attributes:
-            `method` is the method of the interval, or None if there is no interval; `note` is a
-            sentence that helps to interpret the value, or None if there is no note.
+        num_ignored: the number of examples with a label that is not the id of a class, such as -1.
+        overall: dict from the name of each metric to an `Estimate` with two more attributes.
+            `method` is the name of the interval method. `note` is a sentence that helps to
+            interpret the value. Both may be None.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
-        score_histogram: for each class, two histograms of the predicted log-odds of this class,
-            `(K, 2, B)` for B bins: first of the examples of all other classes, then of the examples
-            of this class. If `from_state` made the report, the bins are those of `ranking_metrics`,
-            not bins of log-odds.
-        calibration_bins: `(bins, 3)`, the result of the function `calibration_bins` for the
-            probability of the second class if there are two classes, and otherwise for the
-            probability of the predicted class; None if there were no probabilities.
-        calibrated_event: says which probability is in `calibration_bins`: that of the second class
-            (then it is the name of this class) or that of the predicted class.
+        score_histogram: for each class, two histograms of its predicted log-odds, `(K, 2, B)` for B
+            bins. The first is of the examples of all other classes, the second of the examples of
+            this class. If `from_state` made the report, the bins are those of `ranking_metrics`.
+        calibration_bins: `(bins, 3)`, the result of the function `calibration_bins`, or None if
+            there were no probabilities.
+        calibrated_event: says whose probability is in `calibration_bins`: the name of the second of
+            two classes, or the predicted class.
         num_clusters: the number of clusters, or None if the examples are independent.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
-            two groups; for overall metrics the class is "".
-        listed: examples of the most frequent mistakes; the option `--examples` of the command line
-            shows them.
+            two groups. For overall metrics the class is "".
+        listed: examples of the most frequent mistakes, for the option `--examples` of the command
+            line.
         gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
             with its verdict: passed, failed or unknown.
-        examples: the labels of the examples, which the method `mistakes` uses; None if the report
-            was made from counts.
+        examples: the labels of the examples, for the method `mistakes`. None if the report was made
+            from counts.
 
     `print` writes the report as text (only the first 20 classes). `report[name]` returns a value:
 
@@ -162,17 +159,16 @@ class Report(AnyReport):
         """Make the report on a confusion matrix.
 
         Args:
-            counts: `(K, K)`, integers or floats; or `(C, K, K)`, one matrix per cluster. Integers
-                whose sum reaches 2^62 are converted to floats.
+            counts: `(K, K)`, integers or floats; or `(C, K, K)`, one matrix for each of C clusters
+                (groups of correlated examples).
             class_names: K names; "0" to "K - 1" by default.
-            soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. If it is given, the report
-                has the expected accuracy.
-            num_ignored: the number of examples left out of `counts`; the report shows this number.
+            soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. It adds the expected
+                accuracy.
+            num_ignored: the number of ignored examples that the report shows.
             level: the confidence level.
             method: the interval method for metrics that are not proportions. The default is
-                `Likelihood()`, or `Delta` for sums of weights, which have no likelihood. If there
-                are more than 1024 classes, these metrics have intervals only if a method is given,
-                because their computation takes minutes.
+                `Likelihood()`, or `Delta` for sums of weights. For more than 1024 classes, these
+                metrics have intervals only if a method is given, which takes minutes.
 
         Raises:
             TypeError: if `counts` does not contain real numbers.
@@ -187,7 +183,7 @@ class Report(AnyReport):
             check_method(method)
         tables = _checked_tables(counts)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
-        names = _checked_names(class_names, len(matrix))
+        names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
         overall = overall_values(evidence)
         if soft_counts is not None:
@@ -276,18 +272,15 @@ class Report(AnyReport):
         """Find the examples of the most frequent mistakes (pairs of a true and a predicted class).
 
         Args:
-            number: how many kinds of mistake to return, the most frequent first.
+            number: how many pairs of classes to return, the most frequent first.
 
         Returns:
             A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
-            of examples, and the positions of these examples in the data that `report` received. The
-            positions are an array of indices, which you can use as in `frame.iloc[indices]` or
-            `images[indices]`. If `y_prob` was given, the most confident mistakes come first;
-            otherwise the examples have the same order as in the data.
+            of examples, and their positions in the data. If `y_prob` was given, the most confident
+            mistakes come first. Otherwise they have the order of the data.
 
         Raises:
-            ValueError: if the report was made from counts or from a state, because these contain no
-                examples.
+            ValueError: if the report was made from counts or from a state.
 
         >>> import jaxmetrics as jm
         >>> y_true = ["cat", "dog", "dog", "cow", "dog"]
@@ -319,9 +312,7 @@ class Report(AnyReport):
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
-        """The table of listed examples, by title, which the option `--examples` of the command line
-        shows.
-        """
+        """The tables of the examples that the option `--examples` lists, by title."""
         return listing("Examples of the most frequent mistakes", self.listed)
 
     def values(self) -> dict[str, Any]:
@@ -329,8 +320,8 @@ class Report(AnyReport):
         return self._found.by_name()
 
     def outline(self) -> Outline:
-        """Return the contents as tables with one row per class and per overall value. If there are
-        groups, the contents are a table with one column per group, and the disparities.
+        """Return the contents as tables with one row per class and per overall value. With groups,
+        the contents are a table with one column per group, and the disparities.
         """
         if self.groups:
             return grouped.outline_of(self)
@@ -374,15 +365,15 @@ class Report(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return a CSV row for each overall value and for each value of a class.
 
-        If there are groups, there is also a row for each value of a group and for each disparity.
+        With groups, there is also a row for each value of a group and for each disparity.
         """
         if self.groups:
             return grouped.records_of_groups(self)
         return records_of(self._found.by_class(), "class", self.level)
 
     def pictures(self) -> dict[str, Any]:
-        """Draw the confusion matrix, the posterior distribution, the recalls and, if there are
-        probabilities, the curves. If there are groups, there are no pictures.
+        """Draw the confusion matrix, the posterior distribution, the recalls and, with
+        probabilities, the curves. A report with groups has no pictures.
         """
         if self.groups:
             return {}
@@ -409,13 +400,6 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     return matrix
 
 
-def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]:
-    names = tuple(names_of(class_names, k, "class_names"))
-    if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {listed(names)}.")
-    return names
-
-
 def report(
     y_true: ArrayLike | Sequence[str],
     y_pred: ArrayLike | Sequence[str],
@@ -431,29 +415,29 @@ def report(
     """Make a classification report from labels: metrics of a classifier with confidence intervals.
 
     Args:
-        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. An example is
-            ignored if a label is negative, or if it has no class name or no column of `y_prob`.
-        y_prob: probabilities `(n, K)`, one column per class, to report expected accuracy (mean
-            probability of the true class), log loss, Brier score, calibration error and one-vs-rest
-            ROC AUC. In a data frame, columns are named by class id or class name, such as "0" or
-            "prob_0". A warning is given if most `y_pred` differ from the most probable class.
-        sample_weight: `(n,)` frequency weights; a weight of 2 counts the example twice.
-        clusters: `(n,)` ids; examples with the same id are correlated and form a cluster. Fewer
-            than 20 clusters give a warning. With clusters and weights, ROC AUC has no interval.
-        groups: `(n,)` ids of subgroups. If given, the report has `groups`, one `Report` per
-            subgroup, and `disparities`, their largest differences (see `compare_groups`).
-        class_names: if labels are integers, the names of the ids 0 to K - 1; if labels are strings,
-            the classes in the desired order. Default: all classes that occur in the labels, sorted.
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
+            if a label is negative.
+        y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
+            Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
+            "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
+        sample_weight: `(n,)`, frequency weights. A weight of 2 counts the example twice.
+        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. Fewer than 20 clusters give a warning. If weights are also given, ROC AUC
+            has no interval.
+        groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
+            `disparities` (see `compare_groups`).
+        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
+            order. The default is all classes that occur, sorted.
         level: the confidence level.
-        method: the interval method for metrics that are not proportions, by default `Likelihood()`,
-            or `Delta` if weights are given.
+        method: the interval method for metrics that are not proportions. The default is
+            `Likelihood()`, or `Delta` for sums of weights.
 
     Returns:
-        A `Report` with NumPy arrays. If `groups` is given, `print` writes one column per group.
+        A `Report` with NumPy arrays. With groups, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, if a class name is
-            unknown, if there are not 2 to 4096 classes, or if all examples are ignored.
+        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
+            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS

@@ -35,25 +35,22 @@ def calibration_bins(
 ) -> Array:
     """Compute the sums of weights, probabilities and labels in each bin of predicted probability.
 
-    Use this function if your data do not fit in memory: add the sums of all batches, and pass the
+    Use this function if your data do not fit in memory: add the results of all batches. Pass the
     total to `calibration_error`, `calibration_curve` or `calibration_interval` instead of labels
-    and probabilities. A bin includes its upper edge but not its lower edge; 0 is in the first bin.
-    Probabilities and edges are rounded to float32 before they are compared, so that a float32
-    probability of 0.3 equals the edge 0.3.
+    and probabilities. A bin includes its upper edge but not its lower edge. The first bin also
+    includes 0. Probabilities and edges are compared in float32.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. Examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B of equal width in [0, 1]. Not used if `edges` is given.
-        edges: B - 1 increasing edges between the bins (0 and 1 are not among them), such as
-            quantiles of the probabilities in the first batch.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        edges: the B - 1 inner edges of the bins, without 0 and 1, in increasing order.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
-        Sums of weights, probabilities and labels in each bin, floats of shape `(..., B, 3)`. For
-        JAX arrays, all sums are NaN if the probability of an example that is not ignored is NaN or
-        not in [0, 1].
+        Sums of weights, probabilities and labels in each bin, floats of shape `(..., B, 3)`. If a
+        JAX array contains an invalid probability, all sums are NaN.
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],

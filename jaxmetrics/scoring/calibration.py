@@ -1,28 +1,27 @@
 """Calibration of probabilities of a binary event: reliability diagrams, ECE, decompositions.
 
 **The band of `strategy="isotonic"`.** The band contains the whole calibration curve with
-probability at least `level`, for any n, if examples are independent and the true frequency of class
-1 increases with the predicted probability. Consider the examples whose probability is between two
-values a and b. Since the true frequency increases, the observed frequency of these examples gives a
-lower confidence bound of the true frequency at b, and an upper confidence bound of the true
-frequency at a. The band combines the bounds of all intervals [a, b] by taking the tightest, with a
-Bonferroni correction. Source: Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110;
-here the ends a and b are between 64 groups of equal weight. The upper bound p for s successes in n
-trials solves `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its
-Applications 57. The band is wide; the guide's page on intervals shows its width.
+probability at least `level`, for any n. It assumes independent examples, and a true frequency of
+class 1 that increases with the predicted probability. Consider the examples whose probability is
+between two values a and b. Their observed frequency gives a lower confidence bound of the true
+frequency at b, and an upper confidence bound of the true frequency at a. The band combines the
+bounds of all intervals [a, b] by taking the tightest, with a Bonferroni correction. Source:
+Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110. Here the ends a and b are
+between 64 groups of equal weight. The upper bound p for s successes in n trials solves
+`2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its Applications
+57.
 
-**The decomposition with bins** is the decomposition of the Brier score `mean (p - y)^2` into
-reliability, resolution and uncertainty. Let bin b contain the fraction w_b of the examples, with
-mean probability p_b and frequency f_b of class 1, and let f be the overall frequency:
+**The decomposition with bins** splits the Brier score `mean (p - y)^2` into reliability, resolution
+and uncertainty. Bin b contains the fraction w_b of the examples, with mean probability p_b and
+frequency f_b of class 1. The overall frequency is f:
 
 - miscalibration = `sum_b w_b (p_b - f_b)^2`,
 - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
 - uncertainty = `f (1 - f)`.
 
-Murphy's classic resolution does not contain the variance and the covariance within bins, so that
-the three terms of Murphy's decomposition sum to the Brier score only if all probabilities in a bin
-are equal. The variance and covariance are from Stephenson, Coelho and Jolliffe (2008), Weather and
-Forecasting 23.
+Murphy's classic resolution does not contain the variance and the covariance within bins. Without
+them, the three terms sum to the Brier score only if all probabilities in a bin are equal. Source:
+Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23.
 """
 
 from __future__ import annotations
@@ -58,16 +57,15 @@ Norm = Literal["l1", "l2", "max"]
 class CalibrationCurve(NamedTuple):
     """Reliability diagram, as returned by `calibration_curve`. The values of empty bins are NaN.
 
+    With `strategy="isotonic"` there are no bins. All arrays then have one value per example,
+    `(..., n)`.
+
     Attributes:
-        mean_prob: mean predicted probability in each bin, of shape `(..., B)`. With
-            `strategy="isotonic"` there are no bins, and all arrays have one value per example,
-            `(..., n)`.
+        mean_prob: mean predicted probability in each bin, of shape `(..., B)`.
         frequency: observed frequency of class 1 in each bin.
-        low, high: lower and upper end of Wilson's interval for the frequency. With
-            `strategy="isotonic"` they are the lower and upper end of a simultaneous confidence
-            band.
-        weight: number (or total weight) of the examples in each bin; None with
+        low, high: ends of Wilson's interval for the frequency, or of the confidence band with
             `strategy="isotonic"`.
+        weight: total weight of the examples in each bin. None with `strategy="isotonic"`.
     """
 
     mean_prob: Array
@@ -81,12 +79,10 @@ class ScoreDecomposition(NamedTuple):
     """Decomposition of a proper score, `miscalibration - discrimination + uncertainty`.
 
     Attributes:
-        miscalibration: how much the score could be improved by recalibration (also called
-            reliability), >= 0 and of shape `(...)`.
-        discrimination: how well the probabilities separate the classes (also called resolution), of
-            shape `(...)`.
-        uncertainty: the score of always predicting the overall frequency of class 1, of shape
-            `(...)`.
+        miscalibration: possible improvement of the score by recalibration, also called reliability.
+            At least 0, of shape `(...)`.
+        discrimination: how well the probabilities separate the classes, also called resolution.
+        uncertainty: score of always predicting the overall frequency of class 1.
     """
 
     miscalibration: Array
@@ -106,31 +102,31 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Compute the reliability diagram: mean probability and frequency of class 1 in each bin.
 
+    The strategy `"uniform"` uses bins of equal width. `"quantile"` uses bins with edges at
+    quantiles of the probabilities. Some of these bins are empty if many probabilities are equal.
+
+    `"isotonic"` uses isotonic regression instead of bins. The frequencies f_i of the examples never
+    decrease with the probability, and minimise `sum_i (f_i - y_i)^2` for labels y_i. Source:
+    Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
+
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
             result of `calibration_bins`, of shape `(..., B, 3)`.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
         num_bins: number of bins B, 10 by default.
-        strategy: `"uniform"` uses bins of equal width. `"quantile"` puts the edges between the bins
-            at the quantiles 1 / B, 2 / B, ..., (B - 1) / B of the probabilities. Some of these bins
-            may be empty, because equal probabilities are in the same bin. If the strategy is
-            "quantile", `sample_weight` must be the number of times that an example occurs; weights
-            with sum 1 give NaN. `"isotonic"` uses no bins but isotonic regression: it computes a
-            frequency f_i for each example i, so that a greater probability never has a smaller
-            frequency, and so that `sum_i (f_i - y_i)^2` is minimal, where y_i is the label. Source:
-            Dimitriadis, Gneiting and Jordan (2021), PNAS 118, where this method is called CORP.
-        level: confidence level of Wilson's interval in each bin. These intervals are valid only if
-            `sample_weight` is the number of times that each example occurs. With "isotonic",
-            `level` is the level of a confidence band for the whole curve, which is explained at the
-            top of the file `jaxmetrics/scoring/calibration.py`.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        strategy: `"uniform"`, `"quantile"` or `"isotonic"`.
+        level: confidence level of Wilson's interval in each bin. With "isotonic", it is the level
+            of a confidence band for the whole curve. The band assumes that the true frequency
+            increases with the probability. Its formula is at the top of
+            `jaxmetrics/scoring/calibration.py`.
+        sample_weight: weights of the examples, of shape `(..., n)`. For the intervals and for
+            "quantile", a weight must be the number of times that the example occurs.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
-        `CalibrationCurve`, whose non-empty bins are the same as those of scikit-learn's
-        `calibration_curve`. With "isotonic" there is one point for each example, in the order of
-        increasing probability. Examples with equal probabilities have equal points. The point of an
-        ignored example repeats the point of another example, so that there are always n points.
+        `CalibrationCurve`. Its non-empty bins are the same as in scikit-learn's
+        `calibration_curve`. With "isotonic" there are n points in the order of increasing
+        probability. The point of an ignored example repeats another point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -169,7 +165,7 @@ def calibration_error(
 ) -> Array:
     """Compute the expected calibration error (ECE), or its root mean square or maximum variant.
 
-    In each bin b, the gap d_b is the mean probability minus the frequency of class 1, and w_b is
+    In bin b, the gap d_b is the mean probability minus the frequency of class 1. The weight w_b is
     the fraction of all examples that are in bin b. All errors are in [0, 1], and smaller is better:
 
     - `"l1"`, expected calibration error (Naeini et al., 2015, AAAI): `sum_b w_b |d_b|`.
@@ -185,17 +181,16 @@ def calibration_error(
         num_bins: number of bins B, 15 by default.
         strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
             `y_prob`).
-        debiased: if True, subtract the bias of the squared gaps (only with "l2"). Without this
-            correction, an error computed from few examples is too large on average. In each bin of
-            n_b > 1 examples d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is
-            the frequency of class 1. If the sum over bins is then negative, 0 is used instead, so
-            that a small bias remains. If `debiased` is True, `sample_weight` must be the number of
-            times that an example occurs. Source: Kumar, Liang and Ma (2019), NeurIPS, section 5.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        debiased: if True, subtract the bias of the squared gaps. Only for "l2". In bins of n_b > 1
+            examples, d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is the
+            frequency of class 1. A negative sum over bins becomes 0. Source: Kumar, Liang and Ma
+            (2019), NeurIPS, section 5.
+        sample_weight: weights of the examples, of shape `(..., n)`. With `debiased` or "quantile",
+            a weight must be the number of times that the example occurs.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
-        Errors of shape `(...)`, which are NaN if there are no examples.
+        Errors of shape `(...)`. NaN if there are no examples.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -239,10 +234,9 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score equals `miscalibration - discrimination + uncertainty`. Let S be the mean score of the
-    probabilities, S_C the mean score after isotonic regression as in
-    `calibration_curve(strategy="isotonic")`, and S_R the score of always predicting the frequency
-    of class 1. Then:
+    The score equals `miscalibration - discrimination + uncertainty`. S is the score of the
+    probabilities. S_C is the score after recalibration by isotonic regression. S_R is the score of
+    always predicting the frequency of class 1.
 
     - miscalibration = `S - S_C`, which is 0 for calibrated probabilities (smaller is better),
     - discrimination = `S_R - S_C`, which is 0 if the order of the probabilities says nothing about
@@ -250,21 +244,18 @@ def score_decomposition(
     - uncertainty = `S_R`, which depends only on the labels.
 
     All three parts are at least 0. In small samples, miscalibration and discrimination are both too
-    large by about the same amount, because isotonic regression overfits. Source: Dimitriadis,
-    Gneiting and Jordan (2021), PNAS 118, equation 7. If bins are used instead of isotonic
-    regression, the decomposition is different; it is explained at the top of the file
-    `jaxmetrics/scoring/calibration.py`.
+    large by about the same amount. Source: Dimitriadis, Gneiting and Jordan (2021), PNAS 118,
+    equation 7. The formulas for bins are at the top of `jaxmetrics/scoring/calibration.py`.
 
     Args:
-        y_true: 0 or 1 (or bool), of shape `(..., n)`; examples with a negative label are ignored.
+        y_true: 0 or 1 (or bool), of shape `(..., n)`. Examples with a negative label are ignored.
         y_prob: predicted probabilities of class 1, of shape `(..., n)`.
-        score: `"brier"` decomposes `mean (p - y)^2`, `"log_loss"` decomposes the log loss in nats.
-            The log loss can be decomposed only if `strategy` is "isotonic"; probabilities are
-            clipped as in `log_loss`.
+        score: `"brier"` for `mean (p - y)^2`, or `"log_loss"` for the log loss in nats. The log
+            loss needs the strategy "isotonic".
         strategy: `"isotonic"` for isotonic regression, or `"uniform"` or `"quantile"` for bins.
-        num_bins: number of bins; must not be given if `strategy` is "isotonic".
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        num_bins: number of bins. Not allowed if `strategy` is "isotonic".
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
         `ScoreDecomposition`, whose three parts have shape `(...)`.
@@ -295,19 +286,19 @@ def score_decomposition(
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Apply a calibration function to the probability of the predicted class (the confidence).
+    """Turn a binary calibration metric into a metric of the top label of a multiclass classifier.
 
-    The predicted class is the most probable class, or the first of them if several classes are
-    equally probable. The function is applied to a binary problem, in which the label is 1 if the
-    predicted class is the true class, and 0 otherwise. For example, `top_label(calibration_error)`
-    is the expected calibration error of a multiclass classifier: Guo et al. (2017), ICML.
+    The top label is the predicted class: the first class with the greatest probability. The binary
+    label of an example is 1 if the top label is the true class, and 0 otherwise. The probability of
+    label 1 is the probability of the top label. For example, `top_label(calibration_error)` is the
+    expected calibration error of a multiclass classifier: Guo et al. (2017), ICML.
 
     Args:
-        function: a function of labels `y_true`, 0 or 1, and probabilities `y_prob` of label 1, such
+        function: a function of binary labels `y_true` and probabilities `y_prob` of label 1, such
             as `calibration_error`.
 
     Returns:
-        A function of class ids `(..., n)` and probabilities `(..., n, K)`, which passes its keyword
+        A function of class ids `(..., n)` and probabilities `(..., n, K)`. It passes its keyword
         arguments to `function`.
 
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]

@@ -11,10 +11,9 @@ Two inequalities are true for any gaps:
   expansion.
 - `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality if all gaps are large. Therefore the
   upper end of the interval is E plus the root of the sum of the squared distances from each gap to
-  its Wilson limit, as in Zou and Donner (2008), Statistics in Medicine 27.
+  its Wilson limit. Source: Zou and Donner (2008), Statistics in Medicine 27.
 
-If the gaps are neither 0 nor large, the coverage is greater than `level`; see the simulations in
-the guide's page on intervals.
+If the gaps are neither 0 nor large, the coverage is greater than `level`.
 """
 
 from __future__ import annotations
@@ -51,14 +50,15 @@ def calibration_interval(
 ) -> Estimate:
     """Compute a confidence interval of the expected calibration error (ECE).
 
-    The interval is valid even if the true error is 0. A bootstrap interval is not valid in this
-    case, because the ECE of a sample, `E = sum_b w_b |d_b|`, is biased upwards. Here w_b is the
-    fraction of the examples in bin b, and d_b is the gap of bin b: mean probability - frequency of
-    class 1. The formulas are explained at the top of the file
-    `jaxmetrics/scoring/calibration_intervals.py`. The true error is the ECE in the population from
-    which the examples were drawn, computed with the same bins. If probabilities are too high in one
-    part of a bin and too low in another part, these errors cancel, so that neither the ECE nor its
-    interval shows them.
+    The ECE is `E = sum_b w_b |d_b|`. In bin b, the gap d_b is the mean probability minus the
+    frequency of class 1. The weight w_b is the fraction of all examples that are in bin b.
+
+    The interval is valid even if the true error is 0. A bootstrap interval is not, because the ECE
+    of a sample is biased upwards. The formulas are at the top of
+    `jaxmetrics/scoring/calibration_intervals.py`.
+
+    The true error is the ECE in the population, computed with the same bins. Within a bin,
+    probabilities that are too high and too low cancel.
 
     Args:
         y_true: 0 or 1 (or bool), of shape `(..., n)`. If `y_prob` is not given, `y_true` is the
@@ -70,16 +70,15 @@ def calibration_interval(
             `y_prob`).
         level: the confidence level.
         sample_weight: number of times that each example occurs, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster are correlated. Therefore the number n of examples in the formulas is
-            replaced by the effective number of independent examples, which is at most n. The
-            effective number is n times a ratio: the variance that the gaps would have if all
-            examples were independent, divided by the jackknife variance of the gaps over clusters.
-            Fewer than 20 clusters raise a warning if the arguments are NumPy arrays.
+            one cluster may be correlated, such as the sentences of a document. The number of
+            examples is then replaced by an effective number of independent examples, from the
+            jackknife variance over clusters. Fewer than 20 clusters give a warning for NumPy
+            arrays.
 
     Returns:
-        `Estimate` of shape `(...)`, whose values are NaN if there are no examples.
+        `Estimate` of shape `(...)`. Its values are NaN if there are no examples.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)

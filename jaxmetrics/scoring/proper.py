@@ -65,26 +65,22 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the log loss (cross-entropy) in nats: the mean of `-ln p_y`, where y is the true
-    class.
+    """Compute the log loss (cross-entropy) in nats: the mean of `-ln p_y` for true class y.
 
     The log loss is at least 0, and smaller is better. Probabilities are clipped to
-    `[eps, 1 - eps]`, where eps is the machine epsilon of their dtype. So if the true class has
-    probability 0, the loss is 15.9 in float32 and 4.9 in bfloat16, and the gradient of the loss is
-    0. If there are tens of thousands of classes, even ordinary probabilities can be less than eps
-    and are then clipped. Prefer `logits`, which are never clipped and are computed in float32 or
-    float64. The rows of `y_prob` are not normalised; in JAX arrays a row that is not a probability
-    distribution gives NaN.
+    `[eps, 1 - eps]`, where eps is the machine epsilon of their dtype. The loss of an example is
+    then at most 15.9 in float32 and 4.9 in bfloat16. Clipped probabilities have gradient 0. Prefer
+    `logits`, which are never clipped. The rows of `y_prob` are not normalised. In JAX arrays, a row
+    that does not sum to 1 gives NaN.
 
     Args:
-        y_true: class ids of shape `(..., n)`; or soft labels t, floats of shape `(..., n, K)` whose
-            rows sum to 1. If soft labels are given, the loss of an example is `-sum_k t_k ln p_k`.
-            Rows with several ones (multilabel), which `brier_score` accepts, raise an error,
-            because the log loss of such rows would not be smallest for the true probabilities.
-        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
-            two. Softmax is applied to `logits` only.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        y_true: class ids of shape `(..., n)`, or soft labels t: floats of shape `(..., n, K)` whose
+            rows sum to 1. The loss of a soft label is `-sum_k t_k ln p_k`. Multilabel rows with
+            several ones raise an error.
+        y_prob, logits: predicted probabilities or logits, of shape `(..., n, K)`. Pass one of the
+            two.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -102,23 +98,22 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute normalised entropy: log loss divided by the log loss of always predicting the class
-    frequencies f.
+    """Compute normalised entropy: log loss / log loss of always predicting the class frequencies.
 
-    The formula is `log_loss / -sum_k f_k ln f_k`. Smaller is better; 1 means that the probabilities
-    are no better than always predicting the class frequencies. Source: He et al. (2014), Practical
+    The formula is `log_loss / -sum_k f_k ln f_k`, where f_k is the frequency of class k. Smaller is
+    better. Always predicting the class frequencies has value 1. Source: He et al. (2014), Practical
     lessons from predicting clicks on ads at Facebook, section 3.
 
     Args:
-        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
-            are probabilities of the true class.
-        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
+        y_true: class ids of shape `(..., n)`, or soft labels of shape `(..., n, K)`, the
+            probability of each class.
+        y_prob, logits: predicted probabilities or logits, of shape `(..., n, K)`. Pass one of the
             two.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`, which are NaN if fewer than two classes occur.
+        Values of shape `(...)`. NaN if fewer than two classes occur.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -140,12 +135,12 @@ def d2_log_loss_score(
     0.
 
     Args:
-        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
-            are probabilities of the true class.
-        y_prob, logits: predicted probabilities or logits of shape `(..., n, K)`; pass one of the
+        y_true: class ids of shape `(..., n)`, or soft labels of shape `(..., n, K)`, the
+            probability of each class.
+        y_prob, logits: predicted probabilities or logits, of shape `(..., n, K)`. Pass one of the
             two.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -164,22 +159,21 @@ def brier_score(
 ) -> Array:
     """Compute the Brier score: mean squared error of probabilities, summed over classes, in [0, 2].
 
-    The formula is the mean over examples of `sum_k (p_k - [k = y])^2`, where p_k is the predicted
-    probability of class k, y is the true class, and `[k = y]` is 1 if k = y and 0 otherwise.
-    Smaller is better. Source: Brier (1950), Monthly Weather Review 78.
+    The formula is the mean over examples of `sum_k (p_k - y_k)^2`. Here p_k is the predicted
+    probability of class k, and y_k is 1 for the true class and 0 otherwise. Smaller is better.
+    Source: Brier (1950), Monthly Weather Review 78.
 
     Args:
-        y_true: class ids of shape `(..., n)`; or soft labels, floats in [0, 1] of shape
-            `(..., n, K)`, which replace `[k = y]`. Rows of soft labels need not sum to 1, so that
-            in multilabel problems a row may contain several ones.
-        y_prob: predicted probabilities of shape `(..., n, K)`. If `y_true` contains soft labels,
-            the rows of `y_prob` need not sum to 1, either.
-        scale_by_half: if True, the score is divided by 2, so that it is in [0, 1]. If there are two
-            classes, the divided score is the mean of `(p - y)^2`, where p is the probability of
-            class 1, and y is 0 or 1. If `scale_by_half` is "auto", the score is divided by 2 only
-            if there are two classes, as in scikit-learn.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        y_true: class ids of shape `(..., n)`, or soft labels y_k: floats in [0, 1] of shape
+            `(..., n, K)`. Rows of soft labels need not sum to 1. In multilabel problems a row may
+            contain several ones.
+        y_prob: predicted probabilities of shape `(..., n, K)`. With soft labels, its rows need not
+            sum to 1.
+        scale_by_half: if True, the score is divided by 2, so that it is in [0, 1]. For two classes,
+            it is then the mean of `(p_1 - y_1)^2`. If "auto", the score is divided by 2 only for
+            two classes, as in scikit-learn.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -205,19 +199,18 @@ def d2_brier_score(
 ) -> Array:
     """Compute the Brier skill score (D² Brier score): `1 - Brier score / reference score`.
 
-    The reference score is the Brier score of always predicting the class frequencies f. If `y_true`
-    contains class ids, the reference score is `sum_k f_k (1 - f_k)`. The skill score is at most 1,
-    and greater is better.
+    The reference score is the Brier score of always predicting the class frequencies. The skill
+    score is at most 1, and greater is better.
 
     Args:
-        y_true: class ids of shape `(..., n)`, or soft labels, floats in [0, 1] of shape
+        y_true: class ids of shape `(..., n)`, or soft labels: floats in [0, 1] of shape
             `(..., n, K)`.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
-        Values of shape `(...)`, which are NaN if all labels are the same.
+        Values of shape `(...)`. NaN if all labels are the same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -232,19 +225,18 @@ def spherical_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the spherical score: the mean of `p_y / sqrt(sum_k p_k^2)` for the true class y, in
-    [0, 1].
+    """Compute the spherical score: the mean of `p_y / sqrt(sum_k p_k^2)` for true class y.
 
-    For each example the score is the cosine of the angle between the vector of probabilities and
-    the one-hot label. Greater is better. Source: Gneiting and Raftery (2007), JASA 102, example 2
-    with α = 2.
+    The score is in [0, 1], and greater is better. For each example, it is the cosine of the angle
+    between the probabilities and the one-hot label. Source: Gneiting and Raftery (2007), JASA 102,
+    example 2 with α = 2.
 
     Args:
-        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
-            are probabilities of the true class.
+        y_true: class ids of shape `(..., n)`, or soft labels of shape `(..., n, K)`, the
+            probability of each class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -261,19 +253,17 @@ def ranked_probability_score(
 ) -> Array:
     """Compute the ranked probability score (RPS) for ordered classes, in [0, 1].
 
-    The score of an example is the mean squared error of cumulative probabilities,
-    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`. Here F_k is the predicted probability of all classes
-    up to k, and `[y <= k]` is 1 if the true class y is at most k, and 0 otherwise. Smaller is
-    better. Use this score if the classes have an order, so that a prediction that is wrong by two
-    classes is worse than a prediction that is wrong by one class. Source: Epstein (1969), Journal
-    of Applied Meteorology 8.
+    The score of an example is `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`. Here F_k is the predicted
+    probability of all classes up to k. `[y <= k]` is 1 if the true class y is at most k, and 0
+    otherwise. Smaller is better. A prediction that is wrong by two classes has a worse score than
+    one that is wrong by one class. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     Args:
-        y_true: class ids of shape `(..., n)`, or soft labels: floats of shape `(..., n, K)` that
-            are probabilities of the true class.
+        y_true: class ids of shape `(..., n)`, or soft labels of shape `(..., n, K)`, the
+            probability of each class.
         y_prob: predicted probabilities of shape `(..., n, K)`.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)

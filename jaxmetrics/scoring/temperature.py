@@ -24,24 +24,20 @@ def fit_temperature(
 ) -> Array:
     """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
-    Use `fit_temperature` to calibrate the probabilities of a trained classifier. If T is greater
-    than 1, the logits were overconfident. Fit T on held-out examples, because logits are
-    overconfident on training examples. The loss is a convex function of 1 / T, whose minimum is
-    found by Newton's method, up to rounding error. T is differentiable with respect to the logits.
-    Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+    Temperature scaling calibrates the probabilities of a trained classifier. T > 1 means that the
+    logits were overconfident. Fit T on held-out examples. T is differentiable with respect to the
+    logits. Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     Args:
-        y_true: class ids of shape `(..., n)`; examples with a negative id are ignored.
-        logits: logits of shape `(..., n, K)`; -inf means that the class is impossible.
-        sample_weight: weight of each example, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`; examples for which `where` is False are ignored.
+        y_true: class ids of shape `(..., n)`. Examples with a negative id are ignored.
+        logits: logits of shape `(..., n, K)`. -inf means that the class is impossible.
+        sample_weight: weights of the examples, of shape `(..., n)`.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
         T of shape `(...)`. T is inf if no T gives a smaller loss than equal probabilities for all
         classes. T is 0 if in every example the true class has the greatest logit. T is NaN if in
-        every example all logits are equal, or if the logit of a true class is -inf. Invalid values
-        in NumPy arrays raise an error. In JAX arrays, examples with an invalid class id are
-        ignored, and other invalid values make T NaN.
+        every example all logits are equal, or if the logit of a true class is -inf.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)

@@ -1,13 +1,14 @@
 """Accumulators, from which an evaluator is made. An accumulator says which sums over batches are
 stored, and which named functions of these sums are the results.
 
-A batch consists of named arrays, which are called its fields (see
-`jaxmetrics.streaming.evaluators`). The docstring of each accumulator lists the fields that it
-reads. If two accumulators need the same sums, such as the confusion matrix of ten classes, the sums
-are computed and stored only once. The argument `metrics` is a dict from names to functions, such as
-`{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`, and the results have these names. If
-`metrics` is not a dict of functions, TypeError is raised. If a number such as `num_classes` is
-below 1, ValueError is raised.
+A batch consists of named arrays, which are called its fields. The docstring of each accumulator
+lists the fields that it reads. If two accumulators need the same sums, such as the same confusion
+matrix, the sums are computed only once.
+
+The argument `metrics` is a dict from names to functions, such as
+`{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. The results have these names. If `metrics`
+is not a dict of functions, TypeError is raised. If a number such as `num_classes` is below 1,
+ValueError is raised.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import check_level, check_option, check_size
+from jaxmetrics._wording import shown
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
@@ -59,14 +61,14 @@ Metrics = Mapping[str, Metric]
 class Accumulator:
     """Sums over batches, and named functions of these sums.
 
-    Usually you get accumulators from `count_metrics`, `mean_of` and similar functions. Use this
-    class only if you write your own `Statistic`.
+    Usually you get accumulators from functions such as `count_metrics` and `mean_of`. Use this
+    class only for your own `Statistic`.
 
     Attributes:
-        statistics: the statistics, each of which maps a batch to an array (its table) that is
-            summed.
-        results: pairs of a name and a function. Each function has one argument per statistic: the
-            sum of the tables of this statistic.
+        statistics: the statistics. Each of them maps a batch to an array, its table. The tables of
+            all batches are summed.
+        results: pairs of a name and a function. The function has one argument per statistic: the
+            sum of its tables.
     """
 
     statistics: tuple[Statistic, ...]
@@ -105,26 +107,24 @@ def count_metrics(
 ) -> Accumulator:
     """Accumulate a confusion matrix over batches, and compute metrics from the matrix.
 
-    Each batch must have the field `y_true` and one of the fields `y_pred`, `logits` and `y_prob`;
-    fields are keyword arguments of the evaluator's method `update`. The fields `logits` and
-    `y_prob` have shape `(..., K)`, and the prediction is the class with the greatest value.
-    Examples are ignored if a label is not between 0 and K - 1, or if a logit is NaN. To get the
-    confusion matrix, use the metric `{"counts": lambda counts: counts}`. If JAX needs a long time
-    to compile a metric, let the evaluator return the confusion matrix, and compute the metric from
-    it outside of the evaluator. For example, JAX needs tens of seconds to compile the posterior of
-    balanced accuracy within the evaluator.
+    Pass `y_true` and one of `y_pred`, `logits` and `y_prob` to the method `update` of the
+    evaluator. `logits` and `y_prob` have shape `(..., K)`. The prediction is the class with the
+    greatest value. Examples are ignored if a label is not between 0 and K - 1, or if a logit is
+    NaN.
+
+    The metric `{"counts": lambda counts: counts}` returns the confusion matrix. If JAX needs long
+    to compile a metric, compute the metric from this matrix outside of the evaluator.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
         num_classes: number of classes K.
-        num_groups: number of groups G. If it is given, each batch must have the field `groups`, a
-            group id per example, and metrics are called with an array of shape `(G, K, K)`, one
-            confusion matrix per group.
-        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If it is given, results
-            are `Estimate`s with an interval. Use `Delta("logit")`, the delta method on the logit
-            scale, if the interval must be within [0, 1]. If batches have the field `sample_weight`,
-            `Likelihood` and `Bootstrap` return NaN, while `Delta` and `Posterior` treat the sum of
-            weights as the number of examples, so that the weights should have mean 1.
+        num_groups: number of groups G. If given, each batch must have the field `groups`, a group
+            id per example. Metrics are then called with one confusion matrix per group,
+            `(G, K, K)`.
+        method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If given, results are
+            `Estimate`s with an interval. `Delta("logit")` is the delta method on the logit scale,
+            whose interval is within [0, 1]. With the field `sample_weight`, use `Delta` or
+            `Posterior` and weights with mean 1, because `Likelihood` and `Bootstrap` return NaN.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -147,16 +147,15 @@ def paired_metrics(
 ) -> Accumulator:
     """Accumulate metrics of two classifiers on the same examples, and their differences.
 
-    Each batch must have the fields `y_true`, `y_pred_a` and `y_pred_b`; fields are keyword
-    arguments of the evaluator's method `update`. Instead of `y_pred_a`, the predictions of
-    classifier A, you can pass `logits_a` or `y_prob_a`, and similarly for classifier B.
+    Pass `y_true`, `y_pred_a` and `y_pred_b` to the method `update` of the evaluator. Instead of the
+    predictions `y_pred_a` of classifier A, you can pass `logits_a` or `y_prob_a`. The same holds
+    for classifier B.
 
     Args:
         metrics: dict from the name of each metric to a function of a confusion matrix `(K, K)`.
-        num_classes: number of classes K; K^3 counts are stored.
-        method: interval method. If it is given, results are `Comparison`s with intervals, the same
-            as from `compare`. If it is not given, results are `PairedValues`, which have no
-            intervals.
+        num_classes: number of classes K. K^3 counts are stored.
+        method: interval method. If given, results are `Comparison`s with intervals, the same as
+            from `compare`. Otherwise results are `PairedValues`, without intervals.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -182,26 +181,26 @@ def mean_of(
 ) -> Accumulator:
     """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
-    If x is NaN for an example that is not ignored, the mean is NaN, so that you notice a diverging
-    loss. To compute the loss per token, let x be the mean loss of a sequence, and w the number of
-    tokens of the sequence. To compute bits per byte, let x be `nats / (bytes * log(2))` of a
-    sequence, and w the number of bytes of the sequence, as in the example.
+    If x is NaN for an example that is not ignored, the mean is NaN. For the loss per token, let x
+    be the mean loss of a sequence, and w its number of tokens. For bits per byte, let x be
+    `nats / (bytes * log(2))` of a sequence, and w its number of bytes.
 
     Args:
         name: name of the field, which is also the name of the result.
-        level: confidence level. If it is given, the result is an `Estimate` with a normal interval,
-            and `sample_weight` must be the number of times that each example occurs. In float32 the
-            width of the interval has an error of 1 % if the mean is 300 standard deviations from 0,
-            and the width is useless if the mean is more than 3000 standard deviations from 0.
-        groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". If `name`
-            is "loss" and `groups` is "dataset", there are three results: `"loss"`, the mean over
-            all examples (micro average), `"macro_loss"`, the mean of the group means (macro
-            average; its interval is NaN if a group has a single example), and `"loss_by_dataset"`,
-            the mean of each group, `(G,)`. Examples whose group id is out of range are ignored.
+        level: confidence level. If given, the result is an `Estimate` with a normal interval.
+            The field `sample_weight` of the batches must then be the number of times that each
+            example occurs. In float32 the width of the interval has an error of 1 % if the mean is
+            300 standard deviations from 0. The width is useless beyond 3000 standard deviations.
+        groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
+            name "loss", there are then three results: `"loss"`, the mean over all examples (micro
+            average), `"macro_loss"`, the mean of the group means (macro average), and
+            `"loss_by_dataset"`, the mean of each group, `(G,)`. Examples whose group id is out of
+            range are ignored. If a group has a single example, the interval of the macro average is
+            NaN.
         num_groups: number of groups G, required with `groups`.
-        weights: name of a field of weights w >= 0, which are used only for this mean, while
-            `sample_weight` is used for all results. By default w = 1. An invalid weight raises
-            ValueError in a NumPy array, and makes the mean NaN in a JAX array.
+        weights: name of a field of weights w >= 0 for this mean only. `sample_weight` is used for
+            all results. By default w = 1. An invalid weight raises ValueError in a NumPy array, and
+            makes the mean NaN in a JAX array.
 
     Returns:
         An `Accumulator`. If there are no examples, the mean is NaN.
@@ -259,8 +258,8 @@ def ranking_metrics(
 ) -> Accumulator:
     """Accumulate a histogram of scores over batches to compute ROC AUC and average precision.
 
-    Each batch must have the fields `y_true` (0 or 1) and `y_score`; fields are keyword arguments of
-    the evaluator's method `update`. Examples with a NaN score are ignored.
+    Pass `y_true` (0 or 1) and `y_score` to the method `update` of the evaluator. Examples with a
+    NaN score are ignored.
 
     Args:
         metrics: dict from the name of each metric to a function of a histogram `(2, B)`. Default:
@@ -268,13 +267,12 @@ def ranking_metrics(
         scale: definition of the bins, `"probability"`, `"logit"` or `"float"`, as in
             `jm.score_histogram`.
         num_bins: number of bins B.
-        num_classes: number of classes K. If it is given, metrics are computed for each class
-            against all other classes (one-vs-rest). If `num_classes` is given, each batch must have
-            the fields `y_true` (class ids) and `y_prob` or `logits` of shape `(..., K)`, `scale`
-            must be "probability", and metrics are called with one histogram per class, `(K, 2, B)`.
-        num_groups: number of groups G. If it is given, each batch must have the field `groups`, a
-            group id per example, and metrics are called with one histogram per group, `(G, 2, B)`.
-            If `num_classes` is given, too, the histograms have shape `(K, G, 2, B)`.
+        num_classes: number of classes K. If given, metrics are one-vs-rest: they are called with
+            one histogram per class, `(K, 2, B)`. Pass class ids `y_true`, and `y_prob` or `logits`
+            of shape `(..., K)`. `scale` must be "probability".
+        num_groups: number of groups G. If given, each batch must have the field `groups`, a group
+            id per example. Metrics are then called with one histogram per group, `(G, 2, B)`, or
+            `(K, G, 2, B)` with `num_classes`.
         method: interval method, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -303,18 +301,15 @@ def calibration_metrics(
 ) -> Accumulator:
     """Accumulate `calibration_bins` over batches to compute the expected calibration error (ECE).
 
-    Each batch must have the fields `y_true` (0 or 1) and `y_prob`; fields are keyword arguments of
-    the evaluator's method `update`.
+    Pass `y_true` (0 or 1) and `y_prob` to the method `update` of the evaluator.
 
     Args:
-        metrics: dict from the name of each metric to a function of the array `(B, 3)` that
-            `jm.calibration_bins` computes (the sums in each of B bins). Default:
-            `{"calibration_error": jm.calibration_error}`. To get a confidence interval, pass
-            `{"calibration_error": jm.calibration_interval}`.
+        metrics: dict from the name of each metric to a function of the result `(B, 3)` of
+            `jm.calibration_bins`. Default: `{"calibration_error": jm.calibration_error}`. Use
+            `{"calibration_error": jm.calibration_interval}` for a confidence interval.
         num_bins: number of bins B of equal width.
-        num_classes: number of classes K. If it is given, metrics measure how well the probability
-            of the predicted class is calibrated, and each batch must have the fields `y_true`
-            (class ids) and `y_prob` or `logits` `(..., K)`.
+        num_classes: number of classes K. If given, metrics are computed for the probability of the
+            predicted class. Pass class ids `y_true`, and `y_prob` or `logits` of shape `(..., K)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -334,22 +329,21 @@ def poisson_bootstrap(
 ) -> Accumulator:
     """Add Poisson bootstrap intervals to the results of an accumulator.
 
-    In each of S bootstrap replicates, every example has a random weight from a Poisson(1)
-    distribution. The weight is computed from a hash of the value that the field `unit` has for this
-    example, the seed and the number of the replicate. Therefore the result does not depend on the
-    order of batches, or on the device or host that evaluates an example. Examples with the same
-    `unit` have the same weight. So give the same `unit` to correlated examples, such as the
-    sentences of a document or the visits of a patient. Memory and time grow with S. Source:
-    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    In each of S bootstrap replicates (resampled data sets), every example has a random weight from
+    a Poisson(1) distribution. Pass a field `unit` of integers to the method `update` of the
+    evaluator. Examples with the same `unit` have the same weight. So give the same `unit` to
+    correlated examples, such as the sentences of a document. The weights are computed from `unit`
+    and `seed`, so the result does not depend on the order of batches. Memory and time grow with S.
+    Source: Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
         accumulator: result of `mean_of`, `ranking_metrics`, `count_metrics` or
-            `calibration_metrics` (called without `method` and `level`), or your own
-            `Accumulator` with exactly one `Statistic`.
+            `calibration_metrics`, called without `method` and `level`. Your own `Accumulator` must
+            have exactly one `Statistic`.
         num_samples: number of replicates S.
         level: confidence level of the percentile intervals.
         seed: seed of the weights, a Python int. Accumulators with the same seed use the same
-            weights for the same examples.
+            weights for the same `unit`.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.
@@ -364,7 +358,7 @@ def poisson_bootstrap(
     if not isinstance(accumulator, Accumulator):
         raise TypeError(
             "accumulator must be an Accumulator, such as jaxmetrics.mean_of('loss'), got"
-            f" {accumulator!r}."
+            f" {shown(accumulator)}."
         )
     schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
     if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
@@ -403,7 +397,7 @@ def _named(metrics: Metrics) -> Metrics:
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
         raise TypeError(
             "metrics must be a dict whose keys are names and whose values are functions, got"
-            f" {metrics!r}."
+            f" {shown(metrics)}."
         )
     for name, metric in metrics.items():
         if not callable(metric):

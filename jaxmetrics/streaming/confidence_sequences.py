@@ -32,9 +32,10 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """State of a confidence sequence: sums over all values x so far, scaled to [0, 1], with bets λ.
+    """State of a confidence sequence: sums over all values x so far, scaled to [0, 1].
 
-    Every sum is an array of shape `(2,)`, a float and its rounding error.
+    Every sum is an array of shape `(2,)`, a float and its rounding error. λ and ψ are defined in
+    `confidence_sequence`.
 
     Attributes:
         number: number of values.
@@ -65,32 +66,31 @@ def confidence_sequence(
     """Make a confidence sequence: an interval of a mean after each batch, all valid simultaneously.
 
     Use a confidence sequence to stop an evaluation early, for example as soon as the interval is
-    narrower than 0.02. To stop as soon as one checkpoint is better than another, pass for each
-    example the difference of the two scores, and `low=-1` if scores are in [0, 1]. If you compute
-    an ordinary 95 % interval after every batch, the probability that at least one interval does not
-    contain the mean is far greater than 5 %. Examples must be in random order, so that all values
-    have the same expected value. If the expected value changes, even the mean of the values so far
-    may be outside of the bounds. Batches may have any size, but results of several hosts cannot be
-    merged. The guide's page on intervals says how wide the intervals are.
+    narrower than 0.02. Ordinary 95 % intervals are not valid for this. The probability that at
+    least one of them misses the mean is far greater than 5 %. To stop as soon as one checkpoint is
+    better than another, pass the difference of their scores for each example. If scores are in
+    [0, 1], set `low=-1`.
 
-    - `"bernstein"`: the interval
-      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, where x_t is value
-      number t, α = 1 - level, and m_t and s_t^2 estimate the mean and variance from the first t
-      values. The weights are `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, and
+    Examples must be in random order, so that all values have the same expected value. Results of
+    several hosts cannot be merged. In the formulas n is the number of values so far, and
+    `α = 1 - level`.
+
+    - `"bernstein"`: `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`. Here
+      x_t is value number t, m_t and s_t^2 estimate the mean and variance from the first t values,
+      `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, and
       `ψ(λ) = (-ln(1 - λ) - λ) / 4`. Source: Waudby-Smith and Ramdas (2024), Journal of the Royal
       Statistical Society B 86, theorem 2.
-    - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`, where n is the number of
-      values so far, KL is the Kullback-Leibler divergence of Bernoulli distributions with these
-      means, `α = 1 - level`, and r is the log-likelihood of the mean so far minus the
-      log-likelihood of a mixture of Bernoulli distributions with Jeffreys' prior. Source: Robbins
-      (1970), Annals of Mathematical Statistics 41. "mixture" is narrower than "bernstein" if values
-      are only 0 and 1, such as wrong and correct, and the mean is between 0.01 and 0.99.
+    - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`. Here KL is the
+      Kullback-Leibler divergence of Bernoulli distributions. r is the log-likelihood of the mean so
+      far, minus the log-likelihood of a mixture of Bernoulli distributions with Jeffreys' prior.
+      Source: Robbins (1970), Annals of Mathematical Statistics 41. This method is narrower than
+      "bernstein" for values 0 and 1 with a mean between 0.01 and 0.99.
 
     Args:
-        level: the probability that the mean is within the bounds of all batches simultaneously.
+        level: the probability that the intervals after all batches contain the true mean.
         low, high: Python numbers, the least and the greatest possible value. If a value is not
             between these two numbers, the bounds are NaN.
-        method: `"bernstein"` or `"mixture"`, as described above.
+        method: `"bernstein"` or `"mixture"`.
 
     Returns:
         `ConfidenceSequence` with the methods `init`, `update` and `compute`.
@@ -112,7 +112,7 @@ def confidence_sequence(
 
 @dataclass(frozen=True)
 class ConfidenceSequence:
-    """Pure functions of a `ConfidenceState` that bound a mean; made by `confidence_sequence`.
+    """Pure functions of a `ConfidenceState` that bound a mean, made by `confidence_sequence`.
 
     Attributes:
         level, low, high, method: the arguments of `confidence_sequence`.
@@ -130,8 +130,8 @@ class ConfidenceSequence:
     def update(
         self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
     ) -> ConfidenceState:
-        """Return the state after adding values `(n,)` in their order. A value is ignored if the
-        mask `where` is False for it.
+        """Return the state after adding values `(n,)` in their order. Values where the mask `where`
+        is False are ignored.
         """
         x = as_float(values, "values")
         mask = as_mask(where)

@@ -1,26 +1,26 @@
 """Evaluators, which compute metrics of data in batches from running sums.
 
 An evaluator is a set of pure functions that is made from accumulators. The running sums are in a
-separate object, the state, which is a pytree of arrays that you pass from one function to the next.
-All states of an evaluator have the same structure, shapes and dtypes, so that a state can be the
-carry of `lax.scan`. States can also be donated, checkpointed and pickled, and `jax.vmap` works over
-states of several seeds or models. Unweighted counts are exact below 2^64. Sums of weights and of
-values have twice the precision of a single float.
+separate object, the state. The state is a pytree of arrays that you pass from one function to the
+next. All states of an evaluator have the same structure, shapes and dtypes. Therefore a state can
+be the carry of `lax.scan`. States can also be donated, checkpointed and pickled, and `jax.vmap`
+works over states. Unweighted counts are exact below 2^64. Other sums have twice the precision of a
+single float.
 
-A batch is given as keyword arguments, which are arrays and are called fields. The names of the
-fields depend on the accumulators, such as `y_true`, `y_pred`, `logits`, `y_prob`, `y_score` and
-`loss`. All fields with one number per example must have the same shape, which may have any number
-of axes; fields with one number per example and class have one more axis. Two fields can be used
-with every accumulator:
+A batch is given as keyword arguments, which are arrays and are called fields. Their names depend on
+the accumulators, such as `y_true`, `y_pred`, `logits`, `y_prob`, `y_score` and `loss`. All fields
+with one number per example must have the same shape, with any number of axes. Fields with one
+number per example and class have one more axis. Two fields can be used with every accumulator:
 
 - `where`: boolean mask that is False for examples to ignore, such as padding of the last batch.
-- `sample_weight`: weight of each example; an example of weight 2 counts like two equal examples.
+- `sample_weight`: weight of each example. An example of weight 2 counts like two equal examples.
 
 If one accumulator cannot use an example, because a label is out of range or a score is NaN, all
-accumulators ignore this example, so that all results are computed from the same examples. The
-result `num_ignored` is the number of ignored examples, and `num_examples` is the number of all
-other examples. TypeError or ValueError is raised, also under jit, if a field is missing, unknown,
-or has the wrong shape or dtype, or if the state was made by an evaluator that needs other sums.
+accumulators ignore this example. The result `num_ignored` is the number of ignored examples, and
+`num_examples` is the number of all other examples.
+
+TypeError or ValueError is raised, also under jit, if a field is missing or unknown, or if its shape
+or dtype is wrong. The same holds for a state from an evaluator with other sums.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     Args:
         accumulators: what the evaluator computes: results of `count_metrics`, `mean_of`,
             `ranking_metrics`, `calibration_metrics`, `paired_metrics` or `poisson_bootstrap`, or
-            your own `Accumulator`. If several accumulators need the same sums, such as the same
-            confusion matrix, these are computed only once.
+            your own `Accumulator`. Sums that several accumulators need are computed only once.
 
     Returns:
         `Evaluator` with the methods `init`, `update`, `merge`, `psum` and `compute`.
@@ -115,7 +114,7 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Pure functions that update running sums (the state) and compute metrics; made by `evaluator`.
+    """Pure functions that update running sums (the state) and compute metrics, made by `evaluator`.
 
     An evaluator is hashable, so that it can be a static argument of `jax.jit`.
 
@@ -128,8 +127,7 @@ class Evaluator:
     def init(self) -> EvaluatorState:
         """Return the initial state, in which all sums are 0.
 
-        If the state is the carry of `lax.scan` inside `jax.shard_map`, mark the state as varying
-        between devices, because each device adds other batches:
+        If the state is the carry of `lax.scan` inside `jax.shard_map`, use
         `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
         """
         return _init(self.statistics)
@@ -140,15 +138,15 @@ class Evaluator:
         Args:
             state: result of `init`, `update`, `merge`, `psum` or `load_state`.
             batch: the fields that the accumulators need, and optionally `where` and
-                `sample_weight`. If several of the fields `y_pred`, `logits` and `y_prob` are given,
-                the first of them in this order determines the predictions. `update` is compiled
-                again for every new batch length, so pad the last batch to the length of the others.
+                `sample_weight`. If several of `y_pred`, `logits` and `y_prob` are given, the first
+                of them in this order is used. Pad the last batch to the length of the others,
+                because every new length is compiled again.
         """
         self._check(state)
         unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
             raise ValueError(
-                f"No accumulator uses {', '.join(unknown)}. The possible fields are"
+                f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
         fields = {
@@ -164,11 +162,7 @@ class Evaluator:
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-        """Add two states of the same evaluator, for example from two hosts.
-
-        If `a` and `b` are exchanged, counts are the same, and other sums differ only by rounding
-        errors.
-        """
+        """Add two states of the same evaluator, for example from two hosts."""
         self._check(a)
         self._check(b)
         return merge(a, b)
@@ -176,8 +170,7 @@ class Evaluator:
     def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
         """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
 
-        `psum` is not needed if a batch is sharded over devices under `jax.jit`, because `update`
-        then adds the examples of all devices.
+        `psum` is not needed if a batch is sharded over devices under `jax.jit`.
         """
         self._check(state)
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
@@ -185,9 +178,8 @@ class Evaluator:
     def compute(self, state: EvaluatorState) -> dict[str, Any]:
         """Return a dict of all results by name, including `num_examples` and `num_ignored`.
 
-        Results are JAX arrays; use `to_python` to convert them to Python numbers. If several states
-        are stacked along a first axis, for example the states after each epoch, use
-        `jax.vmap(evaluator.compute)`.
+        Results are JAX arrays. Use `to_python` to convert them to Python numbers. For stacked
+        states, such as the states after each epoch, use `jax.vmap(evaluator.compute)`.
         """
         self._check(state)
         results = _compute(self, state if on_device(state) else jax.tree.map(jnp.asarray, state))
@@ -323,9 +315,8 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 def to_python(results: Any) -> dict[str, Any]:
     """Convert results to Python floats and lists of floats, for example to write them to a log.
 
-    All arrays are copied from the device (such as a GPU) in one step. A result with several fields,
-    such as an `Estimate`, becomes several entries: `"f1"` is the value of the `Estimate`, and
-    `"f1/low"` is its field `low`.
+    All arrays are copied from the device in one step. A result with several fields becomes several
+    entries. For example, `"f1"` is the value of an `Estimate`, and `"f1/low"` is its field `low`.
 
     Args:
         results: result of `compute` of an `Evaluator`, or any other dict of arrays, which may be

@@ -1,7 +1,7 @@
 """Save and load the state of an evaluator (its running sums), for example to merge several hosts.
 
-A file contains its version, the number of examples that were counted and ignored, a JSON
-description of each statistic (its type and options), and the arrays of sums.
+A file contains its version, the number of counted and ignored examples, a JSON description of each
+statistic, and the arrays of sums.
 """
 
 from __future__ import annotations
@@ -63,21 +63,20 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     """Save the running sums of an evaluator (its state) to an .npz file.
 
     Read the file with `load_state`, or with `jaxmetrics merge` on the command line. Writing is
-    atomic: the file is never incomplete, even if several threads or hosts write it. If `path` is a
-    link, the file to which the link points is written. If `path` is a pipe or a device such as
-    /dev/stdout, the state is written to it directly. If each host evaluates its own batches, each
-    host must save its own state. If `jax.jit` evaluated batches that were distributed over all
-    hosts, or if `psum` was called, the state of every host contains the sums of all hosts, so that
-    only one host needs to save its state. If sums are NaN or infinite, for example because a loss
-    has diverged, the state can be saved, but `load_state` raises an error when it reads the file.
+    atomic: the file is never incomplete.
+
+    If each host evaluates its own batches, each host must save its own state. After `psum`, or if
+    `jax.jit` evaluated batches that were distributed over all hosts, every state contains the sums
+    of all hosts. Then save the state of one host only. NaN or infinite sums can be saved, but
+    `load_state` raises an error.
 
     Args:
         path: path of the file, which is replaced if it exists.
         state: result of `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: if the state contains an object of your own subclass of `Statistic` that is not a
-            dataclass, or that has a field which is not a number, a string or another `Statistic`.
+        TypeError: if your own `Statistic` in the state is not a dataclass, or has a field that is
+            not a number, a string or another `Statistic`.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -106,26 +105,22 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
-    You can pass the loaded state to any evaluator that computes the same sums as the evaluator that
-    made the state, with the same settings such as `num_classes`. The metrics that the two
-    evaluators compute from these sums may be different. `jax_enable_x64` must be the same as when
-    the state was saved. If the sums, the settings or `jax_enable_x64` differ, methods of the
-    evaluator such as `update` and `compute` raise ValueError.
+    You can pass the loaded state to any evaluator that computes the same sums with the same
+    settings, such as `num_classes`. `jax_enable_x64` must be the same as when the state was saved.
+    Otherwise methods such as `update` and `compute` raise ValueError.
 
     Args:
         path: path of the file.
-        evaluator: an evaluator that computes the same sums as the evaluator that made the state.
-            This argument is needed only if the state contains an object of your own subclass of
-            `Statistic`.
+        evaluator: an evaluator that computes the same sums. Needed only if the state contains your
+            own `Statistic`.
 
     Returns:
         `EvaluatorState` with arrays on the default device.
 
     Raises:
-        ValueError: if the file is damaged, contains no state or was written by a later version; if
-            a sum is NaN or infinite, or if a sum that cannot be negative, such as a count, is
-            negative; or if sums are float64 but `jax_enable_x64` is off, because JAX would then
-            round the sums to float32.
+        ValueError: if the file is damaged, contains no state or was written by a later version.
+            Also if a sum is NaN or infinite, or if a count is negative. Also if sums are float64
+            but `jax_enable_x64` is off.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -236,9 +231,9 @@ def _description(statistic: Any) -> Any:
             options[name] = _description(value)
         elif not isinstance(value, bool | int | float | str | None):
             raise TypeError(
-                f"A state can only be saved if each field of its statistics is a number, a"
-                f" string or"
-                f" a statistic, but the field {name} of {statistic!r} is not."
+                f"The state cannot be saved, because the field {name} of {statistic!r} has the type"
+                f" {type(value).__name__}. A field must be a real number, a string, None or a"
+                " Statistic."
             )
     name = _NAMES_OF_KINDS.get(kind, f"{kind.__module__}.{kind.__qualname__}")
     return {"kind": name, "options": options}

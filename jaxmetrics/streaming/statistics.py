@@ -40,12 +40,12 @@ __all__ = ["Batch", "Kind", "Statistic"]
 class Kind(IntEnum):
     """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    If several statistics declare different kinds for the same field, the kind that is listed first
-    below is used.
+    If several statistics declare different kinds for the same field, the first of these kinds in
+    the list below is used.
 
     Attributes:
         UNITS: one integer per example. Correlated examples have the same integer.
-        LABELS: one class id per example; examples with a negative id are ignored.
+        LABELS: one class id per example. Examples with a negative id are ignored.
         WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError in a NumPy
             array, and make results NaN in a JAX array.
         NUMBERS: one real number per example.
@@ -156,7 +156,7 @@ class Batch:
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """Return a field of class ids `(n,)`; ids of `num_classes` or more become -1."""
+        """Return a field of class ids `(n,)`. Ids of `num_classes` or more become -1."""
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
@@ -239,13 +239,12 @@ class Batch:
 
 @runtime_checkable
 class Statistic(Protocol):
-    """Base class of statistics, which map a batch to an array (the table) that is summed over
+    """Base class of statistics, which map a batch to an array, the table. Tables are summed over
     batches.
 
-    To write your own statistic, define a frozen dataclass with these members. Then pass an
-    `Accumulator` with your statistic and named functions of its table to `evaluator`. If several
-    accumulators have equal statistics, these are computed only once. Options of a statistic must be
-    numbers, strings or statistics, so that the state can be saved.
+    To write your own statistic, define a frozen dataclass with these members. Pass an `Accumulator`
+    with your statistic and named functions of its table to `evaluator`. Options of a statistic must
+    be numbers, strings or statistics, so that the state can be saved.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> @dataclass(frozen=True)
@@ -286,20 +285,20 @@ class Statistic(Protocol):
 
     @property
     def is_integer(self) -> bool:
-        """Return True if tables consist of integers >= 0 when no weights are given. Such tables are
-        summed exactly.
+        """Return True if tables without weights consist of integers >= 0, which are then summed
+        exactly.
         """
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
-        """Return a mask `(n,)` of the examples that the statistic can use, or None if it can use
-        all.
+        """Return a mask `(n,)` of the examples that the statistic can use, or None for all
+        examples.
 
         If one statistic of an evaluator cannot use an example, all other statistics ignore this
         example, too.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        """Return the table of the examples for which the mask `keep` `(n,)` is True, with weights
+        """Return the table of the examples where the mask `keep` `(n,)` is True. The weights are
         `(n,)` or None.
 
         To support `poisson_bootstrap`, accept weights `(S, n)` and return tables `(S, *shape)`.
