@@ -170,8 +170,8 @@ def test_quantiles_of_replicates(platform: str, size: int) -> None:
     samples = np.round(RNG.normal(size=(size, 4)), 1).astype(np.float32)
     samples[RNG.random(size) < 0.3, 1] = np.nan
     samples[-1, 2], samples[:, 3] = -np.inf, np.nan
-    given = jnp.zeros(4), jnp.asarray(samples)
-    found = promoting(jax.jit(lambda *x: quantiles.estimate_of(*x, 0.9, "percentile")))(*given)
+    ends_of = jax.jit(lambda x: quantiles.estimate_of(jnp.zeros(4), x, 0.9, "percentile"))
+    found = promoting(ends_of)(jnp.asarray(samples))
     for i, of_value in enumerate(samples.T.astype(float)):
         finite = of_value[np.isfinite(of_value)]
         ends = np.quantile(finite, [0.05, 0.95]) if finite.size else [np.nan, np.nan]
