@@ -42,10 +42,11 @@ def random_words(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.vmap(lambda key: jax.random.bits(key, shape, jnp.uint32))(keys)
 
     # The words are the same. A CPU draws a flat array faster, and TPUs compile a reshape slowly.
+    # Without the barrier, a TPU compiles and computes keys three times, once for each use.
     return lax.platform_dependent(
         keys,
         cpu=lambda keys: draw(keys, (math.prod(shape),)).reshape((-1, *shape)),
-        default=lambda keys: draw(keys, shape),
+        default=lambda keys: draw(lax.optimization_barrier(keys), shape),
     )
 
 

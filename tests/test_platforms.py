@@ -15,6 +15,7 @@ from jaxmetrics import _cell_sums, _chunks
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
 from jaxmetrics.betas import _convolutions
+from jaxmetrics.intervals import quantiles
 from jaxmetrics.losses import large_vocabulary
 from tests import oracles, test_samplers
 
@@ -163,7 +164,20 @@ def test_draws(platform: str, mean: float) -> None:
     assert test_samplers.p_value(np.asarray(poisson), stats.poisson(mean)) > 1e-3
 
 
-@CPU_AND_OTHERS
+@pytest.mark.parametrize("size", [1, 2, 501])
+def test_quantiles_of_replicates(platform: str, size: int) -> None:
+    """Of negative and equal replicates, and of some or all undefined."""
+    samples = np.round(RNG.normal(size=(size, 4)), 1).astype(np.float32)
+    samples[RNG.random(size) < 0.3, 1] = np.nan
+    samples[-1, 2], samples[:, 3] = -np.inf, np.nan
+    ends_of = jax.jit(lambda x: quantiles.estimate_of(jnp.zeros(4), x, 0.9, "percentile"))
+    found = promoting(ends_of)(jnp.asarray(samples))
+    for i, of_value in enumerate(samples.T.astype(float)):
+        finite = of_value[np.isfinite(of_value)]
+        ends = np.quantile(finite, [0.05, 0.95]) if finite.size else [np.nan, np.nan]
+        np.testing.assert_allclose([found.low[i], found.high[i]], ends, rtol=1e-6, atol=1e-6)
+
+
 def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of nine are rough; they are refined one by one on a CPU, in pairs elsewhere."""
     monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 4 * 136 * 2)

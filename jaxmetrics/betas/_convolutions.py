@@ -29,7 +29,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, matmul
+from jaxmetrics._arithmetic import append_axes, matmul, pick
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
@@ -60,7 +60,8 @@ _SOFT = np.zeros((_splines.PANELS, 2), bool)
 def widest_first(parameters: Array) -> Array:
     """Sort the parameters `(..., k, 2)` of classes by variance, greatest first."""
     variance = distributions.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
-    return xp.take_along_axis(parameters, xp.argsort(-variance, axis=-1)[..., None], -2)
+    order = xp.argsort(-variance, axis=-1)[..., None, :]
+    return xp.swapaxes(pick(xp.swapaxes(parameters, -1, -2), order), -1, -2)
 
 
 def _classes(parameters: Array) -> Beta:
@@ -158,7 +159,9 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
     def replace_in_groups() -> Spline:
         # Rough sums are sorted to the front, so that they fill groups. The order is restored at the
         # end.
-        order = xp.argsort(~needed)
+        number = xp.arange(len(needed))
+        behind = xp.where(needed, number, number + len(needed))
+        order = lax.sort(behind, is_stable=False) % len(needed)
         count = len(needed) if is_jax(needed) else int(needed.sum())
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)
         refined = map_chunks(
@@ -168,7 +171,7 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
             times=_TIMES_ON_ACCELERATORS,
             on_accelerators=partial(_refined_group, settings.on_accelerators, spline),
         )
-        place = xp.minimum(xp.argsort(order), count - 1)
+        place = xp.cumsum(needed) - 1
         return trees.map(
             lambda new, old: xp.where(append_axes(needed, old.ndim - 1), new[place], old),
             refined,

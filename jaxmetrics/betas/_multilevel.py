@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmetrics._arithmetic import pick
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 from jaxmetrics.betas import _splines, distributions
@@ -211,7 +212,7 @@ def _layout(
     share = ((j + 1) / PANELS).astype(low.dtype)
     inner = xp.where(is_corner, xp.clip(all_corners, low, high), low + (high - low) * share)
     order = xp.argsort(inner, axis=-1)
-    inner, is_hard = (xp.take_along_axis(v, order, -1) for v in (inner, is_corner))
+    inner, is_hard = (pick(v, order) for v in (inner, is_corner))
     soft = xp.zeros_like(is_hard[..., :1])
     hard = xp.stack([xp.concatenate([soft, is_hard], -1), xp.concatenate([is_hard, soft], -1)], -1)
     return xp.concatenate([low, inner, high], -1), hard, all_corners[..., :corners]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, is_jax, lax, xp
 
 __all__: list[str] = []
 
@@ -81,6 +81,17 @@ def grid_for_ends(
     """Return the grid of n steps for an interval with hard or soft ends, on a new last axis."""
     ends = SOFT, HARD
     grids = [grid(low, high, n, at_middles=at_middles) for low in ends for high in ends]
-    tables = (np.stack(field).astype(dtype) for field in zip(*grids, strict=True))
-    index = 2 * hard_low.astype(xp.int32) + hard_high
-    return Grid(*(xp.take(table, index, axis=0) for table in tables))
+    tables = [np.stack(field).astype(dtype) for field in zip(*grids, strict=True)]
+
+    def by_index(hard_low: Array, hard_high: Array) -> Grid:
+        index = 2 * hard_low.astype(xp.int32) + hard_high
+        return Grid(*(xp.take(table, index, axis=0) for table in tables))
+
+    def by_comparison(hard_low: Array, hard_high: Array) -> Grid:
+        low, high = hard_low[..., None], hard_high[..., None]
+        halves = [(xp.where(high, t[1], t[0]), xp.where(high, t[3], t[2])) for t in tables]
+        return Grid(*(xp.where(low, hard, soft) for soft, hard in halves))
+
+    if not is_jax(hard_low):
+        return by_index(hard_low, hard_high)
+    return lax.platform_dependent(hard_low, hard_high, tpu=by_comparison, default=by_index)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._arithmetic import matmul, pick
+from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
@@ -93,18 +93,11 @@ def monotone(spline: Spline) -> Spline:
     )
 
 
-def _pick(values: Array, panel: Array) -> Array:
-    """Return for each query `(..., Q)` the value of the panel that contains it, from values
-    `(..., 5)`.
-    """
-    return xp.take_along_axis(values, panel, -1)
-
-
 def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
     """Return -v at the low end of the panel of each query, v at its high end, and the length of (0,
     1) beyond each.
     """
-    hard = [_pick(spline.hard[..., end], panel) for end in (0, 1)]
+    hard = [pick(spline.hard[..., end], panel) for end in (0, 1)]
     first, last = (xp.where(h, HARD.v, SOFT.v).astype(spline.cdf.dtype) for h in hard)
     cut_low, cut_high = (xp.where(h, 0, SOFT.cut).astype(spline.cdf.dtype) for h in hard)
     return first, last, cut_low, cut_high
@@ -112,7 +105,7 @@ def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
 
 def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
     """Return the positions of both ends of the panel of each query."""
-    return _pick(spline.edges[..., :-1], panel), _pick(spline.edges[..., 1:], panel)
+    return pick(spline.edges[..., :-1], panel), pick(spline.edges[..., 1:], panel)
 
 
 class _Piece(NamedTuple):
@@ -152,7 +145,7 @@ def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
     there.
     """
     f0, f1, d0, d1, c0, c1 = (
-        xp.take_along_axis(values, knot + i, axis=-1, mode="clip")
+        pick(values, knot + i)
         for values in (spline.cdf, spline.slope, spline.curvature)
         for i in (0, 1)
     )
@@ -240,17 +233,31 @@ def quantile(spline: Spline, q: Array) -> Array:
 def _last_knot_below(spline: Spline, q: Array) -> Array:
     """Return the index of the last knot with a cdf of at most q. If there is no such knot, return
     the first.
+
+    On a CPU the knot is found by bisection. An accelerator compares each q with the cdf at all
+    knots, in one kernel.
     """
-    size = spline.cdf.shape[-1]
+    if not is_jax(q):
+        return _by_bisection(spline.cdf, q)
+    return lax.platform_dependent(spline.cdf, q, cpu=_by_bisection, default=_by_counting)
+
+
+def _by_bisection(cdf: Array, q: Array) -> Array:
+    size = cdf.shape[-1]
 
     def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) // 2
-        passed = xp.take_along_axis(spline.cdf, middle, -1) <= q
+        passed = xp.take_along_axis(cdf, middle, -1) <= q
         return xp.where(passed, middle, low), xp.where(passed, high, middle)
 
     first = (0 * q).astype(xp.int32)
     return lax.fori_loop(0, (size - 2).bit_length(), halve, (first, first + (size - 1)))[0]
+
+
+def _by_counting(cdf: Array, q: Array) -> Array:
+    passed = (cdf[..., None, :] <= q[..., None]).sum(-1).astype(xp.int32)
+    return xp.clip(passed - 1, 0, cdf.shape[-1] - 2)
 
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:

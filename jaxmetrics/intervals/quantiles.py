@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
-from jaxmetrics._namespaces import Array, lax, special, xp
+from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._validation import INT32_MAX
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
@@ -87,17 +88,53 @@ def _quantiles(samples: Array, levels: Array) -> Array:
     """
     finite = xp.isfinite(samples)
     count = finite.sum(0)
-    # A stable sort of numbers would also sort their positions.
-    ordered = lax.sort(xp.where(finite, samples, xp.inf), dimension=0, is_stable=False)
     last = xp.maximum(count - 1, 0)
     place = xp.clip(levels, 0, 1) * last
     before = xp.floor(place).astype(xp.int32)
     after = xp.minimum(before + 1, last)
     # Both levels need only one gather.
-    ends = xp.take_along_axis(ordered, xp.concatenate([before, after]), axis=0)
-    low, high = xp.split(ends, 2)
+    ranks = xp.concatenate([before, after])
+    low, high = xp.split(_order_statistics(xp.where(finite, samples, xp.inf), ranks), 2)
     between = low + (high - low) * (place - before)
     return xp.where((count > 0) & ~xp.isnan(levels), between, xp.nan)
+
+
+def _order_statistics(numbers: Array, ranks: Array) -> Array:
+    """Return the numbers `(S, ...)` that have the ranks `(R, ...)` if they are sorted.
+
+    A TPU, for which a sort of many numbers takes ten seconds to compile, counts float32 numbers.
+    """
+    if not is_jax(numbers) or numbers.dtype != np.float32:
+        return _by_sorting(numbers, ranks)
+    return lax.platform_dependent(numbers, ranks, tpu=_by_counting, default=_by_sorting)
+
+
+def _by_sorting(numbers: Array, ranks: Array) -> Array:
+    # A stable sort of numbers would also sort their positions.
+    ordered = lax.sort(numbers, dimension=0, is_stable=False)
+    return xp.take_along_axis(ordered, ranks, axis=0)
+
+
+def _by_counting(numbers: Array, ranks: Array) -> Array:
+    """Find the bits of each order statistic, the highest bit first.
+
+    A bit is 1 if at most as many numbers as the rank are smaller than the number with this bit.
+    """
+
+    def reordered(bits: Array) -> Array:
+        """Convert bits of floats to integers in the same order, or such integers to bits."""
+        return bits ^ (bits >> 31 & INT32_MAX)
+
+    integers = reordered(lax.bitcast_convert_type(numbers, xp.int32))
+
+    def add_bit(found: Array, bit: Array) -> tuple[Array, None]:
+        more = found + bit  # the first bit is negative and overflows, which makes -2^31 to 0
+        smaller = (integers < more[:, None]).sum(1)
+        return xp.where(smaller <= ranks, more, found), None
+
+    least = 0 * ranks.astype(xp.int32) + xp.iinfo(xp.int32).min
+    bits = np.left_shift(1, np.arange(31, -1, -1), dtype=np.int32)
+    return lax.bitcast_convert_type(reordered(lax.scan(add_bit, least, bits)[0]), numbers.dtype)
 
 
 def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate:
