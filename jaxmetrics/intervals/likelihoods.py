@@ -23,7 +23,7 @@ ADDED = 1 / 3
 ADDED_OF_CLUSTER = 3 / 4  # part of a cluster that is added: the cluster that moves the metric most
 _TRACE = 1e-6  # part of an example that is added to empty cells to compute derivatives there
 _MOST_PASSES = 20
-_LAST_STEPS = (1, 1 - 2**-10)  # from the counts to a target; they show whether a value increases
+_STEPS = (1, 1 - 2**-10, 1 / 2, 1 / 4, 1 / 8)  # the second shows whether the value still increases
 _MOST_ROUNDS = 20  # each makes a segment three times shorter
 _NEWTON_STEPS = 10
 _SOME = 16  # number of cells that are grown at once for JAX arrays
@@ -79,7 +79,8 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 class _Place(NamedTuple):
     """The state of a search: the weights of units after a step, whose slopes are `slopes`.
 
-    `target` are the weights to which the first pass led.
+    `target` are the weights to which the first pass led, and `turns` is whether the value decreased
+    before them.
     """
 
     weights: Array
@@ -88,6 +89,7 @@ class _Place(NamedTuple):
     gain: Array
     passes: Array
     target: Array
+    turns: Array
 
 
 class _LikelihoodSearch(NamedTuple):
@@ -192,9 +194,8 @@ class _LikelihoodSearch(NamedTuple):
 
         value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
         gain, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Place(base, slopes, value, gain, passes, base)
-        found = lax.while_loop(is_unfinished, improve, first)
-        return xp.maximum(found.value, self.greatest_before(sign, found.target))
+        first = _Place(base, slopes, value, gain, passes, base, xp.zeros((), bool))
+        return self.greatest_before(sign, lax.while_loop(is_unfinished, improve, first))
 
     def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
         """Return the counts after a part of an example is added to a cell, and the grown counts.
@@ -212,49 +213,51 @@ class _LikelihoodSearch(NamedTuple):
     def farthest(self, sign: Array, place: _Place, slopes: Array, target: Array) -> _Place:
         """Return the place on a segment where `sign` times the value is greatest."""
         way = target - place.weights
-        steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
+        steps = xp.asarray(np.array(_STEPS, way.dtype))[:, None, None]
         values = sign * self.value(place.weights + steps * way)
         greatest = values.max()
         step = xp.where(values == greatest, steps[:, 0, 0], 0).max()
         gain = greatest - place.value
         weights = xp.where(gain > 0, place.weights + step * way, place.weights)
         value = xp.maximum(greatest, place.value)
-        first_target = xp.where(place.passes == 0, target, place.target)
-        return _Place(weights, slopes, value, gain, place.passes + 1, first_target)
+        is_first = place.passes == 0
+        first_target = xp.where(is_first, target, place.target)
+        turns = xp.where(is_first, values[1] > values[0], place.turns)
+        return _Place(weights, slopes, value, gain, place.passes + 1, first_target, turns)
 
-    def greatest_before(self, sign: Array, target: Array) -> Array:
-        """Return the greatest value of `sign` times the value between the counts and a target.
+    def greatest_before(self, sign: Array, place: _Place) -> Array:
+        """Return the greatest of `sign` times the values at a place and before its first target.
 
         The value may be greatest in the middle: for example, the absolute difference of two recalls
         is 0 where they are equal. Only if the value decreases before the target, it is computed at
-        five steps. The neighbours of the best step are the ends of a shorter segment, which is
-        searched in the same way.
+        five steps between the counts and the target. The neighbours of the best step are the ends
+        of a shorter segment, which is searched in the same way.
         """
         counts = self.metric.sample.counts
-
-        def values_at(steps: Array) -> Array:
-            values = sign * self.value(counts + steps[:, None, None] * (target - counts))
-            return xp.where(xp.isnan(values), -xp.inf, values)
+        way, numbers = place.target - counts, np.arange(1, 6, dtype=counts.dtype)
 
         def search(segment: _Segment) -> _Segment:
-            first, last = segment.ends
-            knots = last + (first - last) * np.arange(6, -1, -1, dtype=counts.dtype) / 6
-            values = values_at(knots[1:-1])
-            i = argmax(values)
-            ends = xp.stack([xp.take(knots, i), xp.take(knots, i + 2)])
-            return _Segment(ends, xp.maximum(values.max(), segment.value), segment.rounds + 1)
+            width = segment.width / 6
+            steps = segment.first + numbers[:, None, None] * width
+            values = sign * self.value(counts + steps * way)
+            values = xp.where(xp.isnan(values), -xp.inf, values)
+            first = segment.first + argmax(values) * width
+            value = xp.maximum(values.max(), segment.value)
+            return _Segment(first, 2 * width, value, segment.rounds + 1)
 
-        ends, steps = (xp.asarray(np.array(x, counts.dtype)) for x in ((1, 0), _LAST_STEPS))
-        last_values = values_at(steps)
-        rounds = xp.where(last_values[1] > last_values[0], 0, _MOST_ROUNDS)
-        start = _Segment(ends, last_values.max(), rounds)
+        zero = xp.zeros_like(place.value)
+        start = _Segment(zero, zero + 1, place.value, xp.where(place.turns, 0, _MOST_ROUNDS))
         return lax.while_loop(lambda segment: segment.rounds < _MOST_ROUNDS, search, start).value
 
 
 class _Segment(NamedTuple):
-    """The state of a search between two `ends` of a segment; `value` is the greatest so far."""
+    """The state of a search between the steps `first` and `first + width`.
 
-    ends: Array
+    `value` is the greatest value so far.
+    """
+
+    first: Array
+    width: Array
     value: Array
     rounds: Array
 
