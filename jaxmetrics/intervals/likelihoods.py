@@ -181,16 +181,16 @@ class _LikelihoodSearch(NamedTuple):
             gains = place.gain > 1e-5 * xp.abs(place.value - origin)
             return (place.passes == 0) | (gains & (place.passes < _MOST_PASSES))
 
-        def slopes_at(place: _Place) -> Array:
-            at = xp.where(place.passes == 0, grown, place.weights)
-            # At a kink, for example if two groups are equally good, both slopes are needed.
-            return (sign * self.slope(at) + place.slopes) / 2
-
         def improve(place: _Place) -> _Place:
-            are_known = (place.passes == 0) & ~is_elsewhere
-            slopes = lax.cond(are_known, lambda: place.slopes, lambda: slopes_at(place))
-            target = tilted(base, slopes, self.reach)
-            return self.farthest(sign, place, slopes, target)
+            is_first = place.passes == 0
+            at = xp.where(is_first, grown, place.weights)
+            slopes = lax.cond(
+                is_first & ~is_elsewhere,
+                lambda: place.slopes,
+                # At a kink, for example if two groups are equally good, both slopes are needed.
+                lambda: (sign * self.slope(at) + place.slopes) / 2,
+            )
+            return self.farthest(sign, place, slopes, tilted(base, slopes, self.reach))
 
         value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
         gain, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
