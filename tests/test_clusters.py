@@ -93,9 +93,11 @@ def test_two_values_have_one_degree_of_freedom() -> None:
     expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
     np.testing.assert_allclose(jm.mean_interval(x)[1:3], expected, rtol=1e-12)
     # One of two positives falls below both negatives: the shares of the positives differ by 1 and
-    # 0, those of the negatives both by 1/2. The statistic is 1, of which Cauchy's tails are 1/2.
+    # 0, those of the negatives both by 1/2. The statistic is 1. With 1/4 added to the sums of
+    # squares, the variances are 3/16 and 1/16, and Welch's degrees of freedom are 1.6.
     result = jm.delong([0, 0, 1, 1], [1.0, 2, 3, 4], [1.0, 2, 0, 4])
-    np.testing.assert_allclose([result.statistic, result.p_value], [1, 0.5], rtol=1e-12)
+    expected = 1, 2 * stats.t.sf(1, 1.6)
+    np.testing.assert_allclose([result.statistic, result.p_value], expected, rtol=1e-12)
 
 
 def test_few_clusters_give_a_warning() -> None:

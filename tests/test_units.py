@@ -193,7 +193,7 @@ def test_few_clusters_and_mistakes() -> None:
         alone = jm.interval(F1, clusters[:1], cluster_axis=-3)
     assert np.isnan(alone.low)
     many, _ = clustered_tables(3, 25)
-    with pytest.raises(ValueError, match=r"cluster_axis must be -4 or another .* is -2"):
+    with pytest.raises(ValueError, match=r"cluster_axis must be -3 or another .* is -2"):
         jm.interval(F1, many, method=jm.Delta(), cluster_axis=-2)
     with pytest.raises(
         ValueError,
