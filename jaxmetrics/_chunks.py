@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import is_jax, lax
+from jaxmetrics._namespaces import lax
 
 __all__: list[str] = []
 
@@ -34,8 +34,6 @@ def map_chunks(
     size = len(trees.leaves(arrays)[0])
     if size <= chunk:
         return function(*arrays)
-    if not is_jax(trees.leaves(arrays)[0]):
-        return _in_chunks(function, chunk, *arrays)
     return lax.platform_dependent(
         *arrays,
         cpu=partial(_in_chunks, function, chunk),

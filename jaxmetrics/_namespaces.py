@@ -170,6 +170,15 @@ def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, unroll: int = 1) 
     return init, trees.map(lambda *v: np.stack(v), *values)
 
 
+def _platform_dependent(
+    *args: Any,
+    cpu: Callable[..., Any] | None = None,
+    default: Callable[..., Any],
+    **others: Callable[..., Any],
+) -> Any:
+    return (cpu or default)(*args)
+
+
 def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
     numbers = np.arange(shape[dimension], dtype=dtype)
     axes_behind = (1,) * (len(shape) - 1 - dimension)
@@ -209,6 +218,7 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "fori_loop": _fori_loop,
     "optimization_barrier": lambda x: x,
     "map": lambda function, xs: _scan(lambda _, x: (None, function(x)), None, xs)[1],
+    "platform_dependent": _platform_dependent,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "scan": _scan,
     "sort": _sort,

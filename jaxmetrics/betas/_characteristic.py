@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics.betas import distributions
 from jaxmetrics.betas.distributions import Beta
 
@@ -125,8 +125,6 @@ def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
     def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> tuple[Array, Array]:
         return multiples(phase, _FINE), multiples(_FINE * phase, -(-number // _FINE))
 
-    if not is_jax(phase):
-        return of_q_and_p(_by_powers, phase)
     return lax.platform_dependent(
         phase, cpu=partial(of_q_and_p, _by_powers), default=partial(of_q_and_p, _by_angles)
     )
@@ -169,8 +167,6 @@ def harmonics(phase: Array, mass: Array, number: int) -> Array:
     by_products, directly = (
         partial(function, number=number) for function in (_harmonics_by_products, _harmonics)
     )
-    if not is_jax(phase):
-        return by_products(phase, mass)
     return lax.platform_dependent(phase, mass, tpu=directly, default=by_products)
 
 
@@ -214,8 +210,6 @@ def _cos_and_sin(phase: Array, number: int) -> tuple[Array, Array]:
 
 def series(coefficients: tuple[Array, Array], phase: Array) -> list[Array]:
     """Return the real part of `sum_n c_n exp(i n phase)` for two arrays c of shape `(..., N)`."""
-    if not is_jax(phase):
-        return _series_by_products(coefficients, phase)
     return lax.platform_dependent(coefficients, phase, tpu=_series, default=_series_by_products)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._namespaces import Array, lax, xp
 
 __all__: list[str] = []
 
@@ -92,6 +92,4 @@ def grid_for_ends(
         halves = [(xp.where(high, t[1], t[0]), xp.where(high, t[3], t[2])) for t in tables]
         return Grid(*(xp.where(low, hard, soft) for soft, hard in halves))
 
-    if not is_jax(hard_low):
-        return by_index(hard_low, hard_high)
     return lax.platform_dependent(hard_low, hard_high, tpu=by_comparison, default=by_index)

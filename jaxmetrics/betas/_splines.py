@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul, pick
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
@@ -237,8 +237,6 @@ def _last_knot_below(spline: Spline, q: Array) -> Array:
     On a CPU the knot is found by bisection. An accelerator compares each q with the cdf at all
     knots, in one kernel.
     """
-    if not is_jax(q):
-        return _by_bisection(spline.cdf, q)
     return lax.platform_dependent(spline.cdf, q, cpu=_by_bisection, default=_by_counting)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
-from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._namespaces import Array, lax, special, xp
 from jaxmetrics._validation import INT32_MAX
 from jaxmetrics.estimates import Estimate
 
@@ -104,7 +104,7 @@ def _order_statistics(numbers: Array, ranks: Array) -> Array:
 
     A TPU, for which a sort of many numbers takes ten seconds to compile, counts float32 numbers.
     """
-    if not is_jax(numbers) or numbers.dtype != np.float32:
+    if numbers.dtype != np.float32:
         return _by_sorting(numbers, ranks)
     return lax.platform_dependent(numbers, ranks, tpu=_by_counting, default=_by_sorting)
 
