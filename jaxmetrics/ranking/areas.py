@@ -429,7 +429,7 @@ class MomentsByClass(NamedTuple):
         """Degrees of freedom of the variance: from the Welch–Satterthwaite equation, or Kish's
         effective number of clusters minus one.
 
-        Half an example with the variance of half a coin toss is added to each class. The variance
+        1/4, the variance of a coin toss, is added to the sum of squares of each class. The variance
         of two or three placement values may be near 0 by chance, and the equation would then give
         the degrees of freedom of the other class.
         """
