@@ -78,7 +78,7 @@ def test_logits_at_edges_and_their_neighbours(x64: bool) -> None:
         which = np.searchsorted(edges, single(score), side="right")
         y = np.arange(len(score)) % 3 % 2
         expected = np.stack([np.bincount(which[y == k], minlength=4096) for k in (0, 1)])
-        call = lambda y, s: jm.score_histogram(y, s, scale="logit")  # noqa: E731
+        call = lambda y, s: jm.score_histogram(y, s, scale="logit")
         assert_counted(call, expected, y, score)
 
 
@@ -88,7 +88,7 @@ def test_scores_at_edges_of_octaves_and_their_neighbours(scale: Any, x64: bool) 
     edges = np.concatenate([octave.ravel(), 1 - octave[:, :24].ravel(), [0.0]])
     for dtype in DTYPES:
         score = np.clip(around(edges, dtype), 0, 1).astype(dtype)
-        call = lambda y, s: jm.score_histogram(y, s, scale=scale)  # noqa: E731
+        call = lambda y, s: jm.score_histogram(y, s, scale=scale)
         y = np.arange(len(score)) % 3 % 2
         assert_counted(call, call(y, single(score).astype(float)), y, score)
 

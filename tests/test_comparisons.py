@@ -229,7 +229,7 @@ def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None
                 lambda q: (
                     only_a / (q + delta)  # noqa: B023  # called at once
                     + only_b / q
-                    - 2 * (n - only_a - only_b) / (1 - 2 * q - delta)  # noqa: B023
+                    - 2 * (n - only_a - only_b) / (1 - 2 * q - delta)  # noqa: B023  # called at once
                 ),
                 1e-9,
                 1e-3,

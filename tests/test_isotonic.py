@@ -83,7 +83,7 @@ def _band_of_all_intervals(y: np.ndarray, level: float) -> tuple[list[float], li
         q = (s + 1) / trials
         if q >= 1:
             return 1.0
-        excess = lambda p: 2 * trials * stats.entropy([q, 1 - q], [p, 1 - p]) - z**2  # noqa: E731
+        excess = lambda p: 2 * trials * stats.entropy([q, 1 - q], [p, 1 - p]) - z**2
         return float(optimize.brentq(excess, q, 1 - 1e-15, xtol=1e-14))
 
     low, high = np.zeros(n), np.ones(n)

@@ -139,9 +139,9 @@ def derivatives(z: jax.Array, data: Data, direction: jax.Array) -> dict[str, dic
     """
 
     def of(loss: Loss) -> dict[str, jax.Array]:
-        total = lambda z: loss(z, data).sum()  # noqa: E731
-        forwards = lambda z: jax.jvp(total, (z,), (direction,))[1]  # noqa: E731
-        backwards = lambda z: (jax.grad(total)(z) * direction).sum()  # noqa: E731
+        total = lambda z: loss(z, data).sum()
+        forwards = lambda z: jax.jvp(total, (z,), (direction,))[1]
+        backwards = lambda z: (jax.grad(total)(z) * direction).sum()
         gradient, changed = jax.jvp(jax.grad(total), (z,), (direction,))
         return {
             "value": loss(z, data),
@@ -643,7 +643,7 @@ def test_pairwise_auc_loss_by_pairs() -> None:
         )
     )
     for surrogate, of_pair in SURROGATES.items():
-        loss: Loss = lambda z, s=surrogate, y=BINARY: jm.pairwise_auc_loss(z, y, surrogate=s)  # noqa: E731
+        loss: Loss = lambda z, s=surrogate, y=BINARY: jm.pairwise_auc_loss(z, y, surrogate=s)
         expected = of_pair(d).mean()
         np.testing.assert_allclose(loss(score), expected, rtol=1e-12)
         masked = jm.pairwise_auc_loss(longer, labels, surrogate=surrogate, where=where)  # type: ignore[arg-type]

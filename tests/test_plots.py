@@ -204,7 +204,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
     paired = jm.paired_confusion_matrix(
         [0, 0, 1, 1] * 25, [0, 0, 1, 1] * 20 + [1] * 20, [0, 1, 1, 0] * 25, num_classes=2
     )
-    together = lambda counts: {name: metric(counts) for name, metric in metrics.items()}  # noqa: E731
+    together = lambda counts: {name: metric(counts) for name, metric in metrics.items()}
     both = jm.compare(together, paired, method=jm.Delta())
     axes = plots.difference(both, rope=0.05)
     assert (

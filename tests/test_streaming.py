@@ -234,7 +234,7 @@ def test_structure_never_changes(x64: bool) -> None:
 
 def test_in_a_scan_under_vmap_and_donated() -> None:
     batches = jax.tree.map(lambda x: jnp.asarray(x).reshape(6, 16, *x.shape[1:]), ALL)
-    step = lambda state, batch: (EVALUATOR.update(state, **batch), None)  # noqa: E731
+    step = lambda state, batch: (EVALUATOR.update(state, **batch), None)
     scanned, _ = jax.jit(lambda: jax.lax.scan(step, EVALUATOR.init(), batches))()
     whole = EVALUATOR.compute(evaluated(EVALUATOR, ALL))
     assert_same(EVALUATOR.compute(scanned), whole, rtol=1e-5, atol=1e-5)
@@ -1032,7 +1032,7 @@ def test_statistics_of_a_user(tmp_path: Path) -> None:
         "loss": jnp.asarray(rng.normal(3, 1, (6, 16)), jnp.float32),
         "unit": jnp.arange(96, dtype=jnp.int32).reshape(6, 16),
     }
-    step = lambda state, batch: (evaluator.update(state, **batch), None)  # noqa: E731
+    step = lambda state, batch: (evaluator.update(state, **batch), None)
     first, last = (jax.tree.map(lambda x, s=s: x[s], batches) for s in (slice(4), slice(4, 6)))
     scanned, _ = jax.jit(lambda x: jax.lax.scan(step, evaluator.init(), x))(first)
     jm.save_state(tmp_path / "a.npz", scanned)
