@@ -44,7 +44,7 @@ def root(
     If Newton's step leaves the bracket or is longer than half of the previous step, bisection is
     used instead. If `high` is infinite, `low` must not be negative, and 4 x is the next point
     instead of the middle of the bracket. The search ends when steps are below `atol + rtol |x|`.
-    The result is not differentiable; `with_gradient` adds the derivative.
+    The result is not differentiable.
     """
 
     def advance(search: _Search) -> _Search:
@@ -72,13 +72,3 @@ def _next(search: _Search, value: Array, slope: Array, low: Array, high: Array) 
     greatest = xp.finfo(low.dtype).max ** 0.5
     split = xp.where(high == xp.inf, xp.clip(4 * search.x, 1, greatest), (low + high) / 2)
     return xp.where(inside & shrinks, newton, split)
-
-
-def with_gradient(function: Function, x: Array) -> Array:
-    """Add the derivative of a root x by the implicit function theorem.
-
-    This is one more Newton step, which changes the value only by rounding.
-    """
-    value, slope = function(lax.stop_gradient(x))
-    known = lax.stop_gradient(slope) > 0
-    return x - xp.where(known, value / xp.where(known, lax.stop_gradient(slope), 1), 0)

@@ -379,6 +379,26 @@ def test_values_and_derivatives_by_parameters_x_and_q(
         np.testing.assert_allclose(by_q[:6], by_differences_q, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    ("function", "x", "a", "b"),
+    [
+        (jm.betas.beta_cdf, 0.3, 2.0, 3.0),
+        (jm.betas.beta_cdf, 0.62, 0.3, 0.9),
+        (jm.betas.beta_ppf, 0.975, 15.5, 5.5),
+    ],
+)
+def test_second_derivatives_of_one_beta(
+    function: Callable[..., Any], x: float, a: float, b: float
+) -> None:
+    """Against differences of the first derivatives, also across arguments."""
+    at, step = np.array([x, a, b]), 1e-5 * np.eye(3)
+    gradient = jax.jit(jax.vmap(jax.grad(lambda v: function(*v))))
+    expected = (gradient(at + step) - gradient(at - step)) / 2e-5
+    got = jax.jit(jax.hessian(lambda v: function(*v)))(jnp.asarray(at))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
+
+
 def test_nothing_is_nan_where_there_is_no_mass() -> None:
     for parameters in (BATCH[0], BATCH[0, :1]):
         average = on_device(jm.betas.BetaAverage(parameters))

@@ -713,6 +713,24 @@ def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
     )
 
 
+@pytest.mark.usefixtures("float64")
+def test_temperature_is_differentiated_twice() -> None:
+    """T is proportional to a factor of the logits, and differences show the other derivatives."""
+    z, y = jnp.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [1.5, 0.3]]), jnp.array([0, 0, 1, 0])
+
+    def found(factor: Any, shift: Any, weight: Any) -> Any:
+        logits = factor * z + shift * jnp.array([[1.0, 0.0]])
+        return sc.fit_temperature(y, logits, sample_weight=jnp.ones(4).at[2].set(weight))
+
+    gradient, hessian = (jax.jit(d(found, argnums=(0, 1, 2))) for d in (jax.grad, jax.hessian))
+    at, got = np.array([1.0, 0.0, 1.0]), np.array(hessian(1.0, 0.0, 1.0))
+    assert abs(got[0, 0]) < 1e-10
+    ahead, behind = (
+        np.array([gradient(*(at + step)) for step in sign * 1e-5 * np.eye(3)]) for sign in (1, -1)
+    )
+    np.testing.assert_allclose(got, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-6)
+
+
 def test_temperature_of_impossible_classes() -> None:
     """-inf rules out a class as if it were not there; for a true class, no temperature helps."""
     some = kept(Y) & (Y < K - 1)

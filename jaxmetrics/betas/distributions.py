@@ -300,9 +300,7 @@ def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
 @compiled
 def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     x, a, b = primals
-    value, by_parameters = jax.jvp(
-        lambda a, b: _cdf.fun(lax.stop_gradient(x), a, b), (a, b), tangents[1:]
-    )
+    value, by_parameters = jax.jvp(lambda a, b: _cdf.fun(x, a, b), (a, b), tangents[1:])
     density = xp.minimum(pdf(x, a, b), xp.finfo(x.dtype).max)  # finite at a pole
     return value, by_parameters + density * tangents[0]
 

@@ -125,8 +125,9 @@ def calibration_curve(
 
     Returns:
         `CalibrationCurve`. Its non-empty bins are the same as in scikit-learn's
-        `calibration_curve`. With "isotonic" there are n points in the order of increasing
-        probability. The point of an ignored example repeats another point.
+        `calibration_curve`, unless a probability is equal to the edge of a bin up to rounding,
+        because probabilities are compared in float32. With "isotonic" there are n points in the
+        order of increasing probability. The point of an ignored example repeats another point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)

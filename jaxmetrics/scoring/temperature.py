@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import LOGITS, Examples, are_distributions, class_examples
-from jaxmetrics._namespaces import Array, lax, special, xp
-from jaxmetrics._roots import root, with_gradient
+from jaxmetrics._jax import jax
+from jaxmetrics._namespaces import Array, custom_jvp, lax, special, xp
+from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.scoring.rows import is_valid_logits, weights_of
 
@@ -66,12 +68,10 @@ def _temperature(examples: Examples) -> Array:
     is_invalid = ~valid | truth_is_ruled_out | xp.isnan(weights)
     some_are_invalid = ((weights != 0) & is_invalid).any(-1)
     logits = _standardized(examples, truth, weights, (weights != 0) & valid)
-    constant_logits = lax.stop_gradient(logits)
-
-    beta = _best_beta(logits, constant_logits)
+    beta = _best_beta(logits)
     temperature = xp.where(beta > 0, logits.scale / xp.where(beta > 0, beta, 1), xp.inf)
     # Special values if the slope has no root beta > 0; see the docstring of `fit_temperature`.
-    equal_is_best = _slopes(constant_logits, xp.zeros_like(logits.scale))[0] >= 0
+    equal_is_best = _slopes(logits, xp.zeros_like(logits.scale))[0] >= 0
     temperature = xp.where(equal_is_best, xp.inf, temperature)
     all_are_correct = (weights * logits.margin).sum(-1) == 0
     temperature = xp.where(all_are_correct, 0, temperature)
@@ -80,12 +80,22 @@ def _temperature(examples: Examples) -> Array:
     return xp.where(undefined, xp.nan, temperature)
 
 
-def _best_beta(logits: _Standardized, constant_logits: _Standardized) -> Array:
-    """Find the root of the slope, and compute its gradient by the implicit function theorem."""
+@custom_jvp
+def _best_beta(logits: _Standardized) -> Array:
+    """Find the root of the slope."""
     zero = xp.zeros_like(logits.scale)
     rounding = 8 * float(xp.finfo(zero.dtype).eps)
-    beta = root(partial(_slopes, constant_logits), zero, zero + xp.inf, zero, rtol=rounding)
-    return with_gradient(partial(_slopes, logits), beta)
+    return root(partial(_slopes, logits), zero, zero + xp.inf, zero, rtol=rounding)
+
+
+@_best_beta.defjvp
+def _best_beta_jvp(
+    primals: tuple[_Standardized], tangents: tuple[_Standardized]
+) -> tuple[Array, Array]:
+    """Differentiate the root by the implicit function theorem."""
+    beta = _best_beta(*primals)
+    _, by_logits = jax.jvp(lambda logits: _slopes(logits, beta)[0], primals, tangents)
+    return beta, divide(-by_logits, _slopes(*primals, beta)[1])
 
 
 def _standardized(examples: Examples, truth: Array, weights: Array, counts: Array) -> _Standardized:
