@@ -340,11 +340,11 @@ def label_ranking_loss(ranked: Ranked) -> Array:
     np.float64(0.75)
     """
     tp, fp = cumulative_positives(ranked)
-    # Floats, because with 100,000 labels the number of pairs may not fit in int32.
-    d_tp, fp = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), fp[..., 1:]))
-    number = (d_tp * fp).sum(-1)
     num_true, num_false = ranked.totals
-    return divide(number, num_true * num_false)
+    # Fractions are summed, because with 100,000 labels the number of pairs may not fit in int32,
+    # and a float32 sum of large numbers drifts.
+    wrong = divide(fp[..., 1:].astype(float_dtype(fp)), num_false[..., None])
+    return divide((xp.diff(tp, axis=-1) * wrong).sum(-1), num_true)
 
 
 @_of_labels
