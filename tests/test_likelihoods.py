@@ -321,18 +321,19 @@ def test_a_value_that_is_extreme_inside_of_the_plausible_tables(as_array: Any) -
         recall = jm.recall(counts)
         return recall[..., 0] - recall[..., 1]
 
-    counts = as_array([[[26, 3], [4, 17]], [[15, 11], [14, 10]], [[9, 14], [13, 14]]])
-    apart = as_array([[40, 2], [14, 20]])
+    apart = [[40, 2], [14, 20]]
+    counts = as_array([[[26, 3], [4, 17]], [[15, 11], [14, 10]], [[9, 14], [13, 14]], apart])
     for metric, signed in (
         (lambda c: abs(gap(c)), gap),
         (jm.cramers_v, jm.matthews_corrcoef),
         (jm.mutual_information, jm.matthews_corrcoef),
     ):
         found, around = jm.interval(metric, counts), jm.interval(signed, counts)
-        may_be_0 = np.asarray((around.low <= 0) & (around.high >= 0))
+        may_be_0 = np.asarray((around.low <= 0) & (around.high >= 0))[:3]
+        *low, low_apart = np.asarray(found.low)
         assert may_be_0[1:].all()
-        assert_allclose(np.asarray(found.low)[may_be_0], 0, atol=1e-6)
-        assert (np.asarray(found.low)[~may_be_0] > 0.1).all()
-        assert jm.interval(metric, apart).low > 0.05
+        assert_allclose(np.array(low)[may_be_0], 0, atol=1e-6)
+        assert (np.array(low)[~may_be_0] > 0.1).all()
+        assert low_apart > 0.05
     shares = jm.interval(jm.no_information_rate, counts)
-    assert_allclose(shares.low, 0.5, atol=1e-6)
+    assert_allclose(np.asarray(shares.low)[:3], 0.5, atol=1e-6)
