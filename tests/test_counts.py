@@ -736,6 +736,19 @@ def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
         )
 
 
+def test_values_of_examples_that_do_not_count_are_not_checked() -> None:
+    expected = [[0, 0], [0, 2]]
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([-1, 1, 1], [7, 1, 1], num_classes=2, groups=[0, 0, 0])[0], expected
+    )
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([0, 1, -1], [-1, 1, 0], num_classes=2, sample_weight=[-1, 2, np.nan]),
+        expected,
+    )
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1, expected a finite weight"):
+        jm.confusion_matrix([0, 1], [0, 1], sample_weight=[-1, 2])
+
+
 def test_labels_without_order_raise() -> None:
     for labels in ({"a", "b"}, frozenset("ab")):
         with pytest.raises(TypeError, match="labels must be a sequence of names, got"):
