@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._examples import Argument, read_examples
 from jaxmetrics._jax import jnp, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._scatter import add_at, cell_numbers, count_ids, in_all_tables
@@ -18,17 +19,12 @@ from jaxmetrics._validation import (
     MOST_CELLS,
     ArrayLike,
     as_array,
-    as_float,
-    as_mask,
-    as_weights,
     check_cells,
-    check_examples,
     check_integer,
     check_no_column,
     check_no_one_hot,
     check_size,
     ids_in_range,
-    shapes_of,
 )
 from jaxmetrics._weighted_sums import sum_by_cell
 
@@ -101,7 +97,7 @@ def count(
     where: ArrayLike | None,
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
-    rows: Array | None = None,
+    rows: Argument | None = None,
     *,
     refuse_columns: bool = True,
 ) -> Array:
@@ -111,42 +107,24 @@ def count(
     are probably a column that should be raveled. Pass `refuse_columns=False` if the ids were
     checked, or if the axis before the examples is an axis of labels or classes.
     """
-    given = [
-        (name, as_array(labels, name), size)
-        for name, labels, size in _with_groups(axes, groups, num_groups)
-    ]
-    mask = as_mask(where)
-    weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    window = () if rows is None else rows.shape[-1:]
-    others = ({} if rows is None else {"y_prob": rows.shape[:-1]}) | shapes_of(
-        sample_weight=weights
-    )
-    ids, sizes = class_ids(given, mask, others, window, refuse_columns=refuse_columns)
-    if weights is not None:
-        as_weights(weights, mask)
-    if on_device(ids, weights, mask, rows):
+    axes = _with_groups(axes, groups, num_groups)
+    window = () if rows is None else rows.array.shape[-1:]
+    labels, sizes = class_ids(axes, window, refuse_columns=refuse_columns)
+    ids, values, weights, mask = read_examples(labels, rows, sample_weight, where)
+    if on_device(ids, weights, mask, values):
         ids_to_move = tuple(map(_narrowed, ids, sizes))
-        return _joint_histogram(_Observations(ids_to_move, weights, mask, rows), sizes=sizes)
-    some_are_ignored = any(x is not labels for x, (_, labels, _) in zip(ids, given, strict=True))
-    observations = _Observations(ids, weights, mask, rows)
+        return _joint_histogram(_Observations(ids_to_move, weights, mask, values), sizes=sizes)
+    some_are_ignored = any(x is not given.array for x, given in zip(ids, labels, strict=True))
+    observations = _Observations(tuple(ids), weights, mask, values)
     return _joint_histogram_on_host(observations, sizes, some_are_ignored)
 
 
 def class_ids(
-    axes: Sequence[Axis],
-    mask: Array | None,
-    others: dict[str, tuple[int, ...]],
-    window: tuple[int, ...] = (),
-    *,
-    refuse_columns: bool = True,
-) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Return the checked class ids and the number of classes of each axis.
+    axes: Sequence[Axis], window: tuple[int, ...] = (), *, refuse_columns: bool = True
+) -> tuple[list[Argument], tuple[int, ...]]:
+    """Check the dtype and shape of the class ids, and return the number of classes of each axis.
 
-    Args:
-        axes: the axes of the table.
-        mask: which examples count.
-        others: the shapes of other arguments that have one entry per example, by name.
-        window: further axes of the table, which must fit into memory.
+    A table with these axes and the axes `window` must fit into memory.
     """
     given = {name: as_array(labels, name) for name, labels, _ in axes}
     for name, _, size in axes:
@@ -155,11 +133,10 @@ def class_ids(
             check_no_column(given[name], name)
             if name == "y_true":
                 check_no_one_hot(given[name], name, size)
-    check_examples(shapes_of(**given) | others | shapes_of(where=mask))
     sizes = _sizes(axes, given)
     check_cells((*sizes, *window), "num_classes and num_groups")
-    named_sizes = zip(given.items(), sizes, strict=True)
-    return tuple(ids_in_range(x, name, size, mask) for (name, x), size in named_sizes), sizes
+    readings = [functools.partial(ids_in_range, size=size) for size in sizes]
+    return list(map(Argument, given.values(), given, readings)), sizes
 
 
 def _with_groups(

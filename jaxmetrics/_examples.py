@@ -1,6 +1,6 @@
-"""Validate examples for metrics of scores and probabilities.
+"""Check examples, which are described by several arguments, and read which of them count.
 
-Each example has a truth and one number, `(..., n)`, or one number per class or label,
+Each example has class ids and possibly one number, `(..., n)`, or one number per class or label,
 `(..., n, K)`. Weights and a mask, `(..., n)`, say which examples count. Shapes and dtypes are
 always checked. Values are checked for NumPy arrays only, because jit hides the values of JAX
 arrays. Examples that do not count (masked, with weight 0 or with a negative label) are not checked.
@@ -9,7 +9,8 @@ arrays. Examples that do not count (masked, with weight 0 or with a negative lab
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from jaxmetrics._validation import (
     check_examples,
     check_integer,
     check_no_column,
+    check_no_nan,
     check_real,
     counted,
     ids_in_range,
@@ -36,6 +38,18 @@ from jaxmetrics._validation import (
 )
 
 __all__: list[str] = []
+
+# A function `(array, name, *where)` that converts an argument, and checks the values that count.
+Reading: TypeAlias = Callable[..., Array]
+
+
+class Argument(NamedTuple):
+    """An array of shape `(..., n)`, or `(..., n, K)` if `axes` is 1, and how it is read."""
+
+    array: Array
+    name: str
+    read: Reading
+    axes: int = 0
 
 
 class Examples(NamedTuple):
@@ -65,44 +79,44 @@ class Examples(NamedTuple):
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
 
-    def of_shares(self) -> Examples:
-        """Convert label sets to soft labels, which are the shares of the classes."""
-        ids = xp.zeros_like(self.ids, xp.int8, shape=self.ids.shape[:-1])
-        return self._replace(ids=ids, shares=self.ids)
 
+def read_examples(
+    labels: Sequence[Argument],
+    numbers: Argument | None,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+) -> tuple[list[Array], Array | None, Array | None, Array | None]:
+    """Check and convert labels, numbers, weights and mask.
 
-class _Argument(NamedTuple):
-    """An array of examples, and which examples count.
-
-    Attributes:
-        array: one number per example, `(..., n)`, or one per class or label, `(..., n, K)`.
-        name: the name of the argument in error messages.
-        where: masks, weights or ids (0 or False if ignored) that broadcast against the array.
-        of_rows: the same, with one entry per example, `(..., n)`.
+    Labels are read first, then weights, then numbers. The values of an argument are checked only
+    for examples that count by the arguments before.
     """
+    weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
+    mask = as_mask(where)
+    given = [*labels] if numbers is None else [*labels, numbers]
+    shapes = {x.name: x.array.shape[: x.array.ndim - x.axes] for x in given}
+    check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
+    counts = [(mask, 0)]
 
-    array: Array
-    name: str
-    where: tuple[Array | None, ...]
-    of_rows: tuple[Array | None, ...]
+    def read(x: Argument) -> Array:
+        return x.read(x.array, x.name, *(aligned(*count, x.axes) for count in counts))
 
-    @property
-    def is_hidden(self) -> bool:
-        return on_device(self.array, self.where)
-
-    def refuse(
-        self, bad: Callable[[Array], Array], x: Array, message: str, of_row: str = ""
-    ) -> None:
-        """Raise an error for the first bad value of `x`, or the first bad row."""
-        where = self.of_rows if of_row else self.where
-        refuse_where(bad, x, of_row + self.name, message, *where)
+    ids = []
+    for x in labels:
+        ids.append(read(x))
+        if ids[-1] is not x.array:  # some examples may be ignored
+            counts.append((ids[-1] if is_jax(ids[-1]) else ids[-1] >= 0, x.axes))
+    if weights is not None:
+        read(Argument(weights, "sample_weight", as_weights))
+        counts.append((weights, 0))
+    return ids, None if numbers is None else read(numbers), weights, mask
 
 
-class Reading(NamedTuple):
-    """A function that checks and converts an argument, and a hint for problems of two classes."""
-
-    read: Callable[[_Argument], Array]
-    two_class_hint: str = ""
+def aligned(x: Array | None, axes: int, wanted: int) -> Array | None:
+    """Add or reduce the axis of classes; JAX arrays, which are not read, are left unchanged."""
+    if x is None or is_jax(x) or axes == wanted:
+        return x
+    return x[..., None] if wanted else x.any(-1)
 
 
 def binary_examples(
@@ -110,7 +124,7 @@ def binary_examples(
     values: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Reading,
+    read: Reading,
     *,
     name: str,
     truth_name: str = "y_true",
@@ -131,8 +145,8 @@ def binary_examples(
             " per_class(function) or top_label(function). If the problem is multilabel, use"
             " per_label(function)."
         )
-    given = (truth, truth_name, 0), (numbers, name, 0)
-    return _examples(*given, sample_weight, where, INDICATORS, kind)
+    given = Argument(truth, truth_name, as_indicators), Argument(numbers, name, read)
+    return _examples(*given, sample_weight, where)
 
 
 def class_examples(
@@ -140,10 +154,11 @@ def class_examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Reading,
+    read: Reading,
     *,
     name: str,
     truth_name: str = "y_true",
+    hint: str = "",
 ) -> Examples:
     """Check examples with class ids as truth and one number for each of K classes."""
     truth, numbers = as_array(y_true, truth_name), as_rows(rows, name)
@@ -158,18 +173,12 @@ def class_examples(
         raise ValueError(
             f"{name} must have shape (..., n, K), with one number for each of the n examples of"
             f" {truth_name} and for each of K >= 2 classes. The shape of {name} is"
-            f" {numbers.shape}, and the shape of {truth_name} is"
-            f" {truth.shape}.{kind.two_class_hint}"
+            f" {numbers.shape}, and the shape of {truth_name} is {truth.shape}."
+            f"{_TWO_CLASSES.get(read, '')}{hint}"
         )
-    given = (truth, truth_name, 0), (numbers, name, 1)
-    return _examples(*given, sample_weight, where, Reading(_class_ids(k)), kind)
-
-
-def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
-    """Return whether truth is soft labels: floats `(..., n, K)`, the shares of all classes."""
-    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
-    are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
-    return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
+    ids = partial(_class_ids, size=k)
+    given = Argument(truth, truth_name, ids), Argument(numbers, name, read, 1)
+    return _examples(*given, sample_weight, where)
 
 
 def label_examples(
@@ -177,8 +186,8 @@ def label_examples(
     values: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Reading,
-    truth_kind: Reading,
+    read: Reading,
+    read_truth: Reading,
     *,
     name: str,
 ) -> Examples:
@@ -194,105 +203,73 @@ def label_examples(
             f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
             f" label, got {truth.shape} and {numbers.shape}."
         )
-    given = (truth, "y_true", 1), (numbers, name, 1)
-    return _examples(*given, sample_weight, where, truth_kind, kind)
-
-
-# An array, the name of the argument, and the number of axes after the axis of examples.
-_Given: TypeAlias = tuple[Array, str, int]
+    given = Argument(truth, "y_true", read_truth, 1), Argument(numbers, name, read, 1)
+    return _examples(*given, sample_weight, where)
 
 
 def _examples(
-    truth: _Given,
-    numbers: _Given,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    truth_kind: Reading,
-    kind: Reading,
+    truth: Argument, numbers: Argument, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
-    """Check and convert truth, weights and numbers, in this order.
-
-    The values of an argument are checked only for examples that count by the arguments before.
-    """
-    weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    mask = as_mask(where)
-    shapes = {name: x.shape[: x.ndim - axes] for x, name, axes in (truth, numbers)}
-    check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
-
-    ids = truth_kind.read(_argument(truth, mask, weights))
-    has_label = ids if is_jax(ids) else ids >= 0
-    in_row = truth[2] == 1 and not is_jax(ids)
-    labelled = has_label.any(-1) if in_row else has_label
-    if weights is not None:
-        as_weights(weights, mask, labelled)
-    argument = _argument(numbers, mask, weights, labelled)
-    if in_row:
-        argument = argument._replace(where=(*argument.where[:2], has_label))
-    return Examples(ids, kind.read(argument), weights, mask)
+    (ids,), values, weights, mask = read_examples([truth], numbers, sample_weight, where)
+    return Examples(ids, values, weights, mask)
 
 
-def _argument(given: _Given, *of_rows: Array | None) -> _Argument:
-    array, name, axes = given
-    where = (x if x is None or is_jax(x) or not axes else x[..., None] for x in of_rows)
-    return _Argument(array, name, tuple(where), of_rows)
+def _class_ids(ids: Array, name: str, *where: Array | None, size: int) -> Array:
+    check_integer(ids, name)
+    if is_jax(ids):
+        return valid_ids(ids, size=size)
+    if size == 2:
+        check_binary(ids, name, *where)
+    ids = ids_in_range(ids, name, *where, size=size)
+    return ids.astype(np.int8) if size == 2 else ids
 
 
-def _class_ids(size: int) -> Callable[[_Argument], Array]:
-    def read(x: _Argument) -> Array:
-        check_integer(x.array, x.name)
-        if is_jax(x.array):
-            return valid_ids(x.array, size=size)
-        if size == 2:
-            check_binary(x.array, x.name, *x.where)
-        ids = ids_in_range(x.array, x.name, size, *x.where)
-        return ids.astype(np.int8) if size == 2 else ids
-
-    return read
+as_indicators = partial(_class_ids, size=2)
 
 
-def _numbers(x: _Argument) -> Array:
-    return as_float(x.array, x.name)
+def as_numbers(x: Array, name: str, *where: Array | None) -> Array:
+    return as_float(x, name)
 
 
-def _scores(x: _Argument) -> Array:
+def as_scores(scores: Array, name: str, *where: Array | None) -> Array:
     """Check scores. Their dtype is not changed, because only the order of scores matters."""
-    x.refuse(np.isnan, x.array, _NO_NUMBER)
-    return x.array
+    check_no_nan(scores, name, *where)
+    return scores
 
 
-def _gains(x: _Argument) -> Array:
-    gains = as_float(x.array, x.name)
+def as_gains(relevance: Array, name: str, *where: Array | None) -> Array:
+    gains = as_float(relevance, name)
     message = "but relevance must be a number >= 0; use where= to leave examples out."
-    x.refuse(lambda gains: ~(gains >= 0), gains, message)
+    refuse_where(lambda gains: ~(gains >= 0), gains, name, message, *where)
     return gains
 
 
-def _probabilities(x: _Argument) -> Array:
+def as_probabilities(given: Array, name: str, *where: Array | None) -> Array:
     """Check probabilities; values below 0 or above 1 by a rounding error are clipped."""
-    p, rounding = as_float(x.array, x.name), 8 * eps_of(x.array)
+    p, rounding = as_float(given, name), 8 * eps_of(given)
+    check_no_nan(p, name, *where)
     message = "but probabilities lie in [0, 1]. Convert logits by a softmax or sigmoid."
-    x.refuse(np.isnan, p, _NO_NUMBER)
-    x.refuse(lambda p: (p < -rounding) | (p > 1 + rounding), p, message)
-    return p if x.is_hidden else np.clip(p, 0, 1)
+    refuse_where(lambda p: (p < -rounding) | (p > 1 + rounding), p, name, message, *where)
+    return p if on_device(p, where) else np.clip(p, 0, 1)
 
 
-def _distributions(x: _Argument) -> Array:
+def as_distributions(given: Array, name: str, *where: Array | None) -> Array:
     """Check rows of probabilities; in JAX arrays, rows that do not sum to 1 become NaN."""
-    p, eps = _probabilities(x), eps_of(x.array)
-    if x.is_hidden:
-        return nan_unless_normalized(p, eps=eps)
+    p, eps = as_probabilities(given, name, *where), eps_of(given)
+    if on_device(p, where):
+        return _nan_unless_normalized(p, eps=eps)
     message = (
         "but probabilities of all classes sum to 1: divide each row by its sum or, if these are"
         " logits, take the softmax."
     )
-    k = p.shape[-1]
-    x.refuse(lambda sums: ~is_total(sums, k, eps), p.sum(-1), message, "the sum of ")
+    sums = p.sum(-1)
+    bad = ~is_total(sums, p.shape[-1], eps)
+    refuse_where(bad[..., None], sums, f"the sum of {name}", message, *where)
     return p
 
 
 @compiled
-def nan_unless_normalized(rows: Array, *, eps: float) -> Array:
-    """Replace rows `(..., K)` of probabilities that do not sum to 1 by NaN."""
+def _nan_unless_normalized(rows: Array, *, eps: float) -> Array:
     is_normalized = is_total(rows.sum(-1, keepdims=True), rows.shape[-1], eps)
     return xp.where(is_normalized, rows, xp.nan)
 
@@ -316,30 +293,37 @@ def are_distributions(rows: Array, eps: float = 0.0) -> Array:
     return (rows >= 0).all(-1) & is_total(rows.sum(-1), rows.shape[-1], eps)
 
 
-def _logits(x: _Argument) -> Array:
-    """Check logits. Probabilities raise an error, because a softmax of them is meaningless."""
-    z = as_float(x.array, x.name)
-    if not x.is_hidden:
-        message = (
-            "but a softmax needs a finite greatest logit. -inf rules out a class, and at least one"
-            " class of each example must remain."
-        )
-        x.refuse(np.isnan, z, _NO_NUMBER)
-        x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
-        refuse_distributions(z, x.name, *x.of_rows, eps=eps_of(x.array))
+def as_logits(given: Array, name: str, *where: Array | None) -> Array:
+    """Check logits of which a softmax can be computed."""
+    z = as_training_logits(given, name, *where)
+    if on_device(z, where):
+        return z
+    check_no_nan(z, name, *where)
+    message = (
+        "but a softmax needs a finite greatest logit. -inf rules out a class, and at least one"
+        " class of each example must remain."
+    )
+    top = z.max(-1)
+    refuse_where(np.isinf(top)[..., None], top, f"the greatest of {name}", message, *where)
     return z
 
 
-def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float = 0.0) -> None:
-    """Raise an error if all NumPy rows `(..., K)` that count are probabilities, not logits."""
+def as_training_logits(given: Array, name: str, *where: Array | None) -> Array:
+    """Check logits, which may be NaN or infinite during training.
+
+    If all NumPy rows that count are probabilities, they raise an error, because a softmax of
+    probabilities is meaningless.
+    """
+    z = as_float(given, name)
     if on_device(z, where) or z.shape[-1] < 2:
-        return
-    found = are_distributions(z, eps)
+        return z
+    found = are_distributions(z, eps_of(given))[..., None]
     if counted(found, *where).any() and not counted(~found, *where).any():
         raise ValueError(
             f"{name} must contain logits, but in each row the numbers lie in [0, 1] and sum to 1,"
             f" as probabilities do. Pass the logits before the softmax, or pass np.log({name})."
         )
+    return z
 
 
 def eps_of(given: np.ndarray) -> float:
@@ -351,18 +335,11 @@ def eps_of(given: np.ndarray) -> float:
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
 
 
-_NO_NUMBER = "not a number; use where= to leave examples out."
-_TWO_CLASS = " two_class converts the probability of class 1 to this shape."
-_TWO_LOGITS = " np.stack([np.zeros_like(z), z], -1) converts the logit z of class 1 to this shape."
-
 # This label marks ignored examples in truth that this package makes. If it were -1, `check_binary`
 # would issue a warning that -1 may be the negative class.
 IGNORED = np.int8(-100)
 
-INDICATORS = Reading(_class_ids(2))
-NUMBERS = Reading(_numbers)
-SCORES = Reading(_scores)
-GAINS = Reading(_gains)
-PROBABILITIES = Reading(_probabilities)
-DISTRIBUTIONS = Reading(_distributions, _TWO_CLASS)
-LOGITS = Reading(_logits, _TWO_LOGITS)
+_TWO_CLASSES = {
+    as_distributions: " two_class converts the probability of class 1 to this shape.",
+    as_logits: " np.stack([0 * z, z], -1) converts the logit z of class 1 to this shape.",
+}

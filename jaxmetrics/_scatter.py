@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
+
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import INT32_MAX, are_valid
+from jaxmetrics._validation import INT32_MAX
 
 __all__: list[str] = []
 
@@ -30,6 +32,12 @@ CHUNK_SIZE = 2**16
 
 def iota(shape: tuple[int, ...], dimension: int) -> Array:
     return jax.lax.broadcasted_iota(jnp.int32, shape, dimension)
+
+
+def are_valid(ids: Array, size: int) -> Array:
+    """Return which class ids lie in [0, size)."""
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # 200 does not fit in int8
+    return (wide >= 0) & (wide < size)
 
 
 @compiled

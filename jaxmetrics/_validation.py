@@ -8,12 +8,9 @@ hides the values of JAX arrays.
 from __future__ import annotations
 
 import math
-import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +28,7 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = "jax.typing.ArrayLike | npt.ArrayLike"
 
 INT32_MAX = int(np.iinfo(np.int32).max)
-MOST_CELLS = 2**30  # most cells of one table of counts, 8 GiB
+MOST_CELLS = 2**30  # most numbers of one table, 8 GiB
 _MOST_SAMPLES = 2**24  # most draws, bins or points of one call
 _LOOKED_AT = 2**20  # number of values that are searched for the invalid value of a message
 _MOST_WEIGHT = 1e280
@@ -47,16 +44,11 @@ def as_array(x: ArrayLike, name: str) -> Array:
         return x
     given: Any = x
     is_list = isinstance(x, list | tuple)
-    if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has class names
-        raise TypeError(
-            f"{name} must be an array, got {type(x).__name__}. Pass the array in its field .counts."
-        )
+    if isinstance(x, Mapping | Set) or (is_list and hasattr(x, "counts")):  # `TableCounts`
+        way = "the array in its field .counts" if is_list else "its values as a list, as in list(x)"
+        raise TypeError(f"{name} must be an array, got {shown(x)}. Pass {way}.")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
-    if isinstance(x, Mapping | Set):
-        raise TypeError(
-            f"{name} must be an array, got {shown(x)}. Pass its values as a list, such as list(x)."
-        )
     # `np.asarray` would drop a mask. `np.ma` is slow to import, and lists have no mask.
     if isinstance(x, np.ndarray) and np.ma.is_masked(x):
         raise TypeError(
@@ -93,17 +85,8 @@ def on_host(x: ArrayLike, name: str) -> np.ndarray:
     return np.asarray(as_array(x, name))
 
 
+# Whether `as_float` accepts complex128; `intervals.derivatives` needs this.
 takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
-
-
-@contextmanager
-def complex_steps() -> Iterator[None]:
-    """Let `as_float` accept complex128 in the block; `intervals.derivatives` needs this."""
-    token = takes_complex.set(True)
-    try:
-        yield
-    finally:
-        takes_complex.reset(token)
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
@@ -135,26 +118,22 @@ def check_integer(ids: Array, name: str) -> None:
         return
     found, way = _first_invalid(ids, name, is_whole)
     if name == "groups":
-        hint = " numpy.unique(groups, return_inverse=True)[1] converts any groups to ids."
-    elif not xp.issubdtype(ids.dtype, np.floating):
+        hint = "numpy.unique(groups, return_inverse=True)[1] converts any groups to ids."
+    elif xp.issubdtype(ids.dtype, np.floating):
         hint = (
-            " confusion_matrix(..., labels=[...]) accepts classes of any type, and"
-            " jaxmetrics.report accepts strings. For other functions, convert labels to class ids"
-            f" by [labels.index(x) for x in {name}], or to 0 and 1 by {name} == label."
-        )
-    elif name == "labels":
-        hint = (
-            " Logits come first: (logits, labels). If labels are probabilities of all classes, use"
-            " soft_cross_entropy."
+            "Truth comes first: (y_true, y_pred) or (y_true, y_score); but logits come before"
+            " labels. To convert probabilities to class ids, use argmax. To use probabilities of"
+            " all classes as labels, use soft_cross_entropy."
         )
     else:
         hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score). To convert probabilities to"
-            " class ids, use argmax."
+            "confusion_matrix(..., labels=[...]) accepts classes of any type, and"
+            " jaxmetrics.report accepts strings. For other functions, convert labels to class ids"
+            f" by [labels.index(x) for x in {name}], or to 0 and 1 by {name} == label."
         )
     raise TypeError(
-        f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}."
-        f"{way}{hint}"
+        f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}.{way}"
+        f" {hint}"
     )
 
 
@@ -177,7 +156,8 @@ def refuse_where(
     """Raise an error for the first bad value of a NumPy array that counts.
 
     Args:
-        bad: an array of bools that says which values are bad, or a function that returns it.
+        bad: an array of bools that says which values are bad, or a function that returns it. It
+            may have one more axis than the values.
         message: the end of the error message, after "... is ...,".
         where: masks, or weights that are 0 for ignored values. They may have more batch axes than
             the values. If they are JAX arrays, no error is raised.
@@ -186,7 +166,7 @@ def refuse_where(
         return
     bad = counted(bad(values) if callable(bad) else bad, *where)
     if bad.any():
-        index = tuple(np.argwhere(bad)[0].tolist())
+        index = tuple(np.argwhere(bad)[0].tolist()[: values.ndim])
         text = f"{values[index]}"
         if values.dtype.kind == "f":
             value, short = float(values[index]), f"{values[index]:g}"
@@ -207,20 +187,41 @@ def counted(values: Array, *where: Array | None) -> Array:
     return result.any((*range(num_batch), *shared), keepdims=True).reshape(values.shape)
 
 
-def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
-    """Convert `counts` to floats of shape `(..., K, K)`.
+def as_counts(counts: ArrayLike, name: str = "counts", *, ndim: int = 2) -> Array:
+    """Convert counts to floats, of shape `(..., K, K)` or, of pairs (`ndim=3`), `(..., K, K, K)`.
 
     Negative and infinite counts in NumPy arrays raise an error, rounding errors below 0 become 0,
     and NaN stays NaN.
     """
     array = as_float(counts, name)
-    check_square(array, name)
+    check_tables(array, name, ndim)
     return non_negative(array, name)
 
 
+_SHAPES = {
+    2: (
+        "have shape (..., K, K), with one row for each true class and one column for each"
+        " predicted class",
+        " If you have labels, call metric(confusion_matrix(y_true, y_pred)).",
+    ),
+    3: (
+        "have shape (..., K, K, K), whose axes are the true class, the class that A predicts and"
+        " the class that B predicts",
+        " If you have labels, call paired_confusion_matrix(y_true, y_pred_a, y_pred_b).",
+    ),
+}
+
+
+def check_tables(array: Array, name: str, ndim: int = 2) -> None:
+    expected, hint = _SHAPES[ndim]
+    shape = array.shape[-ndim:]
+    valid = len(shape) == ndim and len(set(shape)) == 1 and shape[0] > 0
+    require(valid, name, expected, array.shape, hint=hint)
+
+
 def non_negative(array: Array, name: str) -> Array:
-    """Check the values of counts or sums of weights, floats, as described in `as_counts`."""
-    if is_jax(array) or array.dtype != float:
+    """Check the values of counts or sums of weights, as described in `as_counts`."""
+    if is_jax(array) or array.dtype.kind == "c":
         return array
     if array.min(initial=0) >= 0 and array.max(initial=0) < math.inf:
         return array
@@ -229,41 +230,16 @@ def non_negative(array: Array, name: str) -> Array:
     return np.where(array < 0, 0, array)
 
 
-def as_paired_counts(paired: ArrayLike) -> Array:
-    """Convert paired counts to floats of shape `(..., K, K, K)`."""
-    counts = as_float(paired, "paired")
-    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
-        raise ValueError(
-            "paired must have shape (..., K, K, K), whose axes are the true class, the class that"
-            f" A predicts and the class that B predicts, got {counts.shape}. Use"
-            " jaxmetrics.paired_confusion_matrix to compute paired counts."
-        )
-    return counts
-
-
 def as_wide(counts: np.ndarray) -> np.ndarray:
     """Convert NumPy integers to int64, or to floats if the sum may exceed int64."""
     fits = np.abs(counts.astype(float)).sum() < 2**62
     return counts.astype(np.int64 if fits else float)
 
 
-def check_square(array: Array, name: str) -> None:
-    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
-        raise ValueError(
-            f"{name} must have shape (..., K, K), with one row for each true class and one column"
-            f" for each predicted class, got {array.shape}. If you have labels, call"
-            " metric(confusion_matrix(y_true, y_pred))."
-        )
-
-
 def as_square(x: ArrayLike, k: int, name: str) -> Array:
-    """Convert `x` to floats, and check that the shape is `(k, k)`, for counts of k classes."""
+    """Convert a matrix with one row and one column for each of k classes to floats."""
     array = as_float(x, name)
-    if array.shape != (k, k):
-        raise ValueError(
-            f"{name} must be a single matrix of shape (K, K) = ({k}, {k}), got an array"
-            f" of shape {array.shape}."
-        )
+    require(array.shape == (k, k), name, f"have shape (K, K) = ({k}, {k})", array.shape)
     return array
 
 
@@ -275,30 +251,25 @@ def check_size(value: int, name: str, least: int = 1) -> int:
             f" {type(value).__name__}. If {name} is an argument of a function under jax.jit, add"
             " its name to static_argnames."
         )
-    _require(value >= least, name, f"at least {least}", value)
-    _require(value <= INT32_MAX, name, "below 2^31", value)
+    require(value >= least, name, f"be at least {least}", value)
+    require(value <= INT32_MAX, name, "be below 2^31", value)
     return int(value)
 
 
 def check_samples(value: int, name: str, least: int = 1) -> int:
     """Check the number of draws, bins or points."""
     size = check_size(value, name, least)
-    if size > _MOST_SAMPLES:
-        raise ValueError(
-            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}. This would take"
-            f" {8 * size / 2**30:.3g} GiB of memory for each number that is computed."
-        )
+    check_cells([size], name, _MOST_SAMPLES)
     return size
 
 
-def check_cells(shape: Sequence[int], sizes: str) -> None:
-    """Raise an error if a table of counts is too large for memory."""
+def check_cells(shape: Sequence[int], sizes: str, most: int = MOST_CELLS) -> None:
+    """Raise an error if a table would be too large for memory."""
     cells = math.prod(shape)
-    if cells > MOST_CELLS:
+    if cells > most:
         raise ValueError(
-            f"{sizes} would give a table of {' x '.join(map(str, shape))} cells, which would take"
-            f" {8 * cells / 2**30:.3g} GiB of memory. A table may have at most 2^30 cells (8"
-            " GiB)."
+            f"{sizes} would give a table of {' x '.join(map(str, shape))} numbers, which would take"
+            f" {8 * cells / 2**30:.3g} GiB of memory. At most {most} numbers are possible."
         )
 
 
@@ -310,7 +281,7 @@ def check_level(level: float) -> float:
     """Check a confidence level and convert it to a float; `np.float32(0.95)` becomes 0.95."""
     is_number = isinstance(level, int | float | np.floating)
     valid = is_number and 0 < level < 1 and 0 < (1 - float(level)) / 2 < 0.5
-    _require(valid, "level", "a Python number between 0 and 1 (0.95 for 95 %)", level)
+    require(valid, "level", "be a Python number between 0 and 1 (0.95 for 95 %)", level)
     return float(str(level))  # keeps the printed decimals of a float32
 
 
@@ -321,49 +292,44 @@ def as_number(x: float, name: str, *, above: float = -math.inf) -> float:
     except (TypeError, OverflowError):  # the number is complex, or too large for a float
         number = math.nan
     limit = f" above {above:g}" if above > -math.inf else ""
-    _require(above < number < math.inf, name, f"a finite Python number{limit}", x)
+    require(above < number < math.inf, name, f"be a finite Python number{limit}", x)
     return number
 
 
 def check_flag(value: bool, name: str) -> bool:
-    _require(isinstance(value, bool | np.bool_), name, "True or False", value, TypeError)
+    require(isinstance(value, bool | np.bool_), name, "be True or False", value, TypeError)
     return bool(value)
 
 
 def check_function(x: object, name: str, expected: str) -> None:
     hint = " Pass the function itself, not its result." if hasattr(x, "dtype") else ""
-    _require(callable(x), name, expected, x, TypeError, hint)
-
-
-def as_path(path: str | Path, name: str) -> Path:
-    valid = isinstance(path, str | os.PathLike)
-    _require(valid, name, "a string or a pathlib.Path", path, TypeError)
-    return Path(path)
+    require(callable(x), name, f"be {expected}", x, TypeError, hint)
 
 
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
-    expected = f"{', '.join(map(repr, options[:-1]))} or {options[-1]!r}"
-    _require(isinstance(value, str) and value in options, name, expected, value)
+    expected = f"be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}"
+    require(isinstance(value, str) and value in options, name, expected, value)
 
 
-def _require(
+def require(
     valid: bool,
     name: str,
     expected: str,
-    x: object,
+    given: object,
     error: type[Exception] = ValueError,
     hint: str = "",
 ) -> None:
+    """Raise an error unless an argument is valid; `given` is its value, or its shape."""
     if not valid:
-        raise error(f"{name} must be {expected}, got {shown(x)}.{hint}")
+        raise error(f"{name} must {expected}, got {shown(given)}.{hint}")
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Check class ids: integer dtype, no column, and values by `ids_in_range`."""
+    """Check the dtype, shape and values of class ids."""
     ids = as_array(labels, name)
     check_integer(ids, name)
     check_no_column(ids, name)
-    return ids_in_range(ids, name, size, where)
+    return ids_in_range(ids, name, where, size=size)
 
 
 def check_no_column(ids: Array, name: str) -> None:
@@ -405,7 +371,7 @@ def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
         )
 
 
-def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Array:
+def ids_in_range(ids: Array, name: str, *where: Array | None, size: int) -> Array:
     """Check the values of NumPy class ids: an id of `size` or more raises an error if it counts.
 
     If all ids lie in [0, size), the array is returned unchanged, which tells `count` that no
@@ -430,14 +396,6 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
-def are_valid(ids: Array, size: int) -> Array:
-    """Return which class ids lie in [0, size)."""
-    wide = (
-        ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)
-    )  # a size of 200 does not fit in int8
-    return (wide >= 0) & (wide < size)
-
-
 def as_mask(where: ArrayLike | None) -> Array | None:
     """Check a mask and convert it to a bool array."""
     if where is None:
@@ -451,9 +409,7 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     return mask.astype(bool)
 
 
-def as_weights(
-    sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
-) -> Array:
+def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
     """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error."""
     weights = as_float(sample_weight, name)
     check_no_nan(weights, name, *where)
@@ -463,7 +419,6 @@ def as_weights(
 
 
 def check_no_nan(values: Array, name: str, *where: Array | None) -> None:
-    """Raise an error if a NumPy array has a NaN that counts."""
     message = "not a number; use where= to leave examples out."
     refuse_where(np.isnan, values, name, message, *where)
 
@@ -475,24 +430,20 @@ def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Check that last axes have the same number of examples, and that leading axes broadcast."""
-    described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-    if any(len(shape) == 0 for shape in shapes.values()):
-        raise ValueError(
-            "Each argument must have at least one axis, because the last axis is the axis of"
-            f" examples, but the shapes are {described}."
-        )
-    if len({shape[-1] for shape in shapes.values()}) > 1:
-        raise ValueError(
-            "All arguments must have the same number of examples on their last axis, got the"
-            f" shapes {described}."
-        )
+    lengths = {shape[-1:] for shape in shapes.values()}
     try:
-        np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
-    except ValueError:
-        raise ValueError(
-            "All axes before the last are batch axes. The batch axes of the arguments must"
-            f" broadcast as in NumPy, but the shapes are {described}."
-        ) from None
+        if len(set(shapes.values())) > 1:  # `broadcast_shapes` is slow
+            np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
+        if len(lengths) <= 1 and () not in lengths:
+            return
+    except ValueError:  # batch axes do not broadcast
+        pass
+    described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    raise ValueError(
+        "All arguments must have at least one axis, because the last axis is the axis of examples,"
+        " and the same number of examples on it. All other axes are batch axes, which must"
+        f" broadcast as in NumPy, but the shapes are {described}."
+    )
 
 
 def warn(message: str) -> None:

@@ -26,6 +26,7 @@ A wrong dtype, shape or size raises TypeError or ValueError, also under jit.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +35,13 @@ from jaxmetrics._bins import bins_between
 from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis, count
-from jaxmetrics._examples import eps_of
+from jaxmetrics._examples import (
+    Argument,
+    as_probabilities,
+    as_scores,
+    binary_examples,
+    label_examples,
+)
 from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import (
@@ -46,19 +53,16 @@ from jaxmetrics._validation import (
     as_mask,
     as_rows,
     as_wide,
-    check_binary,
-    check_examples,
     check_integer,
-    check_no_nan,
     check_option,
-    check_real,
     check_size,
-    check_square,
+    check_tables,
     ids_in_range,
     is_integer,
+    non_negative,
     on_host,
     refuse_where,
-    shapes_of,
+    require,
 )
 from jaxmetrics._wording import element
 
@@ -313,31 +317,16 @@ def soft_confusion_matrix(
            [0.75, 1.25]])
     """
     given = as_rows(y_prob, "y_prob")
-    probs = as_float(given, "y_prob")
-    if probs.ndim < 2:
-        raise ValueError(
-            "y_prob must have shape (..., n, K), with one probability for each class, got"
-            f" {probs.shape}."
-        )
-    k = probs.shape[-1]
+    expected = "have shape (..., n, K), with one probability for each class"
+    require(given.ndim >= 2, "y_prob", expected, given.shape)
+    k = given.shape[-1]
     if num_classes is not None and check_size(num_classes, "num_classes") != k:
         raise ValueError(
             f"The last axis of y_prob has one entry for each of {k} classes, but num_classes is"
             f" {num_classes}. Pass num_classes={k} or leave it out."
         )
-    counts = count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
-    if not is_jax(counts):
-        has_ids = [as_array(x, "ids") >= 0 for x in (y_true, groups) if x is not None]
-        others = [as_array(x, "where") for x in (where, sample_weight) if x is not None]
-        rounding = 8 * eps_of(given)
-        refuse_where(
-            ~((probs >= -rounding) & (probs <= 1 + rounding)),
-            probs,
-            "y_prob",
-            "but probabilities lie in [0, 1]. Convert logits by a softmax.",
-            *(x[..., None] for x in [*has_ids, *others]),
-        )
-    return counts
+    rows = Argument(given, "y_prob", as_probabilities, axes=1)
+    return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, rows)
 
 
 def multilabel_confusion_matrix(
@@ -373,26 +362,17 @@ def multilabel_confusion_matrix(
             [0, 1]]])
     """
     true, pred = as_array(y_true, "y_true"), as_array(y_pred, "y_pred")
-    if min(true.ndim, pred.ndim) < 2 or true.shape[-2:] != pred.shape[-2:] or not true.shape[-1]:
-        raise ValueError(
-            "y_true and y_pred must have shape (..., n, L) with the same n and L, one column per"
-            f" label; got {true.shape} and {pred.shape}."
-        )
-
-    def repeated_for_labels(per_example: ArrayLike | None) -> Array | None:
-        if per_example is None:
-            return None
-        array = as_array(per_example, "sample_weight, where or groups")
-        return array[..., None, :] if array.ndim else array
-
-    given_mask = as_mask(where)
-    check_examples(shapes_of(y_true=true[..., 0], y_pred=pred[..., 0], where=given_mask))
-    label_mask = given_mask[..., None] if given_mask is not None and given_mask.ndim else None
-    axes: list[Axis] = []
-    for name, indicators in (("y_true", true), ("y_pred", pred)):
-        check_integer(indicators, name)
-        axes.append((name, ids_in_range(indicators, name, 2, label_mask).swapaxes(-1, -2), 2))
-    weights, mask, group_ids = map(repeated_for_labels, (sample_weight, given_mask, groups))
+    check_integer(true, "y_true")
+    check_integer(pred, "y_pred")
+    read = partial(ids_in_range, size=2)
+    examples = label_examples(true, pred, sample_weight, where, read, read, name="y_pred")
+    group_ids = None if groups is None else as_array(groups, "groups")
+    weights, mask, group_ids = (
+        x if x is None or x.ndim == 0 else x[..., None, :]
+        for x in (examples.weights, examples.mask, group_ids)
+    )
+    true, pred = examples.ids.swapaxes(-1, -2), examples.values.swapaxes(-1, -2)
+    axes = [("y_true", true, 2), ("y_pred", pred, 2)]
     return count(axes, weights, mask, group_ids, num_groups, refuse_columns=False)
 
 
@@ -432,20 +412,16 @@ def confusion_matrix_at_thresholds(
            [[2, 0],
             [1, 1]]])
     """
-    mask = as_mask(where)
-    scores, cuts = as_array(y_score, "y_score"), as_float(thresholds, "thresholds")
-    check_real(scores, "y_score")
-    check_no_nan(scores, "y_score", mask)
-    if cuts.ndim != 1 or cuts.size == 0:
-        raise ValueError(
-            f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}."
-        )
-    truth = as_array(y_true, "y_true")
-    check_integer(truth, "y_true")
+    cuts = as_float(thresholds, "thresholds")
+    expected = "have shape (T,) with at least one threshold"
+    require(cuts.ndim == 1 and cuts.size > 0, "thresholds", expected, cuts.shape)
+    examples = binary_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
     order = xp.argsort(cuts)
-    axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
-    histogram = count(axes, sample_weight, mask, groups, num_groups)  # this also checks the shapes
-    check_binary(truth, "y_true", mask)
+    bins = bins_between(cuts[order], examples.values)
+    axes = [("y_true", examples.ids, 2), ("y_score", bins, cuts.size + 1)]
+    histogram = count(
+        axes, examples.weights, examples.mask, groups, num_groups, refuse_columns=False
+    )
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
     # In the original order of the thresholds, (..., G, 2, T, 2).
@@ -476,8 +452,8 @@ def one_vs_rest(counts: ArrayLike) -> Array:
         array = as_wide(array)
     if not is_integer(array):
         return tables(*cells(as_counts(array)))
-    check_square(array, "counts")
-    refuse_where(lambda c: c < 0, array, "counts", "expected a count >= 0.")
+    check_tables(array, "counts")
+    array = non_negative(array, "counts")
     return _integer_tables(array.astype(np.int32) if array.dtype.itemsize < 4 else array)
 
 

@@ -557,7 +557,7 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
     ):
         code, out, err = run("plan", *paths, *target)
         assert (code, out) == (2, "")
-        assert f"the {target[0][2:]} must be less than 1, got " in err
+        assert f"the {target[0][2:]} must be above 0 and less than 1, got {target[1]}. Write" in err
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2

@@ -266,7 +266,7 @@ def test_ragged_lists_raise() -> None:
     ):
         jm.soft_confusion_matrix([0, 1], [[0.5, 0.5], [1.0]])
     counted = jm.TableCounts(np.eye(3, dtype=int), ("a", "b", "c"), (), (), 0)
-    with pytest.raises(TypeError, match=r"got TableCounts. Pass the array in its field \.counts"):
+    with pytest.raises(TypeError, match=r"got a TableCounts. Pass the array in its field \.counts"):
         jm.macro(jm.f1)(counted)
 
 
@@ -678,7 +678,7 @@ def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"must have at least one axis.*y_true \(\)"):
         jm.confusion_matrix(0, 1, num_classes=2)
     with pytest.raises(
-        ValueError, match=r"batch axes of the arguments must broadcast.*\(2, 3\).*\(4, 3\)"
+        ValueError, match=r"batch axes, which must broadcast as in NumPy.*\(2, 3\).*\(4, 3\)"
     ):
         jm.confusion_matrix(np.zeros((2, 3), int), np.zeros((4, 3), int), num_classes=2)
     with pytest.raises(
@@ -719,10 +719,10 @@ def test_negative_counts_raise() -> None:
 
 
 def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
-    invalid: Any
-    for invalid in (3.0, -1.0, np.nan):
+    no_number, outside = "not a number; use where= to", r"but probabilities lie in \[0, 1\]"
+    for invalid, message in ((3.0, outside), (-1.0, outside), (np.nan, no_number)):
         probs = [[0.5, invalid], [0.25, 0.75]]
-        with pytest.raises(ValueError, match=rf"y_prob\[0, 1\] is {invalid:g}, but probabilities"):
+        with pytest.raises(ValueError, match=rf"y_prob\[0, 1\] is {invalid:g}, {message}"):
             jm.soft_confusion_matrix([0, 1], probs)
         for options in (
             {"where": [False, True]},
@@ -734,6 +734,19 @@ def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
         np.testing.assert_array_equal(
             jm.soft_confusion_matrix([-100, 1], probs), [[0, 0], [0.25, 0.75]]
         )
+
+
+def test_values_of_examples_that_do_not_count_are_not_checked() -> None:
+    expected = [[0, 0], [0, 2]]
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([-1, 1, 1], [7, 1, 1], num_classes=2, groups=[0, 0, 0])[0], expected
+    )
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([0, 1, -1], [-1, 1, 0], num_classes=2, sample_weight=[-1, 2, np.nan]),
+        expected,
+    )
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1, expected a finite weight"):
+        jm.confusion_matrix([0, 1], [0, 1], sample_weight=[-1, 2])
 
 
 def test_labels_without_order_raise() -> None:
@@ -821,7 +834,7 @@ def test_sizes_that_no_memory_holds() -> None:
         lambda: jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**20)).init(),
     ):
         with pytest.raises(
-            ValueError, match=r"GiB of memory. A table may have at most 2\^30 cells"
+            ValueError, match=r"GiB of memory. At most 1073741824 numbers are possible"
         ):
             call()
 

@@ -755,7 +755,7 @@ def test_what_counts_must_be() -> None:
         jm.Report.from_counts(np.eye(2) * 1j)
     with pytest.raises(
         ValueError,
-        match=r"soft_counts must be a single matrix of shape \(K, K\) = \(2, 2\)",
+        match=r"soft_counts must have shape \(K, K\) = \(2, 2\)",
     ):
         jm.Report.from_counts(np.eye(2), soft_counts=np.eye(5))
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype object"):

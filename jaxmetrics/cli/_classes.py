@@ -77,23 +77,24 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
     predicted class only in case, spaces, zeros or Unicode form.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    message = ""
+    others = {_plain(name): name for name in pred if name not in true}
+    similar = [name for name in true if name not in pred and _plain(name) in others]
     if not set(true) & set(pred):
-        message = (
+        found = (
             "the true and the predicted classes have no class in common:"
             f" {listed(true)} and {listed(pred)}."
         )
-    others = {_plain(name): name for name in pred if name not in true}
-    for name in true:
-        if not message and name not in pred and _plain(name) in others:
-            message = (
-                f"the true class {shortened(name)!r} is never predicted, but"
-                f" {shortened(others[_plain(name)])!r} is, which differs only in case, spaces,"
-                " zeros or Unicode form."
-            )
-    if message:
-        advice = "Check that the classes are written in the same way in both columns."
-        warnings.warn(f"{file and f'{file}: '}{message} {advice}", stacklevel=2)
+    elif similar:
+        found = (
+            f"the true class {shortened(similar[0])!r} is never predicted, but"
+            f" {shortened(others[_plain(similar[0])])!r} is, which differs only in case, spaces,"
+            " zeros or Unicode form."
+        )
+    else:
+        return
+    place = f"{file}: " if file else ""
+    advice = "Check that the classes are written in the same way in both columns."
+    warnings.warn(f"{place}{found} {advice}", stacklevel=2)
 
 
 def _plain(name: str) -> Hashable:

@@ -96,10 +96,8 @@ class FileTable(ABC):
     def _existing_kind(self, name: str) -> Any:
         """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
-            option = _OPTIONS.get(name)
-            message = self.missing(f"no column {name!r}")
-            is_missing = option is not None and message.startswith("no column")
-            raise InputError(message + f"; {option} names another column" * is_missing)
+            way = f"; {_OPTIONS[name]} names another column" if name in _OPTIONS else ""
+            raise InputError(self.missing(f"no column {name!r}", way))
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
         return self.kind(name)
@@ -148,9 +146,11 @@ class FileTable(ABC):
         # Categories are converted as text, because their codes are not the numbers.
         return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
 
-    def missing(self, what: str) -> str:
-        """Return an error message that a column is missing, with the names that the file has."""
-        return f"{what}; the file has {listed(self.names)}"
+    def missing(self, what: str, way: str = "") -> str:
+        """Return an error message that a column is missing, with the names that the file has, and
+        a way out.
+        """
+        return f"{what}; the file has {listed(self.names)}{way}"
 
     def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Value]:
         """Return numbers by class, from columns with a prefix or from a column of arrays or lists.

@@ -146,11 +146,11 @@ class SeparatedValues(Text):
         self.names = self._read(line).columns
         return rows
 
-    def missing(self, what: str) -> str:
+    def missing(self, what: str, way: str = "") -> str:
         """Return an error message; if there is a single column, it suggests another separator."""
         others = [c for c in ",;\t|" if c != self.separator and c in self.names[0]]
         if len(self.names) > 1 or not others:
-            return super().missing(what)
+            return super().missing(what, way)
         option = "\\t" if others[0] == "\t" else others[0]
         return (
             f"columns are not separated by {self.separator!r}, the first line is"

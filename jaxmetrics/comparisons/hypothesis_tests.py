@@ -19,9 +19,9 @@ from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
     as_float,
-    as_paired_counts,
     check_option,
-    refuse_where,
+    check_tables,
+    non_negative,
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
@@ -112,7 +112,8 @@ def mcnemar(
                 f"method must be 'asymptotic' if cluster_axis is given, got {method!r}. Leave out"
                 " method, because 'asymptotic' is then the default."
             )
-        return _clustered(as_clusters(as_paired_counts(paired), cluster_axis, table_ndim=3))
+        cubes = as_counts(paired, "paired", ndim=3)
+        return _clustered(as_clusters(cubes, cluster_axis, table_ndim=3))
     method = method or "mid-p"
     only_a, only_b, valid = discordant(as_float(paired, "paired"))
     total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
@@ -185,10 +186,10 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
 
     A negative count raises an error, except under jit.
     """
-    refuse_where(paired < 0, paired, "paired", "expected a count >= 0.")
-    if paired.shape == (2, 2):
-        return paired[0, 1], paired[1, 0], (paired >= 0).all()
-    cube = as_paired_counts(paired)
+    cube = non_negative(paired, "paired")
+    if cube.shape == (2, 2):
+        return cube[0, 1], cube[1, 0], (cube >= 0).all()
+    check_tables(cube, "paired", ndim=3)
     right = xp.eye(cube.shape[-1], dtype=bool)
     a_right, b_right = right[:, :, None], right[:, None, :]
     only_a, only_b = (

@@ -32,11 +32,13 @@ from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._chunks import LANES
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
+from jaxmetrics._examples import read_examples
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._printing import Backend, frame_of, members_of
-from jaxmetrics._validation import ArrayLike, are_valid, as_array, as_mask, check_level, shapes_of
+from jaxmetrics._scatter import are_valid
+from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
 from jaxmetrics._wording import Table, enumeration, fraction, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
@@ -252,7 +254,8 @@ def _read(
     if labels is None and num_classes is None:
         labels = strings_among(named)
     axes = class_axes(named, num_classes, labels, mask)
-    (true, preds), (k, _) = class_ids(axes, mask, {}, refuse_columns=False)
+    given, (k, _) = class_ids(axes, refuse_columns=False)
+    (true, preds), *_ = read_examples(given, None, None, mask)
     if preds.ndim != 2 or len(preds) == 0:
         raise ValueError(
             f"y_preds must have shape (M, n), with one row for each classifier, got {preds.shape}."

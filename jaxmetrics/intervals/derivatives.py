@@ -24,7 +24,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax
-from jaxmetrics._validation import complex_steps
+from jaxmetrics._validation import takes_complex
 
 __all__: list[str] = []
 
@@ -88,8 +88,11 @@ def _reverse(function: Function, table: jax.Array) -> jax.Array:
 
 
 def _by_complex_steps(function: Function, table: np.ndarray) -> np.ndarray:
-    with complex_steps():
+    token = takes_complex.set(True)
+    try:
         return _by_cell(lambda one: function(table + 1j * _STEP * one).imag / _STEP, table)
+    finally:
+        takes_complex.reset(token)
 
 
 def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:

@@ -19,7 +19,6 @@ from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
     as_float,
-    as_paired_counts,
     check_flag,
     check_level,
     check_size,
@@ -143,7 +142,7 @@ def _read(
         tables = _matrices(counts)
         return metric, tables, Design(of_counts), tables.shape[-2:]
     if reads.pairs and isinstance(metric, Applied):
-        tables = as_paired_counts(counts)
+        tables = as_counts(counts, "paired", ndim=3)
         return metric.function, tables, Design(of_pairs, contrasts=((1, -1),)), tables.shape[-2:]
     tables = _tables_of_groups(counts)
     number, k, _ = tables.shape[-3:]

@@ -30,17 +30,16 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, on_device, xp
+from jaxmetrics._examples import Argument, read_examples
+from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,
     as_mask,
-    as_weights,
     check_examples,
     check_no_nan,
     check_size,
     refuse_where,
-    shapes_of,
 )
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
@@ -209,14 +208,15 @@ def mean_estimate(
     transform: str | None = None,
 ) -> Estimate:
     """Return `mean_interval` of values, which error messages call `name`."""
-    x = as_float(values, name)
-    mask = as_mask(where)
-    weights = None if sample_weight is None else as_weights(sample_weight, mask)
-    check_examples({name: x.shape, **shapes_of(sample_weight=weights, where=mask)})
+
+    def read(x: Array, name: str, *where: Array | None) -> Array:
+        check_no_nan(x, name, *where)
+        refuse_beyond(bounds, x, name, *where)
+        return x
+
+    given = Argument(as_float(values, name), name, read)
+    _, x, weights, mask = read_examples([], given, sample_weight, where)
     x, amounts = _amounts(x, weights, mask)
-    if not on_device(x, amounts):
-        check_no_nan(x, name, amounts != 0)
-    refuse_beyond(bounds, x, name, amounts != 0)
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = clusters_of_examples(clusters, amounts, x.shape)
@@ -240,12 +240,14 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
         )
 
 
-def refuse_beyond(bounds: tuple[float, float] | None, x: Array, name: str, counts: Array) -> None:
+def refuse_beyond(
+    bounds: tuple[float, float] | None, x: Array, name: str, *where: Array | None
+) -> None:
     """Raise an error if an example that counts has a NumPy value outside of the bounds."""
     if bounds is not None:
         least, greatest = bounds
         message = f"beyond bounds={bounds!r}."
-        refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, counts)
+        refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, *where)
 
 
 @compiled

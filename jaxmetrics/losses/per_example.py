@@ -34,7 +34,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import refuse_distributions
+from jaxmetrics._examples import aligned, as_training_logits
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
@@ -47,12 +47,14 @@ from jaxmetrics._validation import (
     as_weights,
     check_axis,
     check_binary,
+    check_examples,
     check_flag,
     check_integer,
     check_real,
     ids_in_range,
     is_integer,
     refuse_where,
+    shapes_of,
 )
 from jaxmetrics.losses._softmax import neg_log_softmax, one_hot, soft_target_loss
 
@@ -165,9 +167,8 @@ def soft_cross_entropy(
             "logits and target_probs must both have shape (..., K) with the same number of"
             f" classes K, got the shapes {z.shape} and {t.shape}."
         )
-    shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
-    mask = _mask(where, shape)
-    refuse_distributions(z, "logits", mask)
+    mask = _mask(where, _of_rows(logits=z, target_probs=t))
+    as_training_logits(z, "logits", aligned(mask, 0, 1))
     return _soft_cross_entropy(z, t, mask)
 
 
@@ -206,7 +207,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
                 "labels must be class ids, or probabilities with the same shape (..., K) as"
                 f" probs, which is {p.shape}, got {y.shape}."
             )
-        mask = _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1]))
+        mask = _mask(where, _of_rows(probs=p, labels=y))
         return _nll(_Labelled(p, y, mask))
     return _nll(_of_classes(p, y, where, name="probs"))
 
@@ -241,7 +242,7 @@ def binary_cross_entropy(
     array([0.6931, 0.1269, 2.1269])
     """
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
-    mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
+    mask = _mask(where, shapes_of(logits=z, labels=given))
     weights = _class_weights(class_weights, 2)
     if is_integer(given):
         return _binary_cross_entropy(z, class_ids(given, 2, mask), mask, weights)
@@ -356,7 +357,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     array([0. , 0.5, 1.5])
     """
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
-    mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
+    mask = _mask(where, shapes_of(logits=z, labels=given))
     check_integer(given, "labels")
     ids = class_ids(given, 2, mask)
     # Other libraries use labels -1 and 1, but a negative label is ignored here.
@@ -438,9 +439,8 @@ def weighted_mean(
         check_axis(number, "axis")
     v = as_real(values, "values")
     weights = None if sample_weight is None else as_real(sample_weight, "sample_weight")
-    shape = () if weights is None else weights.shape
-    mask = _mask(where, _batch("values", v.shape, "sample_weight", shape))
-    weights = None if weights is None else as_weights(weights, mask)
+    mask = _mask(where, shapes_of(values=v, sample_weight=weights))
+    weights = None if weights is None else as_weights(weights, "sample_weight", mask)
     return _weighted_mean(v, weights, mask, axis=axis, parts=parts)
 
 
@@ -480,7 +480,7 @@ class _Labelled(NamedTuple):
 
 def _of_logits(logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None) -> _Labelled:
     given = _of_classes(logits, labels, where)
-    refuse_distributions(given.logits, "logits", given.mask)
+    as_training_logits(given.logits, "logits", aligned(given.mask, 0, 1))
     return given
 
 
@@ -494,36 +494,24 @@ def _of_classes(
         )
     # Checked before shapes, because this error is clearer if arguments are swapped.
     check_integer(given, "labels")
-    mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
+    mask = _mask(where, _of_rows(**{name: z}) | {"labels": given.shape})
     return _Labelled(z, class_ids(given, z.shape[-1], mask), mask)
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
     """Check class ids; a column `(n, 1)` is allowed if logits have shape `(n, 1, K)`."""
-    return ids_in_range(labels, "labels", size, mask)
+    return ids_in_range(labels, "labels", mask, size=size)
 
 
-def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
-    """Check that two shapes of examples broadcast, and return the common shape.
-
-    Two shapes broadcast if one is `()`, or if their last axes are equal and their leading axes
-    broadcast.
-    """
-    try:
-        if a and b and a[-1] != b[-1]:
-            raise ValueError
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ValueError(
-            f"{first} and {second} must have the same number of examples, but without the axis of"
-            f" classes their shapes are {a} and {b}."
-        ) from None
+def _of_rows(**rows: Array) -> dict[str, tuple[int, ...]]:
+    return {f"{name} without the axis of classes": x.shape[:-1] for name, x in rows.items()}
 
 
-def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+def _mask(where: ArrayLike | None, shapes: dict[str, tuple[int, ...]]) -> Array | None:
+    """Check the mask and the shapes of examples; a shape `()` broadcasts to all others."""
     mask = as_mask(where)
-    if mask is not None:
-        _batch("where", mask.shape, "the examples", shape)
+    given = shapes | shapes_of(where=mask)
+    check_examples({name: shape for name, shape in given.items() if shape})
     return mask
 
 

@@ -11,11 +11,11 @@ from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import (
-    NUMBERS,
     Examples,
+    as_numbers,
+    as_training_logits,
     binary_examples,
     class_examples,
-    refuse_distributions,
 )
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import (
@@ -76,9 +76,8 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    given = labels, logits, sample_weight, where, NUMBERS
+    given = labels, logits, sample_weight, where, as_training_logits
     examples = class_examples(*given, name="logits", truth_name="labels")
-    refuse_distributions(examples.values, "logits", examples.mask)
     options = {"sample_weight": examples.weights, "where": examples.mask}
     return 1 - metric(soft_confusion_matrix(examples.ids, _softmax(examples), **options))
 
@@ -135,7 +134,7 @@ def pairwise_auc_loss(
     np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
-    given = labels, logits, sample_weight, where, NUMBERS
+    given = labels, logits, sample_weight, where, as_numbers
     examples = binary_examples(*given, name="logits", truth_name="labels")
     return _pairwise_auc_loss(examples, surrogate=surrogate)
 
@@ -215,7 +214,7 @@ def soft_calibration_error(
     """
     heat = as_number(temperature, "temperature", above=1e-30)
     bins = check_samples(num_bins, "num_bins")
-    given = labels, probs, sample_weight, where, NUMBERS
+    given = labels, probs, sample_weight, where, as_numbers
     examples = binary_examples(*given, name="probs", truth_name="labels")
     return _soft_calibration_error(examples, heat, num_bins=bins)
 

@@ -9,7 +9,7 @@ from jaxmetrics._arithmetic import subtract
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array
-from jaxmetrics._validation import ArrayLike, as_paired_counts, non_negative
+from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.metrics.averages import A_METRIC, Metric
 
 __all__ = ["difference"]
@@ -44,6 +44,6 @@ def difference(metric: Metric) -> Metric:
 @reading(pairs=True)
 @compiled
 def _difference(metric: Metric, paired: ArrayLike, **options: Any) -> Any:
-    cube: Array = non_negative(as_paired_counts(paired), "paired")
+    cube: Array = as_counts(paired, "paired", ndim=3)
     of_a, of_b = (metric(cube.sum(axis), **options) for axis in (-1, -2))
     return trees.map(subtract, of_a, of_b)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._bins import as_histogram, refuse_options
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import SCORES, Examples, class_examples
+from jaxmetrics._examples import Examples, as_scores, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
 from jaxmetrics.betas.student import student_quantile
@@ -225,7 +225,7 @@ def roc_auc_one_vs_one(
     np.float64(0.9166667)
     """
     check_option(average, "average", ("macro", "weighted"))
-    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
     ranked = rank_examples(one_against_rest(examples))
     return _hand_till(ranked, examples, weighted=average == "weighted")
 

@@ -12,9 +12,9 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import (
     IGNORED,
-    INDICATORS,
-    SCORES,
     Examples,
+    as_indicators,
+    as_scores,
     class_examples,
     label_examples,
 )
@@ -97,7 +97,7 @@ def _per_class(
     where: ArrayLike | None = None,
     **options: Any,
 ) -> Any:
-    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
     return _of_problems(measure, one_against_rest(examples), *args, **options)
 
 
@@ -111,7 +111,7 @@ def _per_label(
     **options: Any,
 ) -> Any:
     examples = label_examples(
-        y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
+        y_true, y_score, sample_weight, where, as_scores, as_indicators, name="y_score"
     )
     problems = _in_columns(examples, examples.ids.swapaxes(-1, -2), np.int8(1))
     return _of_problems(measure, problems, *args, **options)

@@ -16,7 +16,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_edges, bins_between
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import PROBABILITIES, SCORES, binary_examples
+from jaxmetrics._examples import as_probabilities, as_scores, binary_examples
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
@@ -99,8 +99,8 @@ def score_histogram(
         )
     if scale is not None:
         check_option(scale, "scale", tuple(_BINS))
-    kind = PROBABILITIES if scale == "probability" else SCORES
-    examples = binary_examples(y_true, y_score, sample_weight, where, kind, name="y_score")
+    read = as_probabilities if scale == "probability" else as_scores
+    examples = binary_examples(y_true, y_score, sample_weight, where, read, name="y_score")
     if scale is None:
         assert edges is not None
         inner_edges = as_edges(edges)

@@ -19,7 +19,14 @@ from typing import Literal
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, class_examples, label_examples
+from jaxmetrics._examples import (
+    Examples,
+    as_gains,
+    as_indicators,
+    as_scores,
+    class_examples,
+    label_examples,
+)
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
 from jaxmetrics.ranking.areas import mean_precision
@@ -76,7 +83,7 @@ def _ranked_labels(
     where: ArrayLike | None,
 ) -> tuple[Ranked, Array]:
     """Sort the labels of each example by score, and return them with the weight of each example."""
-    given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
+    given = y_true, y_score, sample_weight, where, as_scores, as_indicators
     examples = label_examples(*given, name="y_score")
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
@@ -115,7 +122,7 @@ def top_k_accuracy(
     np.float64(0.3889)
     """
     check_option(ties, "ties", ("index", "expected"))
-    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
     return _top_k_accuracy(examples, k=check_size(k, "k"), ties=ties)
 
 
@@ -244,7 +251,7 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
+    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
     return _mean_of_sets(_share_of_wrong, label_examples(*given, name="y_pred"))
 
 
@@ -273,7 +280,7 @@ def exact_match(
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
+    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
     return _mean_of_sets(_none_wrong, label_examples(*given, name="y_pred"))
 
 
@@ -444,7 +451,8 @@ def _gain(
     *,
     normalized: bool,
 ) -> Array:
-    examples = label_examples(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
+    given = y_true, y_score, sample_weight, where, as_scores, as_gains
+    examples = label_examples(*given, name="y_score")
     num_labels = examples.values.shape[-1]
     num_ranks = num_labels if k is None else min(num_labels, check_size(k, "k"))
     return _dcg(examples, *order(examples.values), k=num_ranks, normalized=normalized)

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxmetrics._applied import weighted_by
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import SCORES, Examples, binary_examples
+from jaxmetrics._examples import Examples, as_scores, binary_examples
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
@@ -69,7 +69,7 @@ def rank(
 ) -> Ranked:
     """Check the arguments of a binary ranking metric, and sort the examples."""
     given = y_true, y_score, sample_weight, where
-    return rank_examples(binary_examples(*given, SCORES, name=name, truth_name=truth_name))
+    return rank_examples(binary_examples(*given, as_scores, name=name, truth_name=truth_name))
 
 
 class MeasureOfScores(Protocol[R_co]):

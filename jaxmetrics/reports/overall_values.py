@@ -225,7 +225,7 @@ def checked_labels(
                 " must be one column for each class."
             )
     check_number_of_classes(k, what)
-    ids = [ids_in_range(x, name, k) for name, x in zip(labels, ids, strict=True)]
+    ids = [ids_in_range(x, name, size=k) for name, x in zip(labels, ids, strict=True)]
     counted = np.all([x >= 0 for x in ids], axis=0)
     return [np.where(counted, x, -1) for x in ids], names
 

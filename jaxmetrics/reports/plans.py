@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._validation import as_number
 from jaxmetrics._wording import percent, printable, title_of
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
@@ -26,7 +25,7 @@ def width_plan(
     """Report how many examples are needed for an interval of this half-width. If the tables are one
     matrix per cluster, `(C, K, K)`, report how many clusters are needed.
     """
-    _check_below(1, half_width, "half-width")
+    _check_target(half_width, "half-width")
     axis = None if counts.ndim == 2 else -3
     number = required_examples(
         metric, counts, half_width=half_width, level=level, cluster_axis=axis
@@ -44,8 +43,7 @@ def difference_plan(
     power. If the tables are one paired matrix per cluster, `(C, K, K, K)`, report how many clusters
     are needed.
     """
-    _check_difference(difference)
-    _check_below(1, difference, "difference")
+    _check_target(difference, "difference")
     axis = None if paired.ndim == 3 else -4
     size = SampleSize(int(paired.sum()), num_clusters=len(paired) if axis else None)
     options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
@@ -64,18 +62,13 @@ def scores_plan(
     power. If there are clusters, report how many clusters are needed.
     """
     size, z = scores.sample, normal_quantile(level)
-    if scores.bounds is not None:
-        low, high = scores.bounds
-        name, target = (
-            ("difference", difference) if half_width is None else ("half-width", half_width)
-        )
-        _check_below(high - low, target, name)
+    low, high = scores.bounds or (0, math.inf)
     if half_width is not None:
-        as_number(half_width, "half_width", above=0)
+        _check_target(half_width, "half-width", high - low)
         error = score_values(scores, level)["mean"].standard_error
         ratio, sought = z * error / half_width, {"half_width": half_width}
     else:
-        _check_difference(difference)
+        _check_target(difference, "difference", high - low)
         error = score_values(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         ratio = shown / difference
@@ -86,17 +79,14 @@ def scores_plan(
     )
 
 
-def _check_difference(difference: float) -> None:
-    if not difference > 0:
-        raise ValueError(f"the difference must be above 0, got {difference:g}")
-
-
-def _check_below(greatest: float, target: float, name: str) -> None:
-    """Raise an error if a half-width or a difference is so large that every metric has it."""
-    if target >= greatest:
+def _check_target(target: float, name: str, extent: float = 1) -> None:
+    """Raise an error unless a half-width or a difference is smaller than the range of the metric,
+    which has this extent.
+    """
+    if not 0 < target < extent:
+        hint = " Write 2 percentage points as 0.02." if extent == 1 else ""
         raise ValueError(
-            f"the {name} must be less than {greatest:g}, got {target:g}. Write 2 percentage points"
-            " as 0.02."
+            f"the {name} must be above 0 and less than {extent:g}, got {target:g}.{hint}"
         )
 
 

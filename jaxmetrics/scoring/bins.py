@@ -11,7 +11,13 @@ import numpy as np
 from jaxmetrics._bins import as_edges, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
+from jaxmetrics._examples import (
+    Argument,
+    Examples,
+    as_numbers,
+    as_probabilities,
+    binary_examples,
+)
 from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
@@ -73,7 +79,7 @@ def as_examples(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
     """Check labels 0 and 1 and probabilities of class 1, and return them as examples."""
-    return binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    return binary_examples(y_true, y_prob, sample_weight, where, as_probabilities, name="y_prob")
 
 
 def _uniform_edges(num_bins: int) -> np.ndarray:
@@ -163,7 +169,7 @@ def sums_by_bin(
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
     if numbers is not None:
         axes = [("clusters", numbers, num_clusters), *axes]
-    rows = xp.stack([xp.ones_like(p), p], -1)
+    rows = Argument(xp.stack([xp.ones_like(p), p], -1), "y_prob", as_numbers, axes=1)
     sums = count(axes, weights_of(examples), None, rows=rows, refuse_columns=False)
     bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)

@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, Examples, class_examples
+from jaxmetrics._examples import IGNORED, Examples, as_distributions, class_examples
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, check_flag, check_level, check_option
 from jaxmetrics.estimates import normal_quantile
@@ -321,7 +321,7 @@ def _top_label(
     where: ArrayLike | None = None,
     **options: Any,
 ) -> Any:
-    examples = class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+    examples = class_examples(y_true, y_prob, sample_weight, where, as_distributions, name="y_prob")
     given = {"sample_weight": sample_weight, "where": where}
     options |= {name: x for name, x in given.items() if x is not None}
     return function(*_predictions(examples), **options)

@@ -9,13 +9,12 @@ from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import (
-    DISTRIBUTIONS,
-    LOGITS,
-    PROBABILITIES,
     Examples,
     Reading,
+    as_distributions,
+    as_logits,
+    as_probabilities,
     class_examples,
-    is_soft,
     label_examples,
 )
 from jaxmetrics._namespaces import Array, float_dtype, xp
@@ -184,7 +183,7 @@ def brier_score(
     """
     if not isinstance(scale_by_half, bool | str) or scale_by_half not in (True, False, "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = _examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS)
+    examples = _examples(y_true, y_prob, sample_weight, where, soft=_EVENTS)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
     score = _mean_of(_squared_distance, examples)
     return score / 2 if half else score
@@ -215,7 +214,7 @@ def d2_brier_score(
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
     """
-    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS))
+    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft=_EVENTS))
 
 
 def spherical_score(
@@ -278,26 +277,31 @@ def _examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Reading = DISTRIBUTIONS,
+    read: Reading = as_distributions,
     *,
-    soft_kinds: tuple[Reading, Reading] = (DISTRIBUTIONS, DISTRIBUTIONS),
+    soft: tuple[Reading, Reading] = (as_distributions, as_distributions),
     name: str = "y_prob",
 ) -> Examples:
-    """Check rows of probabilities or logits, and their class ids or soft labels."""
-    if is_soft(y_true, rows, name):
-        given = y_true, rows, sample_weight, where, *soft_kinds
-        return label_examples(*given, name=name).of_shares()
+    """Check rows of probabilities or logits, and their class ids or soft labels.
+
+    Soft labels are floats `(..., n, K)`, and are read with their rows by the functions `soft`.
+    """
+    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
+    are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
+    if are_rows and xp.issubdtype(truth.dtype, xp.floating):
+        examples = label_examples(y_true, rows, sample_weight, where, *soft, name=name)
+        ids = xp.zeros_like(examples.ids, xp.int8, shape=examples.ids.shape[:-1])
+        return examples._replace(ids=ids, shares=examples.ids)
     hint = (
-        f"{kind.two_class_hint} If y_true contains the shares of all classes, one-hot or soft,"
-        " y_true must contain floats."
+        " If y_true contains the shares of all classes, one-hot or soft, y_true must contain"
+        " floats."
     )
-    kind = kind._replace(two_class_hint=hint)
-    return class_examples(y_true, rows, sample_weight, where, kind, name=name)
+    return class_examples(y_true, rows, sample_weight, where, read, name=name, hint=hint)
 
 
 # Rows of soft labels need not sum to 1, because the Brier score is proper for each class
 # separately.
-_EVENTS = PROBABILITIES, PROBABILITIES
+_EVENTS = as_probabilities, as_probabilities
 
 
 def _forecast(
@@ -309,9 +313,8 @@ def _forecast(
 ) -> tuple[Examples, float | None]:
     """Check the examples, and return them with the eps of probabilities (None for logits)."""
     if logits is not None and y_prob is None:
-        kinds = LOGITS, DISTRIBUTIONS
-        given = y_true, logits, sample_weight, where, LOGITS
-        return _examples(*given, soft_kinds=kinds, name="logits"), None
+        given, soft = (y_true, logits, sample_weight, where), (as_logits, as_distributions)
+        return _examples(*given, as_logits, soft=soft, name="logits"), None
     if y_prob is None or logits is not None:
         raise ValueError(
             "Exactly one of y_prob and logits must be given, got"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import LOGITS, Examples, are_distributions, class_examples
+from jaxmetrics._examples import Examples, are_distributions, as_logits, class_examples
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, custom_jvp, lax, special, xp
 from jaxmetrics._roots import root
@@ -44,7 +44,8 @@ def fit_temperature(
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
     """
-    return _temperature(class_examples(y_true, logits, sample_weight, where, LOGITS, name="logits"))
+    given = y_true, logits, sample_weight, where, as_logits
+    return _temperature(class_examples(*given, name="logits"))
 
 
 class _Standardized(NamedTuple):

@@ -158,7 +158,7 @@ class Evaluator:
         for name, x in fields.items():
             # Wrong shapes raise below, where shapes are compared.
             if self._kinds[name] is Kind.WEIGHTS and (mask is None or mask.shape == x.shape):
-                as_weights(x, mask, name=name)
+                as_weights(x, name, mask)
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -20,7 +21,7 @@ import numpy as np
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._validation import as_path
+from jaxmetrics._validation import require
 from jaxmetrics._wording import shown
 from jaxmetrics.streaming.evaluators import Evaluator
 from jaxmetrics.streaming.standard_statistics import (
@@ -98,8 +99,14 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     }
     for i, parts in enumerate(totals):
         arrays |= {f"{i}/{k}": np.asarray(x) for k, x in parts._asdict().items() if x is not None}
-    with replaced_file(as_path(path, "path")) as file:
+    with replaced_file(_as_path(path)) as file:
         np.savez(file, **arrays)
+
+
+def _as_path(path: str | Path) -> Path:
+    valid = isinstance(path, str | os.PathLike)
+    require(valid, "path", "be a string or a pathlib.Path", path, TypeError)
+    return Path(path)
 
 
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
@@ -134,7 +141,7 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
         raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
     known = {} if evaluator is None else _by_description(evaluator.statistics)
     # We open the file ourselves, because NumPy closes it late after an error.
-    content = io.BytesIO(as_path(path, "path").read_bytes())
+    content = io.BytesIO(_as_path(path).read_bytes())
     try:
         return _state(_arrays(content), known)
     except _Unusable as error:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._examples import nan_unless_normalized
+from jaxmetrics._examples import as_distributions
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._samplers import hashed
 from jaxmetrics._scatter import valid_ids
@@ -181,7 +181,7 @@ class Batch:
         rows = self._float_rows(name, num_classes)
         if name == _LOGITS:
             return jax.nn.softmax(as_float(rows, name), axis=-1)
-        return nan_unless_normalized(as_float(rows, name), eps=float(jnp.finfo(rows.dtype).eps))
+        return as_distributions(rows, name)
 
     def rows(self, name: str, num_columns: int) -> jax.Array:
         """Return a field of `num_columns` numbers per example as floats `(n, num_columns)`."""
