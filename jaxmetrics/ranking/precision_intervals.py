@@ -18,10 +18,15 @@ upwards, because each positive is counted in its own precision. To second order 
 
 The interval is Wilson's interval for a proportion `A = AP - b` of N examples, where N is chosen so
 that the proportion has the variance s^2: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`. The terms
-1/4 and 1/2 keep the width positive if all positives are ranked first. The quantile is Student's
+1/4 and 1/2 keep the width positive if all positives are ranked first. The quantile t is Student's
 with P - 1 degrees of freedom. We do not use the normal interval on the logit scale, because it
 misses the true value in up to 60 % of test sets that have only a few positives, nearly all ranked
 above the negatives.
+
+One more negative that is ranked first, such as a wrong label, reduces AP by
+`d = sum_i p_i / (N_i + 1) / P`, a sum over the positives. If such negatives are rare, a test set
+may contain none, and then s does not show how AP varies. Therefore the distance from AP to the
+lower end is `sqrt(r^2 + (t d)^2)`, where r is the distance to the lower end of Wilson's interval.
 
 With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
 time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
@@ -105,12 +110,14 @@ class Linearized(NamedTuple):
     Attributes:
         value: average precision, of shape `(...)`.
         bias: upward bias of the value for independent examples, to second order.
+        loss: decrease of the value if one more negative is ranked first.
         influence: derivative with respect to the weight of each example, of shape `(..., n)`, in
             the original order.
     """
 
     value: Array
     bias: Array
+    loss: Array
     influence: Array
 
 
@@ -128,11 +135,12 @@ def linearized(ranked: Ranked) -> Linearized:
     of_positive, of_negative = precision - value + gain, -loss
     moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
     excess = per_example * misses - positive * misses * divide(precision, num_pos)
-    bias = divide(excess.sum(-1), num_pos[..., 0])
+    lost = divide(positive * precision, tp + fp + 1)
+    bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
     influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
     undefined = ranked.undefined[..., None]
     value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(value[..., 0], bias, influence)
+    return Linearized(value[..., 0], bias, loss, influence)
 
 
 def _sum_below(amount: Array, last: Array) -> Array:
@@ -224,5 +232,6 @@ def precision_estimate(linear: Linearized, spread: Spread, t: Array) -> Estimate
     binomial = num_pos * middle * (1 - middle) + 1 / 2
     number = divide(num_pos * binomial, num_pos**2 * spread.variance + 1 / 4) * spread.share
     low, high = wilson_interval(middle * number, number, t)
-    low, high = xp.minimum(low, linear.value), xp.maximum(high, linear.value)
+    below = xp.hypot(xp.maximum(linear.value - low, 0), t * linear.loss)
+    low, high = xp.maximum(linear.value - below, 0), xp.maximum(high, linear.value)
     return computed_estimate(linear.value, low, high, safe_sqrt(spread.clustered))
