@@ -443,8 +443,11 @@ def test_average_precisions_compared_from_their_influences(clusters: np.ndarray 
     gap = result.difference
     np.testing.assert_allclose(gap.value, alone[0].value - alone[1].value, rtol=1e-12)
     np.testing.assert_allclose(gap.standard_error, error, rtol=1e-10)
-    # About the normal interval, since there are 150 positives.
-    normal = gap.value + 1.96 * error * np.array([-1, 1])
+    # About the normal interval, since there are 150 positives, and one negative ranked first.
+    of_both = np.array([x.standard_error for x in alone])
+    correlation = ((of_both**2).sum() - error**2) / 2 / of_both.prod()
+    losses = np.array([x.loss for x in linear]) * np.sqrt(1 - correlation)
+    normal = gap.value + 1.96 * np.hypot(error, losses) * np.array([-1, 1])
     np.testing.assert_allclose([gap.low, gap.high], normal, atol=0.25 * error)  # Student
     better = stats.norm.cdf(gap.value / error)
     np.testing.assert_allclose(result.probability_better, better, atol=0.02)

@@ -573,7 +573,10 @@ def test_the_interval_of_an_average_precision_from_its_definition(
     estimate = jm.average_precision_interval(y, score, level=0.9, clusters=clusters)
     close(estimate.value, value)
     np.testing.assert_allclose(estimate.standard_error, np.sqrt(variance), rtol=1e-8)
-    for end in (estimate.low, estimate.high):
+    first = np.append(y, 0), np.append(score, np.inf)
+    loss = value - average_precision(*first, np.ones(61))
+    low = value - np.sqrt((value - estimate.low) ** 2 - (t * loss) ** 2)
+    for end in (low, estimate.high):
         np.testing.assert_allclose(abs(a - end) / np.sqrt(end * (1 - end) / n), t, rtol=1e-4)
 
 
@@ -602,7 +605,10 @@ def test_average_precision_intervals_under_jit_and_vmap(x64: bool) -> None:
 def test_average_precision_intervals_at_the_edges() -> None:
     separated = jm.average_precision_interval([0] * 50 + [1] * 10, np.arange(60))
     assert separated.value == separated.high == 1
-    assert 0.7 < separated.low < 0.85
+    # Wilson's interval for 20 successes, and one negative ranked first, which costs 0.2.
+    t = stats.t.ppf(0.975, 9)
+    loss = (1 / np.arange(2, 12)).mean()
+    np.testing.assert_allclose(1 - separated.low, np.hypot(t**2 / (20 + t**2), t * loss))
     assert separated.standard_error == 0
     worst = jm.average_precision_interval([1] * 10 + [0] * 50, np.arange(60))
     assert 0 <= worst.low < worst.value < worst.high < 0.5
@@ -655,6 +661,20 @@ def test_the_interval_of_an_average_precision_covers(
     truth = average_precision_of_normal_scores(area, prevalence)
     defined = ~np.isnan(low)
     assert ((low <= truth) & (truth <= high))[defined].mean() > 0.92
+
+
+def test_the_interval_of_an_average_precision_covers_where_a_negative_is_rarely_first() -> None:
+    """2000 test sets with one such negative in expectation; a third of them have none."""
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int) -> tuple[np.ndarray, np.ndarray]:
+        y = (rng.random(shape) < 0.1).astype(int)
+        is_first = (y == 0) & (rng.random(shape) < 1 / 540)
+        return y, rng.normal(size=shape) + 4 * y + 9 * is_first
+
+    truth = jm.average_precision(*draw(2_000_000))
+    low, high = jm.average_precision_interval(*draw(2000, 600))[1:3]
+    assert ((low <= truth) & (truth <= high)).mean() > 0.92
 
 
 AREAS: dict[str, Callable[..., Any]] = {

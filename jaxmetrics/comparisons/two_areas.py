@@ -193,11 +193,16 @@ def _compared(
 
 
 def _difference(
-    of_a: Estimate, of_b: Estimate, gap: Estimate, unseen: Array | float = 0.0
+    of_a: Estimate,
+    of_b: Estimate,
+    gap: Estimate,
+    unseen: Array | float = 0.0,
+    losses: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Estimate:
     """Compute the interval of A - B from the intervals of A and B and their correlation (MOVER).
 
     `unseen` is the variance from errors that only A or only B might make, but that did not occur.
+    `losses` are by how much one negative, ranked first, might reduce the value of A and of B.
     """
     of_both = of_a.standard_error**2, of_b.standard_error**2
     covariance = (sum(of_both) - gap.standard_error**2) / 2
@@ -207,9 +212,12 @@ def _difference(
     def reach(of_a: Array, of_b: Array) -> Array:
         return safe_sqrt(xp.maximum(of_a**2 + of_b**2 - 2 * correlation * of_a * of_b, 0))
 
-    between = of_a.value - of_b.value
-    low = between - reach(of_a.value - of_a.low, of_b.high - of_b.value)
-    high = between + reach(of_a.high - of_a.value, of_b.value - of_b.low)
+    # Correlated classifiers tend to rank the same negatives first.
+    own = safe_sqrt(xp.maximum(1 - correlation, 0))
+    between, (loss_a, loss_b) = of_a.value - of_b.value, losses
+    below = xp.hypot(reach(of_a.value - of_a.low, of_b.high - of_b.value), loss_a * own)
+    above = xp.hypot(reach(of_a.high - of_a.value, of_b.value - of_b.low), loss_b * own)
+    low, high = between - below, between + above
     return gap._replace(low=xp.minimum(low, gap.value), high=xp.maximum(high, gap.value))
 
 
@@ -230,7 +238,8 @@ def compare_average_precision(
     method is MOVER, the method of variance estimates recovery (Zou and Donner, 2008, Statistics in
     Medicine 27). This correlation is reduced to allow for errors of A or B that did not occur in
     the test set. The interval of the difference therefore has a positive width even if both
-    classifiers rank all examples in the same way.
+    classifiers rank all examples in the same way. It also allows for one more negative that A or B
+    ranks first, as `average_precision_interval` does.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Examples whose label is below 0 are ignored.
@@ -254,7 +263,7 @@ def compare_average_precision(
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10
     >>> compare_average_precision(y_true, a, b).difference
-    0.244 [0.123, 0.391]
+    0.244 [0.077, 0.414]
     """
     z, width = normal_quantile(level), check_rope(rope)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
@@ -274,12 +283,16 @@ def _average_precisions(
     t = student_quantile(z, gap.freedom)
     difference = normal_estimate(a.value - b.value, safe_sqrt(gap.clustered), t)
     a_less_bias, b_less_bias = (
-        precision_estimate(*x, t)._replace(value=centre(*x)) for x in ((a, of_a), (b, of_b))
+        precision_estimate(linear._replace(loss=xp.zeros_like(t)), spread, t)._replace(
+            value=centre(linear, spread)
+        )
+        for linear, spread in ((a, of_a), (b, of_b))
     )
     first_estimate, second_estimate = (
         precision_estimate(*x, student_quantile(z, x[1].freedom)) for x in ((a, of_a), (b, of_b))
     )
     # The half example that is added for A and for B has the variance of half a coin toss.
     unseen = divide(1 / 4, gap.num_positives**2 * gap.share)
-    difference = _difference(a_less_bias, b_less_bias, difference, unseen)
+    losses = t * a.loss, t * b.loss
+    difference = _difference(a_less_bias, b_less_bias, difference, unseen, losses)
     return first_estimate, second_estimate, difference

@@ -88,7 +88,7 @@ def average_precision_interval(
 
     >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
     >>> average_precision_interval(y_true, y_score)
-    0.917 [0.755, 0.975]
+    0.917 [0.652, 0.975]
     """
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
