@@ -31,7 +31,7 @@ def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array
 
 
 def diagonal(p: Array) -> Array:
-    """Return the correct predictions of each class, `(..., K)`."""
+    """Return the diagonals of matrices, `(..., K)`: of counts, the correct predictions."""
     if not is_jax(p):
         return np.diagonal(p, axis1=-2, axis2=-1)
     return lax.platform_dependent(p, tpu=_diagonal_by_comparison, default=_diagonal_by_steps)

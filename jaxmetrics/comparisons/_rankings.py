@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._arithmetic import divide, matmul, pick, safe_sqrt
+from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._jax import jax
 from jaxmetrics._keys import HostKey, Key
@@ -59,8 +60,8 @@ def draws_of(key: Key, covariance: Array, size: int) -> Array:
 
 def variances_of_differences(covariance: Array) -> Array:
     """Return the variances of all differences, `(M, M)`; mere rounding errors become 0."""
-    diagonal = xp.diagonal(covariance)
-    sums = diagonal[:, None] + diagonal
+    own = diagonal(covariance)
+    sums = own[:, None] + own
     variances = sums - 2 * covariance
     return xp.where(variances <= 64 * xp.finfo(sums.dtype).eps * sums, 0, variances)
 
@@ -82,7 +83,7 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
     total = xp.trace(centred)
     freedom = divide(total**2, (centred**2).sum())
-    mean = divide(xp.where(finite, values, 0).sum(), finite.sum())
+    mean = xp.where(finite, values, 0).sum() / xp.maximum(finite.sum(), 1)
     deviations = xp.where(finite, values - mean, 0)
     squares = freedom * divide((deviations**2).sum(), total)
     shares = np.sin(np.pi / 2 * (np.arange(_SHARES) + 0.5) / _SHARES) ** 2
@@ -91,8 +92,9 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     # Each share gets a number of draws in proportion to its probability, rounded to an integer.
     size = len(noise)
     evenly = ((np.arange(size) + 0.5) / size).astype(values.dtype)
-    drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood, axis=-1)), evenly)
-    share = xp.take(shares, xp.minimum(drawn, _SHARES - 1))[:, None]
+    cumulative = xp.cumsum(special.softmax(log_likelihood, axis=-1))
+    drawn = (cumulative < evenly[:, None]).sum(-1)  # one kernel, unlike `searchsorted`
+    share = pick(shares, xp.minimum(drawn, _SHARES - 1))[:, None]
     return xp.where(finite, share * deviations + xp.sqrt(share) * noise, -xp.inf)
 
 
@@ -105,9 +107,10 @@ def optimism(values: Array, noise: Array, winner: Array) -> Array:
     selected.
     """
     chosen = xp.argmax(values + noise, -1)
-    judged = values[chosen] - xp.take_along_axis(noise, chosen[:, None], -1)[:, 0]
+    both = xp.stack(xp.broadcast_arrays(winner, chosen), -1)
     # Subtracting the winner's noise, which has mean 0, reduces the variance.
-    return xp.maximum((values[winner] - noise[:, winner] - judged).mean(), 0)
+    of_winner, of_chosen = pick(values - noise, both).T
+    return xp.maximum((of_winner - of_chosen).mean(), 0)
 
 
 def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._arithmetic import divide, matmul, pick
 from jaxmetrics._chunks import LANES
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
@@ -309,7 +309,7 @@ def _leaderboard(
     reach = xp.where(matrices.sum(-1) > 0, slopes.max(-1) - slopes.min(-1), 0).max(-1)
     units = tables.reshape((m, -1, k * k)) if examples is None else _cells(examples, k)
     # If derivatives are common, swapping two classifiers in a unit changes only the sign.
-    own, swapped = _products(slopes, units), _products(common, units)
+    own, swapped = _products((slopes, common), units)
     covariance = divide(number, number - 1) * own if clustered else own
     board = ranked(key, estimates, covariance, (own, swapped), reach, size=size, level=level)
     return nan_unless(number > int(clustered), board)
@@ -340,7 +340,8 @@ def ranked(
     keys, winner = split(key), xp.argmax(values)
     noise = draws_of(keys[0], errors.covariance, size)
     above = shown_above(keys[1], values, errors, noise, level)
-    own, bias = trees.map(lambda x: x[winner], estimates), optimism(values, noise, winner)
+    own = trees.map(lambda x: pick(x, winner[None])[0], estimates)
+    bias = optimism(values, noise, winner)
     return Leaderboard(
         estimates,
         shares_of_firsts(values, errors.covariance, noise),
@@ -378,29 +379,32 @@ def _cells(examples: Sequence[Array], k: int) -> Array:
     return xp.where(true >= 0, true * k + preds, k * k).astype(xp.int32)
 
 
-def _products(slopes: Array, units: Array) -> Array:
-    """Return the sum of `u u^T` over units, where u `(M,)` are the contributions of a unit.
+def _products(slopes: Sequence[Array], units: Array) -> list[Array]:
+    """Return for each of the slopes the sum of `u u^T` over units, a matrix `(M, M)`.
 
-    Units are either the cells of examples, `(M, n)`, which are summed in blocks, or the tables of
-    clusters, `(M, C, K K)`.
+    The contributions of a unit, u `(M,)`, are its slopes. Units are either the cells of examples,
+    `(M, n)`, which are summed in blocks, or the tables of clusters, `(M, C, K K)`.
     """
-    m, num_cells = len(slopes), slopes[0].size
-    by_cell = slopes.reshape((m, num_cells))
+    by_cell = [x.reshape((len(x), -1)) for x in slopes]
+    m, num_cells = by_cell[0].shape
     if units.ndim == 3:
-        u = matmul(units, by_cell[..., None])[..., 0]
-        return matmul(u, u.T)
-    by_cell = xp.pad(by_cell, ((0, 0), (0, 1)))
+        return [_product(matmul(units, x[..., None])[..., 0]) for x in by_cell]
+    by_cell = [xp.pad(x, ((0, 0), (0, 1))) for x in by_cell]
     num_blocks = max(1, -(-units.size // LANES))
     width = -(-units.shape[1] // num_blocks)
     padding = num_blocks * width - units.shape[1]
     padded = xp.pad(units, ((0, 0), (0, padding)), constant_values=num_cells)
 
-    def add(total: Array, block: Array) -> tuple[Array, None]:
-        u = xp.take_along_axis(by_cell, block, -1)
-        return total + matmul(u, u.T), None
+    def add(totals: list[Array], block: Array) -> tuple[list[Array], None]:
+        products = (_product(pick(x, block)) for x in by_cell)
+        return [total + x for total, x in zip(totals, products, strict=True)], None
 
     blocks = xp.moveaxis(padded.reshape((m, num_blocks, width)), 1, 0)
-    return lax.scan(add, xp.zeros((m, m), slopes.dtype), blocks)[0]
+    return lax.scan(add, [xp.zeros((m, m), x.dtype) for x in by_cell], blocks)[0]
+
+
+def _product(u: Array) -> Array:
+    return matmul(u, u.T)
 
 
 class Standing(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +111,11 @@ class _LikelihoodSearch(NamedTuple):
     added: Array
 
     def value(self, numbers: Array) -> Array:
-        return self.metric(numbers)[..., self.i]
+        values = self.metric(numbers)
+        if not is_jax(values):
+            return values[..., self.i]
+        # The gradient of an indexed array is a scatter, which is slow on a TPU.
+        return xp.where(xp.arange(values.shape[-1]) == self.i, values, 0).sum(-1)
 
     def slope(self, numbers: Array) -> Array:
         """Return the derivative of the value, `(R, U)`, with 0 for values that are not finite."""
@@ -137,7 +142,10 @@ class _LikelihoodSearch(NamedTuple):
             return xp.where(sign * infinite > 0, infinite, found)
 
         one = xp.ones_like(start)
-        return lax.map(extreme, xp.stack([-one, one]))
+        signs, one_by_one = xp.stack([-one, one]), partial(lax.map, extreme)
+        if not is_jax(signs):
+            return one_by_one(signs)
+        return lax.platform_dependent(signs, cpu=one_by_one, default=jax.vmap(extreme))
 
     def reached(self, flat: Array) -> Array:
         """Return for each cell the value after the cell has grown as far as the likelihood allows.
