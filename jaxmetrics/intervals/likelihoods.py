@@ -142,10 +142,11 @@ class _LikelihoodSearch(NamedTuple):
             return xp.where(sign * infinite > 0, infinite, found)
 
         one = xp.ones_like(start)
-        signs, one_by_one = xp.stack([-one, one]), partial(lax.map, extreme)
-        if not is_jax(signs):
-            return one_by_one(signs)
-        return lax.platform_dependent(signs, cpu=one_by_one, default=jax.vmap(extreme))
+        return lax.platform_dependent(
+            xp.stack([-one, one]),
+            cpu=partial(lax.map, extreme),
+            default=lambda signs: jax.vmap(extreme)(signs),
+        )
 
     def reached(self, flat: Array) -> Array:
         """Return for each cell the value after the cell has grown as far as the likelihood allows.
