@@ -134,13 +134,20 @@ def linearized(ranked: Ranked) -> Linearized:
     gain, loss = (_sum_below(per_example * x, ranked.last) for x in (misses, precision))
     of_positive, of_negative = precision - value + gain, -loss
     moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
-    excess = per_example * misses - positive * misses * divide(precision, num_pos)
-    lost = divide(positive * precision, tp + fp + 1)
-    bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
     influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
     undefined = ranked.undefined[..., None]
     value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(value[..., 0], bias, loss, influence)
+    return Linearized(value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
+
+
+def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> tuple[Array, Array]:
+    """Return the upward bias, and the loss by one more negative that is ranked first."""
+    num_pos, depth = positive.sum(-1, keepdims=True), tp + fp
+    precision, misses = divide(tp, depth), divide(fp, depth)
+    excess = positive * misses * (divide(1.0, depth) - divide(precision, num_pos))
+    lost = divide(positive * precision, depth + 1)
+    bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
+    return bias, loss
 
 
 def _sum_below(amount: Array, last: Array) -> Array:
