@@ -575,7 +575,7 @@ def test_the_interval_of_an_average_precision_from_its_definition(
     np.testing.assert_allclose(estimate.standard_error, np.sqrt(variance), rtol=1e-8)
     first = np.append(y, 0), np.append(score, np.inf)
     loss = value - average_precision(*first, np.ones(61))
-    low = value - np.sqrt((value - estimate.low) ** 2 - (t * loss) ** 2)
+    low = value - np.sqrt((value - estimate.low) ** 2 - (stats.norm.ppf(0.95) * loss) ** 2)
     for end in (low, estimate.high):
         np.testing.assert_allclose(abs(a - end) / np.sqrt(end * (1 - end) / n), t, rtol=1e-4)
 
@@ -608,7 +608,8 @@ def test_average_precision_intervals_at_the_edges() -> None:
     # Wilson's interval for 20 successes, and one negative ranked first, which costs 0.2.
     t = stats.t.ppf(0.975, 9)
     loss = (1 / np.arange(2, 12)).mean()
-    np.testing.assert_allclose(1 - separated.low, np.hypot(t**2 / (20 + t**2), t * loss))
+    unseen = stats.norm.ppf(0.975) * loss
+    np.testing.assert_allclose(1 - separated.low, np.hypot(t**2 / (20 + t**2), unseen))
     assert separated.standard_error == 0
     worst = jm.average_precision_interval([1] * 10 + [0] * 50, np.arange(60))
     assert 0 <= worst.low < worst.value < worst.high < 0.5

@@ -263,7 +263,7 @@ def compare_average_precision(
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10
     >>> compare_average_precision(y_true, a, b).difference
-    0.244 [0.077, 0.414]
+    0.244 [0.080, 0.412]
     """
     z, width = normal_quantile(level), check_rope(rope)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
@@ -283,16 +283,14 @@ def _average_precisions(
     t = student_quantile(z, gap.freedom)
     difference = normal_estimate(a.value - b.value, safe_sqrt(gap.clustered), t)
     a_less_bias, b_less_bias = (
-        precision_estimate(linear._replace(loss=xp.zeros_like(t)), spread, t)._replace(
-            value=centre(linear, spread)
-        )
-        for linear, spread in ((a, of_a), (b, of_b))
+        precision_estimate(*x, t)._replace(value=centre(*x)) for x in ((a, of_a), (b, of_b))
     )
     first_estimate, second_estimate = (
-        precision_estimate(*x, student_quantile(z, x[1].freedom)) for x in ((a, of_a), (b, of_b))
+        precision_estimate(linear, spread, student_quantile(z, spread.freedom), z * linear.loss)
+        for linear, spread in ((a, of_a), (b, of_b))
     )
     # The half example that is added for A and for B has the variance of half a coin toss.
     unseen = divide(1 / 4, gap.num_positives**2 * gap.share)
-    losses = t * a.loss, t * b.loss
+    losses = z * a.loss, z * b.loss
     difference = _difference(a_less_bias, b_less_bias, difference, unseen, losses)
     return first_estimate, second_estimate, difference

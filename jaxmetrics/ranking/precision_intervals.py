@@ -26,7 +26,8 @@ above the negatives.
 One more negative that is ranked first, such as a wrong label, reduces AP by
 `d = sum_i p_i / (N_i + 1) / P`, a sum over the positives. If such negatives are rare, a test set
 may contain none, and then s does not show how AP varies. Therefore the distance from AP to the
-lower end is `sqrt(r^2 + (t d)^2)`, where r is the distance to the lower end of Wilson's interval.
+lower end is `sqrt(r^2 + (z d)^2)`, where r is the distance to the lower end of Wilson's interval,
+and z is the normal quantile.
 
 With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
 time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
@@ -80,7 +81,7 @@ def average_precision_interval(
     Returns:
         `Estimate` of shape `(...)`. All values are NaN if there are no positives. If there is only
         one positive, or if all positives are in one cluster, `low`, `high` and `standard_error` are
-        NaN. With five positives an interval can cover two thirds of [0, 1].
+        NaN. With five positives an interval can cover four fifths of [0, 1].
 
     Raises:
         TypeError, ValueError: if the shapes of the arguments do not match, if labels, scores or
@@ -88,7 +89,7 @@ def average_precision_interval(
 
     >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
     >>> average_precision_interval(y_true, y_score)
-    0.917 [0.652, 0.975]
+    0.917 [0.666, 0.975]
     """
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
@@ -101,7 +102,7 @@ def _average_precision_interval(
 ) -> Estimate:
     linear = linearized(ranked)
     spread = spread_of(linear.influence, *amounts_of(ranked), numbers, num_clusters)
-    return precision_estimate(linear, spread, student_quantile(z, spread.freedom))
+    return precision_estimate(linear, spread, student_quantile(z, spread.freedom), z * linear.loss)
 
 
 class Linearized(NamedTuple):
@@ -233,12 +234,17 @@ def centre(linear: Linearized, spread: Spread) -> Array:
     return xp.clip(linear.value - divide(linear.bias, spread.share), 0, 1)
 
 
-def precision_estimate(linear: Linearized, spread: Spread, t: Array) -> Estimate:
-    """Return average precision with Wilson's interval for the quantile t."""
+def precision_estimate(
+    linear: Linearized, spread: Spread, t: Array, unseen: Array | float = 0.0
+) -> Estimate:
+    """Return average precision with Wilson's interval for the quantile t.
+
+    The lower end allows for a reduction by `unseen`.
+    """
     num_pos, middle = spread.num_positives, centre(linear, spread)
     binomial = num_pos * middle * (1 - middle) + 1 / 2
     number = divide(num_pos * binomial, num_pos**2 * spread.variance + 1 / 4) * spread.share
     low, high = wilson_interval(middle * number, number, t)
-    below = xp.hypot(xp.maximum(linear.value - low, 0), t * linear.loss)
+    below = xp.hypot(xp.maximum(linear.value - low, 0), unseen)
     low, high = xp.maximum(linear.value - below, 0), xp.maximum(high, linear.value)
     return computed_estimate(linear.value, low, high, safe_sqrt(spread.clustered))
