@@ -178,31 +178,6 @@ def test_quantiles_of_replicates(platform: str, size: int) -> None:
         np.testing.assert_allclose([found.low[i], found.high[i]], ends, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"], indirect=True)  # others test the CPU's branch
-def test_likelihood_intervals_and_leaderboards(platform: str) -> None:
-    """As on the host, also where an end is at a kink or has no bound."""
-
-    def metric(counts: Any) -> dict[str, Any]:
-        recalls = jm.recall(counts)
-        ratio = jm.positive_likelihood_ratio(counts)[..., 1]
-        return {"gap": abs(recalls[..., 0] - recalls[..., 1]), "ratio": ratio}
-
-    counts = np.array([[[43, 0], [5, 20]], [[26, 3], [4, 17]]])
-    host, device = (jm.interval(metric, convert(counts)) for convert in (np.asarray, jnp.asarray))
-    for name in host:
-        np.testing.assert_allclose(device[name][:3], host[name][:3], rtol=2e-3, atol=1e-6)
-    y = RNG.integers(0, 3, 200)
-    preds = np.where(RNG.random((4, 200)) < 0.3, RNG.integers(0, 3, (4, 200)), y)
-    board, expected = (
-        jm.leaderboard(jm.accuracy, convert(y), convert(preds), num_classes=3, num_samples=500)
-        for convert in (jnp.asarray, np.asarray)
-    )
-    np.testing.assert_allclose(board.estimates[:4], expected.estimates[:4], rtol=1e-4)
-    assert board.winner == expected.winner
-    np.testing.assert_allclose(board.winner_estimate[:3], expected.winner_estimate[:3], atol=0.01)
-    np.testing.assert_allclose(board.probability_best, expected.probability_best, atol=0.1)
-
-
 def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of nine are rough; they are refined one by one on a CPU, in pairs elsewhere."""
     monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 4 * 136 * 2)
