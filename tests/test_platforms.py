@@ -15,6 +15,7 @@ from jaxmetrics import _cell_sums, _chunks
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
 from jaxmetrics.betas import _convolutions
+from jaxmetrics.comparisons import _rankings, leaderboards
 from jaxmetrics.intervals import quantiles
 from jaxmetrics.losses import large_vocabulary
 from tests import oracles, test_samplers
@@ -187,6 +188,42 @@ def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = jax.jit(lambda parameters: jm.betas.BetaAverage(parameters).interval())
     expected = jm.betas.BetaAverage(parameters).interval()
     np.testing.assert_allclose(ends(jnp.asarray(parameters)), expected, atol=1e-5)
+
+
+@CPU_AND_OTHERS
+def test_likelihood_intervals(platform: str) -> None:
+    """Of values that are smooth, at a kink, at the end of their range and without bound."""
+    counts = np.array([[[30, 4, 0], [2, 25, 3], [6, 1, 9]], [[9, 0, 0], [0, 8, 1], [0, 3, 7]]])
+
+    def metric(counts: Any) -> dict[str, Any]:
+        return {
+            "recall": jm.recall(counts),
+            "least": jm.recall(counts).min(-1),
+            "ratio": jm.metrics.positive_likelihood_ratio(counts),
+        }
+
+    found = promoting(jax.jit(lambda counts: jm.interval(metric, counts)))(jnp.asarray(counts))
+    expected = jm.interval(metric, counts)
+    for name, estimate in expected.items():
+        ends = found[name].low, found[name].high
+        np.testing.assert_allclose(ends, (estimate.low, estimate.high), rtol=2e-4, err_msg=name)
+
+
+def test_rankings(platform: str) -> None:
+    """Products of contributions by example, and shares and optimism of the same draws."""
+    slopes, cells = RNG.normal(size=(2, 4, 9)), RNG.integers(0, 10, (4, 50))
+    values = np.array([0.5, -np.inf, 0.8, 0.7])
+    noise = RNG.normal(size=(200, 4)) / 5
+    calls: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+        "products": lambda put: leaderboards._products(put(slopes), put(cells)),
+        "optimism": lambda put: _rankings.optimism(put(values), put(noise), put(2)),
+        "shares": lambda put: _rankings.shares_of_firsts(
+            put(values), put(np.cov(noise.T)), put(noise)
+        ),
+    }
+    for name, call in calls.items():
+        on_device = promoting(jax.jit(lambda call=call: call(jnp.asarray)))()
+        np.testing.assert_allclose(on_device, call(np.asarray), rtol=1e-4, err_msg=name)
 
 
 def test_counts_spread_over_devices(platform: str) -> None:
