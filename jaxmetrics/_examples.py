@@ -89,14 +89,14 @@ def read_examples(
     """Check and convert labels, numbers, weights and mask.
 
     Labels are read first, then weights, then numbers. The values of an argument are checked only
-    for examples that count by the arguments before.
+    for examples that count by the mask, by the weights and by the labels before.
     """
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = as_mask(where)
     given = [*labels] if numbers is None else [*labels, numbers]
     shapes = {x.name: x.array.shape[: x.array.ndim - x.axes] for x in given}
     check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
-    counts = [(mask, 0)]
+    counts = [(mask, 0), (weights, 0)]
 
     def read(x: Argument) -> Array:
         return x.read(x.array, x.name, *(aligned(*count, x.axes) for count in counts))
@@ -108,7 +108,6 @@ def read_examples(
             counts.append((ids[-1] if is_jax(ids[-1]) else ids[-1] >= 0, x.axes))
     if weights is not None:
         read(Argument(weights, "sample_weight", as_weights))
-        counts.append((weights, 0))
     return ids, None if numbers is None else read(numbers), weights, mask
 
 

@@ -185,9 +185,10 @@ def element(name: str, index: Sequence[object]) -> str:
 
 def shown(x: object) -> str:
     """Write a value for an error message; of a long value, write only the type."""
-    if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 10**60  # Python refuses to write numbers of 5000 digits
-    ):
+    is_plain = isinstance(x, str | bytes | bool | float | type(None))
+    is_shape = isinstance(x, tuple) and all(type(size) is int for size in x)
+    is_short = isinstance(x, int) and abs(x) < 10**60  # Python refuses to write 5000 digits
+    if is_plain or is_shape or is_short:
         text = repr(x)
         if len(text) <= 60:
             return text
