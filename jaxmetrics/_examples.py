@@ -340,5 +340,6 @@ IGNORED = np.int8(-100)
 
 _TWO_CLASSES = {
     as_distributions: " two_class converts the probability of class 1 to this shape.",
-    as_logits: " np.stack([0 * z, z], -1) converts the logit z of class 1 to this shape.",
+    as_logits: " np.stack([np.zeros_like(z), z], -1) converts the logit z of class 1 to this"
+    " shape.",
 }

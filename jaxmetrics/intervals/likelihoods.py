@@ -146,7 +146,7 @@ class _LikelihoodSearch(NamedTuple):
         return lax.platform_dependent(
             xp.stack([-one, one]),
             cpu=one_by_one,
-            tpu=one_by_one,  # both at once take twice as long to compile
+            tpu=one_by_one,  # both at once take half as long again to compile
             default=lambda signs: jax.vmap(extreme)(signs),
         )
 
