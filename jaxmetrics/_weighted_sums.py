@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+
+import numpy as np
 
 from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
@@ -14,6 +17,8 @@ __all__: list[str] = []
 # Number of values that are added one after another: the error of 256 roundings in float32 is below
 # 2e-5 of the sum.
 SLOT_SIZE = 256
+# Number of values of a chunk of `_sum_by_product`: they fit in the vector memory of a TPU.
+_PRODUCT_SIZE = 2**20
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
@@ -30,7 +35,7 @@ def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
         return _scatter_add(cell, values, num_cells)
     if num_cells <= FEW_CELLS:
         return _sum_of_few_cells(cell, values, num_cells)
-    return _sum_in_slots(cell, values, num_cells, most)
+    return _sum_of_many_cells(cell, values, num_cells, most)
 
 
 def _scatter_add(index: Array, values: Array, size: int) -> Array:
@@ -38,16 +43,19 @@ def _scatter_add(index: Array, values: Array, size: int) -> Array:
 
 
 def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
-    """Return the sums by lanes on a CPU, and by comparison (without a scatter) elsewhere."""
-    in_lanes, by_comparison = (
-        partial(method, num_cells=num_cells) for method in (_sum_in_lanes, _sum_by_comparison)
+    """Return the sums by lanes on a CPU, by products on a TPU, and by comparison elsewhere."""
+    in_lanes, by_product, by_comparison = (
+        partial(method, num_cells=num_cells)
+        for method in (_sum_in_lanes, _sum_by_product, _sum_by_comparison)
     )
     if values.ndim > 1:  # compilers repeat the comparison for each number of the window
         return in_lanes(cell, values)
 
     @jax.custom_jvp  # otherwise each platform would keep the residuals of all platforms
     def summed(cell: Array, values: Array) -> Array:
-        return jax.lax.platform_dependent(cell, values, cpu=in_lanes, default=by_comparison)
+        return jax.lax.platform_dependent(
+            cell, values, cpu=in_lanes, tpu=by_product, default=by_comparison
+        )
 
     @summed.defjvp
     def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -60,9 +68,50 @@ def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
     """Return sums by comparing each value's cell with all cells, SLOT_SIZE values at a time."""
     is_cell = _in_slots(cell, num_cells)[..., None] == iota((1, 1, num_cells), 2)
     sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1, dtype=values.dtype)
-    while len(sums) > 1:
-        sums = _in_slots(sums).sum(1, dtype=values.dtype)
-    return sums[0]
+    return _sum_in_slots(sums)
+
+
+def _sum_by_product(cell: Array, values: Array, num_cells: int) -> Array:
+    """Return sums by products of the one-hot matrices of the two digits of the cell numbers.
+
+    Each product is of 128 examples, and the products are summed as SLOT_SIZE values are elsewhere.
+    Infinite values are counted, not multiplied, because `0 * inf` would be NaN in all other cells.
+    NaN counts as `inf - inf`.
+    """
+    n, base = len(cell), math.isqrt(num_cells - 1) + 1
+    length = min(_PRODUCT_SIZE, n + -n % 128)
+    missing = max(0, length - n)
+    cell = jnp.pad(cell, (0, missing), constant_values=num_cells)
+    values = jnp.pad(values, (0, missing))
+    digits = np.arange(3 * base, dtype=np.int32)[None, None]
+    kind, column = np.divmod(digits, base)
+    infinity = np.where(kind == 1, np.inf, -np.inf).astype(values.dtype)
+
+    def of_chunk(i: Array) -> Array:
+        # The last chunk overlaps the previous chunk: only its new examples are added.
+        start = jnp.minimum(i * length, n + missing - length)
+        numbers, x = (jax.lax.dynamic_slice_in_dim(v, start, length) for v in (cell, values))
+        numbers = jnp.where(start + iota(x.shape, 0) >= i * length, numbers, num_cells)
+        high, low, x = (v.reshape((-1, 128, 1)) for v in (*divmod(numbers, base), x))
+        is_infinite = (x == infinity) | jnp.isnan(x)
+        amount = jnp.where(kind == 0, jnp.where(jnp.isfinite(x), x, 0), is_infinite)
+        rows = (high == digits[..., :base]).astype(x.dtype)
+        columns = jnp.where(low == column, amount, 0)
+        products = jnp.einsum("snh,snl->shl", rows, columns, precision="highest")
+        # Without this barrier, XLA would add all examples of the chunk one after another.
+        return _sum_in_slots(jax.lax.optimization_barrier(products))
+
+    sums = _sum_in_slots(jax.lax.map(of_chunk, jnp.arange(-(-n // length), dtype=jnp.int32)))
+    finite, positive, negative = jnp.split(sums, 3, -1)
+    total = finite + jnp.where(positive > 0, jnp.inf, 0) - jnp.where(negative > 0, jnp.inf, 0)
+    return total.reshape(-1)[:num_cells]
+
+
+def _sum_in_slots(x: Array) -> Array:
+    """Return the sum over the first axis, SLOT_SIZE numbers at a time."""
+    while len(x) > 1:
+        x = _in_slots(x).sum(1, dtype=x.dtype)
+    return x[0]
 
 
 def _in_slots(x: Array, padding: int = 0) -> Array:
@@ -90,7 +139,7 @@ def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
     return lanes[0]
 
 
-def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Array:
+def _sum_of_many_cells(cell: Array, values: Array, num_cells: int, most: int) -> Array:
     """Return sums by slots; the number of slots of a cell is proportional to its number of values.
 
     The sums of the slots are then summed in the same way.

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _cell_sums, _chunks
+from jaxmetrics import _cell_sums, _chunks, _weighted_sums
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
 from jaxmetrics.betas import _convolutions
@@ -102,6 +102,18 @@ def test_sums_do_not_drift(platform: str) -> None:
     zeros = jnp.zeros(n, jnp.int8)
     tenths = jm.confusion_matrix(zeros, zeros, num_classes=2, sample_weight=jnp.full(n, 0.1))
     np.testing.assert_allclose(tenths[0, 0], np.float32(0.1) * np.float64(n), rtol=2e-6)
+
+
+def test_infinite_values_stay_in_their_cells(
+    platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_weighted_sums, "_PRODUCT_SIZE", 1024)
+    cell, values = RNG.integers(0, 8, 3000), RNG.normal(size=3000)
+    values[RNG.integers(0, 3000, 4)] = np.inf, -np.inf, np.nan, np.inf
+    expected = np.bincount(cell, values, 8)[:7]
+    sums = promoting(_weighted_sums.sum_by_cell)
+    found = sums(jnp.asarray(cell), jnp.asarray(values), 7, most=3000)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_gradients_of_weights(platform: str) -> None:
