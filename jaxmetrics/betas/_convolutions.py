@@ -93,7 +93,7 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Arra
         density.reshape(panels) * slope.astype(low.dtype),
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
-    return _splines.monotone(spline), tail > settings.unresolved
+    return spline, tail > settings.unresolved
 
 
 def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
@@ -145,7 +145,7 @@ def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed
 
     def refined() -> Spline:
         safe = xp.where(needed[:, None, None], parameters, 100)
-        return _splines.monotone(refined_sum(_classes(safe), settings))
+        return refined_sum(_classes(safe), settings)
 
     unused = trees.map(lambda v: v[: len(needed)], spline)
     return lax.cond(needed.any(), refined, lambda: unused)

@@ -43,14 +43,26 @@ def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
     """Return the n + 1 knots of each panel as fractions of its length, of shape
     `(..., 5, n + 1)`.
     """
-    return grid_for_ends(n, hard[..., 0], hard[..., 1], dtype, at_middles=False)
+    return lax.optimization_barrier(
+        grid_for_ends(n, hard[..., 0], hard[..., 1], dtype, at_middles=False)
+    )
 
 
 def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
-    """Make a spline from the cdf and its derivative by the index of the knot, `(..., 5, n + 1)`."""
-    curvature = _differentiate(slope)
-    size = cdf.shape[-2] * cdf.shape[-1]
-    return Spline(edges, hard, *(v.reshape((*v.shape[:-2], size)) for v in (cdf, slope, curvature)))
+    """Make a spline from the cdf and its derivative by the index of the knot, `(..., 5, n + 1)`.
+
+    Rounding errors are removed: decreases of the cdf, values outside [0, 1] and negative slopes.
+    """
+    curvature, cdf = _differentiate(slope), xp.clip(cdf, 0, 1)
+    # First within panels: for a TPU, one cumulative maximum of all knots is a far larger program.
+    risen = lax.cummax(cdf, axis=cdf.ndim - 1)
+    ends = lax.cummax(risen[..., -1:], axis=cdf.ndim - 2)
+    before = xp.concatenate([xp.zeros_like(ends[..., :1, :]), ends[..., :-1, :]], -2)
+    # The correction has no effect on derivatives with respect to the parameters.
+    cdf = cdf + lax.stop_gradient(xp.maximum(risen, before) - cdf)
+    shape = *cdf.shape[:-2], cdf.shape[-2] * cdf.shape[-1]
+    flat = (v.reshape(shape) for v in (cdf, xp.maximum(slope, 0), curvature))
+    return Spline(edges, hard, *flat)
 
 
 def _differentiate(values: Array) -> Array:
@@ -74,22 +86,6 @@ def _differentiation_matrix() -> np.ndarray:
     places = np.arange(7.0)
     return np.stack(
         [np.linalg.solve(np.vander(places - i, increasing=True).T, np.eye(7)[1]) for i in range(7)]
-    )
-
-
-def monotone(spline: Spline) -> Spline:
-    """Remove rounding errors of the cdf: decreases, values outside [0, 1], negative slopes."""
-    cdf = xp.clip(spline.cdf, 0, 1)
-    # First within panels: for a TPU, one cumulative maximum of all knots is a far larger program.
-    risen = lax.cummax(
-        cdf.reshape((*cdf.shape[:-1], PANELS, cdf.shape[-1] // PANELS)), axis=cdf.ndim
-    )
-    ends = lax.cummax(risen[..., -1:], axis=cdf.ndim - 1)
-    before = xp.concatenate([xp.zeros_like(ends[..., :1, :]), ends[..., :-1, :]], -2)
-    risen = xp.maximum(risen, before).reshape(cdf.shape)
-    # The correction has no effect on derivatives with respect to the parameters.
-    return spline._replace(
-        cdf=cdf + lax.stop_gradient(risen - cdf), slope=xp.maximum(spline.slope, 0)
     )
 
 
