@@ -344,6 +344,13 @@ def test_programs_hold_no_table_of_constants(metric: Any) -> None:
     assert len(jax.jit(metric).lower(jnp.ones((300, 300))).as_text()) < 100_000
 
 
+def test_negative_importance() -> None:
+    for call in (lambda c: jm.f_beta(c, -1.0), lambda c: jm.tversky(c, 0.5, -1.0)):
+        with pytest.raises(ValueError, match=r"beta is -1, but it must be at least 0"):
+            call(THREE)
+        assert np.isnan(call(jnp.asarray(THREE))).all()
+
+
 def test_f_beta_of_a_small_beta() -> None:
     counts = np.array([[0, 2], [10**9, 1]])
     np.testing.assert_allclose(

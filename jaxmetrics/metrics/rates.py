@@ -6,7 +6,7 @@ from jaxmetrics._arithmetic import divide, divide_by_geometric_mean
 from jaxmetrics._cell_sums import cells, proportions, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, refuse_where
 
 __all__ = [
     "diagnostic_odds_ratio",
@@ -155,13 +155,27 @@ def tversky(
 
     `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
     If the denominator is 0, the value is `zero_division`. The weights `alpha` and `beta` are at
-    least 0. Arrays of one `alpha` or `beta` per confusion matrix broadcast against the leading axes
-    `...` of `counts`. With alpha = beta = 1 the Tversky index is the Jaccard index, and with alpha
-    = beta = 1/2 it is F1. Source: Tversky (1977), Features of similarity.
+    least 0: a negative weight raises an error, or gives NaN for JAX arrays. Arrays of one `alpha`
+    or `beta` per confusion matrix broadcast against the leading axes `...` of `counts`. With alpha
+    = beta = 1 the Tversky index is the Jaccard index, and with alpha = beta = 1/2 it is F1. Source:
+    Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
     """
+    weights = _not_negative(alpha, "alpha"), _not_negative(beta, "beta")
+    return _tversky(counts, *weights, zero_division)
+
+
+def _not_negative(x: ArrayLike, name: str) -> Array:
+    array = as_float(x, name)
+    refuse_where(lambda x: x < 0, array, name, "but it must be at least 0.")
+    return xp.where(array < 0, xp.nan, array)
+
+
+def _tversky(
+    counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, zero_division: ArrayLike
+) -> Array:
     a, b = as_float(alpha, "alpha")[..., None], as_float(beta, "beta")[..., None]
     tp, fp, fn, a, b = xp.broadcast_arrays(*tp_fp_fn(as_counts(counts)), a, b)
     return divide(tp, tp + a * fp + b * fn, zero_division)
@@ -181,10 +195,10 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
     """
-    b = as_float(beta, "beta")
+    b = _not_negative(beta, "beta")
     # equals beta^2 / (1 + beta^2), but is correct for infinity and not rounded to 0 for small beta
     weight_of_fn = xp.where(b == 0, 0, 1 / (1 + xp.where(b == 0, 1, b) ** -2.0))
-    return tversky(counts, 1 / (1 + b**2), weight_of_fn, zero_division=zero_division)
+    return _tversky(counts, 1 / (1 + b**2), weight_of_fn, zero_division)
 
 
 @compiled
@@ -198,7 +212,7 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     >>> f1([[6, 2], [1, 1]])
     array([0.8, 0.4])
     """
-    return tversky(counts, 0.5, 0.5, zero_division=zero_division)
+    return _tversky(counts, 0.5, 0.5, zero_division)
 
 
 @compiled
@@ -211,7 +225,7 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
     """
-    return tversky(counts, 1.0, 1.0, zero_division=zero_division)
+    return _tversky(counts, 1.0, 1.0, zero_division)
 
 
 @compiled
