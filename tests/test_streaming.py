@@ -854,6 +854,22 @@ def test_mixtures_are_the_roots_of_their_definition(ones: float, n: float) -> No
     np.testing.assert_array_equal(sequence.compute(sequence.init())[1:3], (-1, 3))
 
 
+def test_the_lower_end_of_a_mixture_near_zero() -> None:
+    """The probability of no error keeps its digits although it is almost 1."""
+    n, ones = 5_000_000, 2
+    sequence = jm.confidence_sequence(method="mixture")
+    values = np.zeros(n, np.float32)
+    values[:ones] = 1
+
+    def excess(m: float) -> float:
+        of_mixture = special.betaln(ones + 0.5, n - ones + 0.5) - np.log(np.pi)
+        return float(of_mixture - ones * np.log(m) - special.xlog1py(n - ones, -m) - np.log(20))
+
+    low = optimize.brentq(excess, 1e-15, ones / n, xtol=1e-18)
+    found = sequence.compute(sequence.update(sequence.init(), values))
+    assert found.low == pytest.approx(low, rel=1e-4)
+
+
 @partial(jax.jit, static_argnames="method")
 @partial(jax.vmap, in_axes=(0, None, None))
 def stream(key: jax.Array, p: jax.Array, method: Any) -> tuple[jm.Estimate, jax.Array]:

@@ -224,17 +224,17 @@ def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, j
     # If we use Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
     ratio = stirling(ones) * stirling(zeros) / (stirling(2 * ones) * stirling(2 * zeros))
     limit = jnp.log(2 * math.pi * stirling(n) * ratio) / 2 - math.log(1 - level)
-    mean = divide(ones, n, 0.5)
+    mean, rest = divide(ones, n, 0.5), divide(zeros, n, 0.5)  # 1 - mean has few digits near 0
 
-    def reach(mean: jax.Array) -> jax.Array:
+    def reach(mean: jax.Array, rest: jax.Array) -> jax.Array:
         """Return the distance from the observed mean to the highest mean that is not rejected."""
 
         def excess(distance: jax.Array) -> tuple[jax.Array, jax.Array]:
-            m = jnp.clip(mean + distance, 0, 1)
-            kl = m * deviance(divide(-distance, m)) + (1 - m) * deviance(divide(distance, 1 - m))
-            return n * kl - limit, divide(n * distance, m * (1 - m))
+            m, q = mean + distance, jnp.maximum(rest - distance, 0)
+            kl = m * deviance(divide(-distance, m)) + q * deviance(divide(distance, q))
+            return n * kl - limit, divide(n * distance, m * q)
 
-        most = 1 - mean
-        return jnp.where(n > 0, root(excess, jnp.zeros_like(mean), most, most / 2, rtol=1e-6), most)
+        zero = jnp.zeros_like(mean)
+        return jnp.where(n > 0, root(excess, zero, rest, rest / 2, rtol=1e-6), rest)
 
-    return mean - reach(1 - mean), mean + reach(mean)
+    return mean - reach(rest, mean), mean + reach(mean, rest)
