@@ -741,6 +741,12 @@ def test_temperature_of_impossible_classes() -> None:
     assert np.isnan(sc.fit_temperature(Y, ruled_out))
     slope = jax.grad(lambda z: sc.fit_temperature(Y, z, where=some))(jnp.asarray(ruled_out))
     assert np.isfinite(slope).all()
+    for mask in (-1e9, -1e30, float(np.finfo(np.float32).min)):
+        ruled_out[:, K - 1] = mask
+        masked = jnp.asarray(ruled_out, jnp.float32)
+        close(sc.fit_temperature(Y, masked, where=some), expected, rtol=1e-5)
+        slope_of_mask = jax.grad(lambda z: sc.fit_temperature(Y, z, where=some))(masked)
+        close(slope_of_mask, slope, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.usefixtures("float64")

@@ -49,12 +49,13 @@ def fit_temperature(
 
 
 class _Standardized(NamedTuple):
-    """Standardised logits `u = (z - max z) / scale`, between -1 and 0.
+    """Standardised logits `u = (z - max z) / scale`, where the scale is the greatest margin.
 
-    With these, the search for `beta = scale / T` does not depend on the scale of the logits.
+    With these, the search for `beta = scale / T` does not depend on the scale of the logits, nor on
+    a great negative number that masks a class, such as -1e30.
     """
 
-    u: Array  # (..., n, K), 0 for ignored examples
+    u: Array  # (..., n, K), at most 0, and 0 for ignored examples
     possible: Array  # (..., n, K), where z > -inf
     margin: Array  # (..., n), greatest u minus u of the true class
     weights: Array  # (..., n)
@@ -76,7 +77,7 @@ def _temperature(examples: Examples) -> Array:
     temperature = xp.where(equal_is_best, xp.inf, temperature)
     all_are_correct = (weights * logits.margin).sum(-1) == 0
     temperature = xp.where(all_are_correct, 0, temperature)
-    undefined = (weights.sum(-1) == 0) | (logits.scale == 0) | some_are_invalid
+    undefined = (weights.sum(-1) == 0) | (logits.u == 0).all((-2, -1)) | some_are_invalid
     undefined |= (are_distributions(examples.values) | (weights == 0)).all(-1)
     return xp.where(undefined, xp.nan, temperature)
 
@@ -105,9 +106,12 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
     z = xp.where(possible, z, z.max(-1, keepdims=True))
     greatest = lax.stop_gradient(xp.where(possible, z, -xp.inf).max(-1, keepdims=True))
     centred = z - greatest
-    scale = lax.stop_gradient(xp.abs(centred).max((-2, -1), initial=0))
-    u = centred / xp.where(scale == 0, 1, scale)[..., None, None]
-    return _Standardized(u, possible, -xp.where(truth, u, 0).sum(-1), weights, scale)
+    margin = -xp.where(truth, centred, 0).sum(-1)
+    scale = lax.stop_gradient(margin.max(-1, initial=0))
+    divisor = xp.where(scale == 0, 1, scale)
+    least = -float(xp.finfo(centred.dtype).max) ** 0.45  # the variance of u must not overflow
+    u = xp.maximum(centred / divisor[..., None, None], least)
+    return _Standardized(u, possible, margin / divisor[..., None], weights, scale)
 
 
 def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
