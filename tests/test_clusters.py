@@ -387,6 +387,19 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("kind", ["bca", "percentile", "basic"])
+def test_the_bootstrap_of_one_example_and_of_one_cluster(put: Any, kind: Any) -> None:
+    """One example varies as little as many equal ones; one cluster does not show the variance."""
+    found = jm.bootstrap_examples(0, weighted_mean, put([2.0]), resample="weights", kind=kind)
+    assert found[:4] == (2, 2, 2, 0)
+    with pytest.warns(UserWarning, match="with 1 cluster"):
+        found = jm.bootstrap_examples(
+            0, weighted_mean, put([2.0, 3.0]), resample="weights", clusters=[7, 7], kind=kind
+        )
+    np.testing.assert_array_equal(found[:4], (2.5, np.nan, np.nan, np.nan))
+
+
+@pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
 @pytest.mark.parametrize("statistic", [np.mean, jnp.mean, lambda x: x.mean()])
 def test_weights_need_a_statistic_that_takes_them(put: Any, statistic: Any) -> None:
     with pytest.raises(TypeError, match="has no argument sample_weight"):

@@ -44,6 +44,7 @@ from jaxmetrics.intervals.checks import (
     check_counts,
     check_finite,
     check_num_samples,
+    nan_unless,
     read_only,
 )
 from jaxmetrics.intervals.functionals import Row
@@ -90,7 +91,8 @@ def bootstrap_examples(
             as many examples (or clusters) of each stratum as the data.
 
     Returns:
-        `Estimate`, or a dict or tuple of them, like the result of `statistic`.
+        `Estimate`, or a dict or tuple of them, like the result of `statistic`. The ends are NaN if
+        there is only one cluster.
 
     Raises:
         TypeError, ValueError: if arrays differ in length or are empty, if ids or options are
@@ -130,7 +132,7 @@ def bootstrap_examples(
         tuple(placed),
         members,
         _Strata.of(of_units),
-        _groups_left_out(of_units) if kind == "bca" else None,
+        _groups_left_out(of_units) if kind == "bca" and len(of_units) > 1 else None,
         statistic=statistic,
         by_weights=resample == "weights",
         size=size,
@@ -329,8 +331,10 @@ def _bootstrap_examples(
         size=size,
         numbers=numbers,
     )
-    acceleration = None if groups is None else _acceleration(row, groups, everything, numbers)
+    acceleration = 0.0 if groups is None else _acceleration(row, groups, everything, numbers)
     found = estimate_of(row(everything), samples, level, kind, acceleration)
+    if members is not None and number == 1:  # one cluster does not show the variance
+        found = nan_unless(xp.zeros((), bool), found)._replace(value=found.value)
     return row.unflatten(found)
 
 

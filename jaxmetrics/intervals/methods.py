@@ -333,7 +333,7 @@ class Bootstrap(_Drawing):
             samples, errors = draw(units.values_and_errors)
             found = studentized_estimate(metric.values, units.errors, samples, errors, level)
             return found, samples
-        samples, acceleration = draw(units), None
+        samples, acceleration = draw(units), 0.0
         if kind == "bca":
             acceleration = acceleration_of(units.slopes, units.sample.counts)
         return estimate_of(metric.values, samples, level, kind, acceleration), samples

@@ -16,7 +16,7 @@ KINDS = ("bca", "percentile", "basic")
 
 
 def estimate_of(
-    value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
+    value: Array, samples: Array, level: float, kind: str, acceleration: Array | float = 0.0
 ) -> Estimate:
     """Return the estimate of values `(V,)` from replicates `(S, V)` by one kind of bootstrap."""
     levels = _tails(level, value)
@@ -46,7 +46,7 @@ def _is_same(samples: Array, value: Array) -> Array:
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
-def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array) -> Array:
+def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array | float) -> Array:
     """Correct the levels of both quantiles for the bias z0 and for the acceleration (BCa)."""
     finite, same = xp.isfinite(samples), _is_same(samples, value)
     below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2

@@ -109,7 +109,7 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
     margin = -xp.where(truth, centred, 0).sum(-1)
     scale = lax.stop_gradient(margin.max(-1, initial=0))
     divisor = xp.where(scale == 0, 1, scale)
-    least = -float(xp.finfo(centred.dtype).max) ** 0.45  # the variance of u must not overflow
+    least = -(float(xp.finfo(centred.dtype).max) ** 0.45)  # the variance of u must not overflow
     u = xp.maximum(centred / divisor[..., None, None], least)
     return _Standardized(u, possible, margin / divisor[..., None], weights, scale)
 
