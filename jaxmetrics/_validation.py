@@ -410,8 +410,13 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 
 
 def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
-    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error."""
+    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error.
+
+    If weights or masks are JAX arrays, invalid weights become NaN instead.
+    """
     weights = as_float(sample_weight, name)
+    if on_device(weights, where):
+        return xp.where((weights >= 0) & (weights < math.inf), weights, math.nan)
     check_no_nan(weights, name, *where)
     message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g}, so that sums are finite."
     refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
