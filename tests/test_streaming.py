@@ -1266,6 +1266,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: jm.confidence_sequence(low=1, high=0), "low must be less than high"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
+    (
+        lambda: jm.confidence_sequence().update(STATE, [1.0]),  # type: ignore[arg-type]
+        "state must be a ConfidenceState",
+    ),
     (lambda: jm.confidence_sequence(method="x"), "method must be"),  # type: ignore[arg-type]
     (
         lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0),
