@@ -107,7 +107,7 @@ def read_examples(
         if ids[-1] is not x.array:  # some examples may be ignored
             counts.append((ids[-1] if is_jax(ids[-1]) else ids[-1] >= 0, x.axes))
     if weights is not None:
-        read(Argument(weights, "sample_weight", as_weights))
+        weights = read(Argument(weights, "sample_weight", as_weights))
     return ids, None if numbers is None else read(numbers), weights, mask
 
 

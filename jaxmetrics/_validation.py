@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
@@ -410,12 +411,22 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 
 
 def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
-    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error."""
+    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error.
+
+    If weights or masks are JAX arrays, invalid weights become NaN instead.
+    """
     weights = as_float(sample_weight, name)
+    if on_device(weights, where):
+        return _nan_unless_valid(weights)
     check_no_nan(weights, name, *where)
     message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g}, so that sums are finite."
     refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
     return weights
+
+
+@compiled
+def _nan_unless_valid(weights: Array) -> Array:
+    return xp.where((weights >= 0) & (weights < math.inf), weights, math.nan)
 
 
 def check_no_nan(values: Array, name: str, *where: Array | None) -> None:

@@ -92,7 +92,8 @@ def _hypergeometric(right: Array, number: Array, k: int) -> Array:
         hits = (chances * is_right)[..., :-1]
         return chances * (1 - is_right) + xp.pad(hits, [(0, 0)] * right.ndim + [(1, 0)])
 
-    start = xp.broadcast_to((found == 0).astype(number.dtype), (*number.shape, k + 1))
+    # A function of `number`, because the loop would be unrolled if it started from a NumPy array.
+    start = xp.where(found == 0, xp.ones_like(number)[..., None], 0)
     return lax.fori_loop(0, k, draw, start)
 
 

@@ -98,10 +98,12 @@ def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
     """Convert ids `(n,)` to numbers from 0."""
     missing = _missing(ids)
     if missing.any():
+        hint = "If an example belongs to no cluster, give it an id that no other example has."
+        if name == "groups":
+            hint = "Leave out examples without an id, or give them one id, such as 'unknown'."
         raise ValueError(
             f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}), but every"
-            " example needs an id. If an example belongs to no cluster, give it an id that no"
-            " other example has."
+            f" example needs an id. {hint}"
         )
     if ids.dtype.kind in "biufmM":
         return np.unique(ids, return_inverse=True)[1]

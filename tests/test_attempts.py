@@ -49,6 +49,13 @@ def test_many_attempts() -> None:
     assert jm.pass_at_k(scores, 2, rule="all")[0] == pytest.approx(expected, rel=1e-10)
 
 
+def test_the_program_of_many_attempts_is_small() -> None:
+    """Otherwise XLA would compile it for minutes."""
+    scores = jax.numpy.asarray((np.arange(2000) < 30)[None])
+    expected = stats.hypergeom.sf(0, 2000, 30, 500)
+    np.testing.assert_allclose(jm.pass_at_k(scores, 500), [expected], rtol=1e-5)
+
+
 @pytest.mark.quick
 def test_variance_is_split() -> None:
     """Without bias, of attempts that differ in number; it foretells errors of other plans."""

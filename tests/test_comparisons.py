@@ -730,6 +730,10 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
             r"one number .* returned an array of shape \(2,\)",
         ),
         (
+            lambda: jm.leaderboard(lambda c: (jm.accuracy(c), 1), [0, 1], [[0, 1]]),
+            "one number .* returned several values",
+        ),
+        (
             lambda: jm.leaderboard(jm.accuracy, [0, 1], [0, 1]),
             r"y_preds must have shape \(M, n\)",
         ),

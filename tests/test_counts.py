@@ -880,6 +880,12 @@ def test_labels_in_the_byte_order_of_other_machines(dtype: str) -> None:
         assert jm.confusion_matrix(-truth, pred, num_classes=300).sum() == 1
 
 
+def test_negative_weights_in_jax_arrays_are_nan() -> None:
+    weights = jnp.array([2.0, -1.0])
+    counts = jm.confusion_matrix([0, 1], [0, 1], num_classes=2, sample_weight=weights)
+    np.testing.assert_array_equal(counts, [[2, 0], [0, np.nan]])
+
+
 def test_weights_whose_sum_overflows_are_an_error() -> None:
     weights, probs = [1e308, 1e308], [[0.5, 0.5]] * 2
     calls: list[Callable[[], Any]] = [

@@ -92,6 +92,8 @@ def test_compare_groups(ratio: bool) -> None:
     again = jm.compare_groups(metric, GROUPS, ratio=ratio, level=level)
     np.testing.assert_allclose(more[:3], again[:3], rtol=1e-9)
     assert np.isnan(jm.compare_groups(metric, [GROUPS[0], np.zeros((2, 2))], ratio=ratio)[:3]).all()
+    negative = jm.compare_groups(lambda c: metric(c) - 0.76, GROUPS, ratio=ratio)
+    assert np.isnan(negative[:3]).all() == ratio
 
 
 def test_clusters_in_groups() -> None:

@@ -949,7 +949,7 @@ def test_a_report_of_groups() -> None:
     clustered = jm.report(y, pred, groups=np.arange(300) % 2, clusters=np.arange(300) // 5)
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
     unclear: Any = (
-        (["a", None], r"groups\[1\] is missing"),
+        (["a", None], r"groups\[1\] is missing .* Leave out examples without an id"),
         ([0, "0"], "printed alike. Convert all ids to strings. The ids are 0, '0'"),
     )
     for two, message in unclear:

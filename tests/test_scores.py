@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -123,6 +124,10 @@ def test_under_jit_what_is_impossible_is_nan() -> None:
         (lambda: jm.compare_scores([1, 0], [1, 0], bounds=(1, 0)), "bounds must be the least"),
         (lambda: jm.compare_scores([1, 0], [1, 0], rope=-1), "rope must not be negative, because"),
         (lambda: jm.score_leaderboard([1, 0]), r"scores must have shape \(M, n\)"),
+        (
+            lambda: jm.score_leaderboard(pl.DataFrame({"old": [1, 0], "new": [1, 1]})),
+            r"got a data frame\. Pass scores\.to_numpy\(\)\.T",
+        ),
         (lambda: jm.score_leaderboard([[1, 4]], bounds=(0, 1)), r"scores\[0, 1\] is 4, beyond"),
         (lambda: jm.score_leaderboard([[1], [0]]), "at least two items, .* got 1"),
         (

@@ -278,6 +278,14 @@ def test_padding_masks_and_weights() -> None:
     assert np.isnan(SMALL.compute(SMALL.init())["loss"])
 
 
+def test_negative_weights_give_nan() -> None:
+    """In JAX arrays, even if all weights are negative, so that the signs would cancel."""
+    state = EVALUATOR.update(EVALUATOR.init(), **ALL, sample_weight=-jnp.ones(N))
+    results = jm.to_python(EVALUATOR.compute(state))
+    for name in ("accuracy", "loss", "cost", "calibration_error", "paired_accuracy/a", "other"):
+        assert np.isnan(results[name]), name
+
+
 def test_all_results_speak_of_the_same_examples() -> None:
     logits = np.eye(K, dtype=np.float32)
     logits[3, 0] = np.nan
@@ -936,10 +944,9 @@ def test_states_are_pickled_and_saved(tmp_path: Path) -> None:
     copies.append(jm.load_state(tmp_path / "state.npz"))
     for copy in copies:
         jax.tree.map(np.testing.assert_array_equal, copy, state)
-        again = EVALUATOR.update(copy, **ALL)
-        assert (
-            EVALUATOR.compute(again)["num_examples"] == 2 * EVALUATOR.compute(state)["num_examples"]
-        )
+        for again in (EVALUATOR.update(copy, **ALL), EVALUATOR.merge(copy, copy)):
+            number = EVALUATOR.compute(again)["num_examples"]
+            assert number == 2 * EVALUATOR.compute(state)["num_examples"]
     assert pickle.loads(pickle.dumps(SMALL)) == SMALL
 
 
@@ -964,6 +971,11 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
         jm.load_state(path)
     with path.open("wb") as file:
         np.save(file, np.ones(2))
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
+        jm.load_state(path)
+    jm.save_state(path, evaluated(SMALL, FEW))
+    with np.load(path) as npz:
+        np.savez(path, **{k: x for k, x in npz.items() if not k.endswith("counts")})
     with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
     later: dict[str, Any] = {"version": np.asarray(3)}
@@ -1196,7 +1208,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         r"logits .* num_classes is 4, got an array of shape \(96, 3\)",
     ),
     (lambda: SMALL.update(STATE, **FEW | {"y_true": FEW["loss"]}), "y_true must hold class ids"),
-    (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be an array of dtype bool"),
+    (
+        lambda: SMALL.update(STATE, **FEW, where=np.ones(N, int)),
+        "where must be an array of dtype bool, .* got dtype int64",
+    ),
     (
         lambda: SMALL.update(STATE, **FEW, where=np.ones((N, 1), bool)),
         "where must have one number for each example",
@@ -1272,6 +1287,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: jm.confidence_sequence(low=1, high=0), "low must be less than high"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
+    (
+        lambda: jm.confidence_sequence().update(STATE, [1.0]),  # type: ignore[arg-type]
+        "state must be a ConfidenceState",
+    ),
     (lambda: jm.confidence_sequence(method="x"), "method must be"),  # type: ignore[arg-type]
     (
         lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0),

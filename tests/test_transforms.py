@@ -595,7 +595,7 @@ def test_masked_examples_on_the_device(name: str) -> None:
     if judges:
         beyond = tuple(np.where(x < 0, 99, x) if x.dtype.kind == "i" else x for x in row.ordinary)
         variants += [(beyond, all_of_them, all_of_them)]
-        variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, np.nan))]
+        variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, x)) for x in (np.nan, -1)]
         variants += [(case, all_of_them, all_of_them) for case in refused(row)]
     variants += [(row.ordinary, KEEP, all_of_them)]
     number = len(variants)

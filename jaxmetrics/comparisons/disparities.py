@@ -41,7 +41,7 @@ def compare_groups(
 
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
-            For ratios, its values must be >= 0.
+            A ratio is NaN if one of its values is negative.
         counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
         method: the interval method for the interval of each group.
         ratio: if True, estimate the ratio of the smallest to the largest group value (see
@@ -118,7 +118,12 @@ def greatest_difference(groups: Estimate) -> Estimate:
 
 @compiled
 def smallest_ratio(groups: Estimate) -> Estimate:
-    """Return the smallest ratio, from estimates of groups `(G, ...)` at `pairwise_level`."""
+    """Return the smallest ratio, from estimates of groups `(G, ...)` at `pairwise_level`.
+
+    The result is NaN if a value is negative.
+    """
+    is_negative = (groups.value < 0).any(0)
+    groups = groups._replace(value=xp.where(is_negative, xp.nan, groups.value))
     v, low, high = groups[:3]
     below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
     product = v[:, None] * v

@@ -275,11 +275,11 @@ def _read(
 
 
 def _checked(estimates: Any) -> Estimate:
-    shape = estimates.value.shape[1:] if isinstance(estimates, Estimate) else "several numbers"
-    if shape != ():
+    is_one = isinstance(estimates, Estimate)
+    found = f"an array of shape {estimates.value.shape[1:]}" if is_one else "several values"
+    if not is_one or estimates.value.ndim > 1:
         raise ValueError(
-            "metric must return one number for one confusion matrix, but it returned an array of"
-            f" shape {shape}."
+            f"metric must return one number for one confusion matrix, but it returned {found}."
         )
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
         raise ValueError(

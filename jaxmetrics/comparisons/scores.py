@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import is_labelled
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
@@ -159,6 +160,12 @@ def score_leaderboard(
     if x.ndim != 2 or len(x) == 0:
         raise ValueError(
             f"scores must have shape (M, n), with one row for each system, got {x.shape}."
+        )
+    if is_labelled(scores):
+        raise ValueError(
+            "scores must be an array or a list with one row for each system, got a data frame. Pass"
+            " scores.to_numpy().T if each column is a system, or scores.to_numpy() if each row is a"
+            " system."
         )
     mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:

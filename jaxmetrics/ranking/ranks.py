@@ -38,7 +38,7 @@ class Ranked(NamedTuple):
     positive: Array  # 1 (int8) or the weight if the class is 1; otherwise 0
     negative: Array  # 1 (int8) or the weight if the class is 0; otherwise 0
     last: Array  # bool: whether the next score is lower
-    undefined: Array  # bool, (...): a score is NaN, or a weight negative or NaN
+    undefined: Array  # bool, (...): a score or a weight is NaN
 
     @property
     def totals(self) -> tuple[Array, Array]:
@@ -269,7 +269,7 @@ def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
     undefined = xp.zeros(score.shape, bool) if is_integer(score) else xp.isnan(score)
     undefined = (undefined & (amount != 0)).any(-1)
     if examples.weights is not None:
-        undefined |= ~(amount >= 0).all(-1)
+        undefined |= xp.isnan(amount).any(-1)
     # Weights of negatives get a minus sign, so that one gather is enough for both classes.
     signed = take(xp.where(examples.ids == 1, amount, -amount), position)
     positive, negative = xp.maximum(signed, 0), xp.maximum(-signed, 0)

@@ -22,6 +22,7 @@ from jaxmetrics._validation import (
     as_number,
     check_level,
     check_option,
+    require,
 )
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
@@ -133,6 +134,7 @@ class ConfidenceSequence:
         """Return the state after adding values `(n,)` in their order. Values where the mask `where`
         is False are ignored.
         """
+        _check_state(state)
         x = as_float(values, "values")
         mask = as_mask(where)
         if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
@@ -145,7 +147,13 @@ class ConfidenceSequence:
 
         If there are no values, the bounds are `low` and `high`.
         """
+        _check_state(state)
         return _compute(state, sequence=self)
+
+
+def _check_state(state: ConfidenceState) -> None:
+    is_state = isinstance(state, ConfidenceState)
+    require(is_state, "state", "be a ConfidenceState, as init returns it", state, TypeError)
 
 
 @jax.jit

@@ -149,15 +149,16 @@ class Evaluator:
                 f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
+        mask = as_mask(batch.get(MASK))
         fields = {
             name: converted_field(name, x, self._kinds[name])
             for name, x in batch.items()
             if x is not None
         }
-        mask = as_mask(fields.get(MASK))
         for name, x in fields.items():
             # Wrong shapes raise below, where shapes are compared.
-            if self._kinds[name] is Kind.WEIGHTS and (mask is None or mask.shape == x.shape):
+            is_read = not on_device(x, mask) and (mask is None or mask.shape == x.shape)
+            if self._kinds[name] is Kind.WEIGHTS and is_read:
                 as_weights(x, name, mask)
         return _update(state, fields, statistics=self.statistics)
 

@@ -192,6 +192,8 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
             ' cut to 32 bits. Call jax.config.update("jax_enable_x64", True) before you load the'
             " state."
         )
+    if getattr(statistic, "is_integer", counts is not None) != (counts is not None):
+        raise ValueError(f"{statistic!r} with counts {counts!r}")
     kind = np.float64 if sums.dtype == np.float64 else np.float32
     checked = None if counts is None else _total(counts, np.uint32, shape)
     total = _total(sums, kind, shape)

@@ -142,14 +142,14 @@ class Moments:
         return None if self.groups is None else self._group(batch) >= 0
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        w = None if self.weights is None else batch.numbers(self.weights)
+        w = None if self.weights is None else batch.weights(self.weights)
         keep = keep if w is None else keep & (w != 0)
         x = jnp.where(keep, batch.numbers(self.name), 0)
         one = jnp.ones_like(x)
         if w is None:
             terms = [one, x, x**2]
         else:
-            w = jnp.where(keep, jnp.where(w >= 0, w, jnp.nan), 0)
+            w = jnp.where(keep, w, 0)
             terms = [one, w * x, (w * x) ** 2, w, w**2 * x, w**2]
         times = jnp.where(keep, one if weight is None else weight, 0)
         return self._sums(batch, jnp.stack(terms), times)

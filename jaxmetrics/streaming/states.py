@@ -71,7 +71,7 @@ def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def _check_sum(a: jax.Array, b: jax.Array) -> None:
-    known = is_known(a) and is_known(b) and a.is_fully_addressable and b.is_fully_addressable
+    known = all(is_known(x) and getattr(x, "is_fully_addressable", True) for x in (a, b))
     if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
         raise ValueError(
             "The sum of the states would contain counts of 2^64 or more, which cannot be"

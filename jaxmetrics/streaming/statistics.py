@@ -29,6 +29,7 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     as_rows,
+    as_weights,
     check_integer,
     check_real,
     is_integer,
@@ -149,11 +150,15 @@ class Batch:
         self.size = math.prod(self._shape)
         mask = as_mask(fields.get(MASK))
         self.where = None if mask is None else self._flat(MASK, mask)
-        self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
+        self.weight = self.weights(WEIGHT) if WEIGHT in fields else None
 
     def numbers(self, name: str) -> jax.Array:
         """Return a field of one real number per example as floats `(n,)`."""
         return self._flat(name, as_float(self._get(name), name))
+
+    def weights(self, name: str) -> jax.Array:
+        """Return a field of weights as floats `(n,)`. Invalid weights become NaN."""
+        return as_weights(self.numbers(name), name)
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
         """Return a field of class ids `(n,)`. Ids of `num_classes` or more become -1."""
