@@ -24,7 +24,6 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     as_rows,
-    as_weights,
     check_binary,
     check_examples,
     check_integer,
@@ -38,6 +37,8 @@ from jaxmetrics._validation import (
 )
 
 __all__: list[str] = []
+
+_MOST_WEIGHT = 1e280
 
 # A function `(array, name, *where)` that converts an argument, and checks the values that count.
 Reading: TypeAlias = Callable[..., Array]
@@ -109,6 +110,25 @@ def read_examples(
     if weights is not None:
         weights = read(Argument(weights, "sample_weight", as_weights))
     return ids, None if numbers is None else read(numbers), weights, mask
+
+
+def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
+    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error.
+
+    If weights or masks are JAX arrays, invalid weights become NaN instead.
+    """
+    weights = as_float(sample_weight, name)
+    if on_device(weights, where):
+        return _nan_unless_valid(weights)
+    check_no_nan(weights, name, *where)
+    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g}, so that sums are finite."
+    refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
+    return weights
+
+
+@compiled
+def _nan_unless_valid(weights: Array) -> Array:
+    return xp.where((weights >= 0) & (weights < math.inf), weights, math.nan)
 
 
 def aligned(x: Array | None, axes: int, wanted: int) -> Array | None:

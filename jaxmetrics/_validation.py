@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
@@ -32,7 +31,6 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # most numbers of one table, 8 GiB
 _MOST_SAMPLES = 2**24  # most draws, bins or points of one call
 _LOOKED_AT = 2**20  # number of values that are searched for the invalid value of a message
-_MOST_WEIGHT = 1e280
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
 
@@ -408,25 +406,6 @@ def as_mask(where: ArrayLike | None) -> Array | None:
             f" dtype {mask.dtype}. Convert a mask of numbers to bool with mask != 0."
         )
     return mask.astype(bool)
-
-
-def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
-    """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error.
-
-    If weights or masks are JAX arrays, invalid weights become NaN instead.
-    """
-    weights = as_float(sample_weight, name)
-    if on_device(weights, where):
-        return _nan_unless_valid(weights)
-    check_no_nan(weights, name, *where)
-    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g}, so that sums are finite."
-    refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
-    return weights
-
-
-@compiled
-def _nan_unless_valid(weights: Array) -> Array:
-    return xp.where((weights >= 0) & (weights < math.inf), weights, math.nan)
 
 
 def check_no_nan(values: Array, name: str, *where: Array | None) -> None:

@@ -19,6 +19,7 @@ __all__: list[str] = []
 SLOT_SIZE = 256
 # Number of values of a chunk of `_sum_by_product`: they fit in the vector memory of a TPU.
 _PRODUCT_SIZE = 2**20
+_EXAMPLES_OF_PRODUCT = 128
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
@@ -43,7 +44,10 @@ def _scatter_add(index: Array, values: Array, size: int) -> Array:
 
 
 def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
-    """Return the sums by lanes on a CPU, by products on a TPU, and by comparison elsewhere."""
+    """Return the sums by lanes on a CPU, by products on a TPU, and by comparison elsewhere.
+
+    A TPU multiplies matrices of floats only.
+    """
     in_lanes, by_product, by_comparison = (
         partial(method, num_cells=num_cells)
         for method in (_sum_in_lanes, _sum_by_product, _sum_by_comparison)
@@ -53,8 +57,9 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
 
     @jax.custom_jvp  # otherwise each platform would keep the residuals of all platforms
     def summed(cell: Array, values: Array) -> Array:
+        on_tpu = by_product if jnp.issubdtype(values.dtype, jnp.floating) else by_comparison
         return jax.lax.platform_dependent(
-            cell, values, cpu=in_lanes, tpu=by_product, default=by_comparison
+            cell, values, cpu=in_lanes, tpu=on_tpu, default=by_comparison
         )
 
     @summed.defjvp
@@ -74,37 +79,45 @@ def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
 def _sum_by_product(cell: Array, values: Array, num_cells: int) -> Array:
     """Return sums by products of the one-hot matrices of the two digits of the cell numbers.
 
-    Each product is of 128 examples, and the products are summed as SLOT_SIZE values are elsewhere.
-    Infinite values are counted, not multiplied, because `0 * inf` would be NaN in all other cells.
-    NaN counts as `inf - inf`.
+    The products of a chunk are summed as SLOT_SIZE values are elsewhere, and so are the chunks.
     """
     n, base = len(cell), math.isqrt(num_cells - 1) + 1
-    length = min(_PRODUCT_SIZE, n + -n % 128)
+    length = min(_PRODUCT_SIZE, n + -n % _EXAMPLES_OF_PRODUCT)
     missing = max(0, length - n)
+    # Compilers write the arrays that a loop reads, and cell numbers of 8 or 16 bits are shorter.
+    cell = jnp.minimum(cell, num_cells).astype(np.min_scalar_type(num_cells))
     cell = jnp.pad(cell, (0, missing), constant_values=num_cells)
     values = jnp.pad(values, (0, missing))
-    digits = np.arange(3 * base, dtype=np.int32)[None, None]
-    kind, column = np.divmod(digits, base)
-    infinity = np.where(kind == 1, np.inf, -np.inf).astype(values.dtype)
 
     def of_chunk(i: Array) -> Array:
         # The last chunk overlaps the previous chunk: only its new examples are added.
         start = jnp.minimum(i * length, n + missing - length)
         numbers, x = (jax.lax.dynamic_slice_in_dim(v, start, length) for v in (cell, values))
-        numbers = jnp.where(start + iota(x.shape, 0) >= i * length, numbers, num_cells)
-        high, low, x = (v.reshape((-1, 128, 1)) for v in (*divmod(numbers, base), x))
-        is_infinite = (x == infinity) | jnp.isnan(x)
-        amount = jnp.where(kind == 0, jnp.where(jnp.isfinite(x), x, 0), is_infinite)
-        rows = (high == digits[..., :base]).astype(x.dtype)
-        columns = jnp.where(low == column, amount, 0)
-        products = jnp.einsum("snh,snl->shl", rows, columns, precision="highest")
+        numbers = jnp.where(
+            start + iota(x.shape, 0) >= i * length, numbers.astype(jnp.int32), num_cells
+        )
         # Without this barrier, XLA would add all examples of the chunk one after another.
-        return _sum_in_slots(jax.lax.optimization_barrier(products))
+        return _sum_in_slots(jax.lax.optimization_barrier(_products(numbers, x, base)))
 
     sums = _sum_in_slots(jax.lax.map(of_chunk, jnp.arange(-(-n // length), dtype=jnp.int32)))
     finite, positive, negative = jnp.split(sums, 3, -1)
     total = finite + jnp.where(positive > 0, jnp.inf, 0) - jnp.where(negative > 0, jnp.inf, 0)
     return total.reshape(-1)[:num_cells]
+
+
+def _products(cell: Array, values: Array, base: int) -> Array:
+    """Return the products of _EXAMPLES_OF_PRODUCT examples each, `(products, base, 3 base)`.
+
+    The three parts of the last axis are sums of finite values, and numbers of values +inf and -inf,
+    because `0 * inf` would be NaN in all other cells. NaN counts as `inf - inf`.
+    """
+    high, low, x = (v.reshape((-1, _EXAMPLES_OF_PRODUCT, 1)) for v in (*divmod(cell, base), values))
+    part, digit = np.divmod(np.arange(3 * base, dtype=np.int32), base)
+    infinity = np.where(part == 1, np.inf, -np.inf).astype(x.dtype)
+    is_infinite = (x == infinity) | jnp.isnan(x)
+    amount = jnp.where(part == 0, jnp.where(jnp.isfinite(x), x, 0), is_infinite)
+    rows, columns = (high == digit[:base]).astype(x.dtype), jnp.where(low == digit, amount, 0)
+    return jnp.einsum("snh,snl->shl", rows, columns, precision="highest")
 
 
 def _sum_in_slots(x: Array) -> Array:

@@ -116,6 +116,14 @@ def test_infinite_values_stay_in_their_cells(
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+def test_sums_of_integers_are_exact(platform: str) -> None:
+    cell, values = RNG.integers(0, 8, 3000), RNG.integers(0, 2**20, 3000)
+    expected = [values[cell == i].sum() for i in range(7)]
+    assert max(expected) > 2**24
+    sums = promoting(_weighted_sums.sum_by_cell)
+    np.testing.assert_array_equal(sums(jnp.asarray(cell), jnp.asarray(values), 7, 3000), expected)
+
+
 def test_gradients_of_weights(platform: str) -> None:
     y, weights = jnp.asarray([0, 1, 1, -1] * 100), jnp.linspace(0.1, 1, 400)
 

@@ -156,17 +156,7 @@ def score_leaderboard(
     level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)
-    x = as_float(scores, "scores")
-    if x.ndim != 2 or len(x) == 0:
-        raise ValueError(
-            f"scores must have shape (M, n), with one row for each system, got {x.shape}."
-        )
-    if is_labelled(scores):
-        raise ValueError(
-            "scores must be an array or a list with one row for each system, got a data frame. Pass"
-            " scores.to_numpy().T if each column is a system, or scores.to_numpy() if each row is a"
-            " system."
-        )
+    x = _rows_of_systems(scores)
     mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
@@ -191,6 +181,22 @@ def score_leaderboard(
     return _score_leaderboard(
         placed_key, x, shared, numbers, estimates, num_clusters=number, **options
     )
+
+
+def _rows_of_systems(scores: ArrayLike) -> Array:
+    """Convert scores `(M, n)` to floats."""
+    x = as_float(scores, "scores")
+    if x.ndim != 2 or len(x) == 0:
+        raise ValueError(
+            f"scores must have shape (M, n), with one row for each system, got {x.shape}."
+        )
+    if is_labelled(scores):
+        raise ValueError(
+            "scores must be an array or a list with one row for each system, got a data frame. Pass"
+            " scores.to_numpy().T if each column is a system, or scores.to_numpy() if each row is a"
+            " system."
+        )
+    return x
 
 
 def _check_number(units: Array) -> None:

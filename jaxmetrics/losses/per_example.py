@@ -34,7 +34,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import aligned, as_training_logits
+from jaxmetrics._examples import aligned, as_training_logits, as_weights
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
@@ -44,7 +44,6 @@ from jaxmetrics._validation import (
     as_mask,
     as_number,
     as_rows,
-    as_weights,
     check_axis,
     check_binary,
     check_examples,

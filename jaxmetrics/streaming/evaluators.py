@@ -35,12 +35,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._compilation import compiled, promoting
+from jaxmetrics._examples import as_weights
 from jaxmetrics._namespaces import float_dtype, on_device
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,
     as_mask,
-    as_weights,
     check_cells,
     is_integer,
 )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._examples import as_distributions
+from jaxmetrics._examples import as_distributions, as_weights
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._samplers import hashed
 from jaxmetrics._scatter import valid_ids
@@ -29,7 +29,6 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     as_rows,
-    as_weights,
     check_integer,
     check_real,
     is_integer,
