@@ -69,9 +69,16 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
     return summed(cell, values)
 
 
+def _shortest(cell: Array, num_cells: int) -> Array:
+    """Return cell numbers in 8 or 16 bits: compilers write them to memory before they use them."""
+    return jnp.minimum(cell, num_cells).astype(np.min_scalar_type(num_cells))
+
+
 def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
     """Return sums by comparing each value's cell with all cells, SLOT_SIZE values at a time."""
-    is_cell = _in_slots(cell, num_cells)[..., None] == iota((1, 1, num_cells), 2)
+    is_cell = _in_slots(_shortest(cell, num_cells), num_cells)[..., None] == iota(
+        (1, 1, num_cells), 2
+    )
     sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1, dtype=values.dtype)
     return _sum_in_slots(sums)
 
@@ -84,9 +91,7 @@ def _sum_by_product(cell: Array, values: Array, num_cells: int) -> Array:
     n, base = len(cell), math.isqrt(num_cells - 1) + 1
     length = min(_PRODUCT_SIZE, n + -n % _EXAMPLES_OF_PRODUCT)
     missing = max(0, length - n)
-    # Compilers write the arrays that a loop reads, and cell numbers of 8 or 16 bits are shorter.
-    cell = jnp.minimum(cell, num_cells).astype(np.min_scalar_type(num_cells))
-    cell = jnp.pad(cell, (0, missing), constant_values=num_cells)
+    cell = jnp.pad(_shortest(cell, num_cells), (0, missing), constant_values=num_cells)
     values = jnp.pad(values, (0, missing))
 
     def of_chunk(i: Array) -> Array:
