@@ -570,6 +570,13 @@ def test_metric_loss_is_the_metric_of_soft_counts() -> None:
         assert jm.metric_loss(metric) == loss
 
 
+def test_metric_loss_of_nan_has_no_gradient_of_zero() -> None:
+    logits = jnp.asarray(LOGITS).at[0, 0].set(jnp.nan)
+    loss, gradient = jax.value_and_grad(jm.metric_loss(jm.macro(jm.f1)))(logits, LABELS)
+    assert np.isnan(loss)
+    assert np.isnan(gradient[0]).all()
+
+
 def test_metric_loss_of_rows_without_a_say_and_of_certain_ones() -> None:
     metrics = [METRICS[name] for name in ("f1", "matthews", "recall")]
 

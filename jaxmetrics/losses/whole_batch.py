@@ -91,8 +91,8 @@ def _softmax(examples: Examples) -> Array:
     """
     z = xp.where(examples.amounts[..., None] != 0, examples.values, 0)
     greatest = z.max(-1, keepdims=True)
-    z_of_infinite = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
-    return special.softmax(xp.where(xp.isfinite(greatest), z, z_of_infinite), axis=-1)
+    z_of_infinite = xp.where(z == greatest, 0, -xp.inf)
+    return special.softmax(xp.where(xp.isinf(greatest), z_of_infinite, z), axis=-1)
 
 
 def pairwise_auc_loss(
