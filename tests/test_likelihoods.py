@@ -140,6 +140,21 @@ def test_classes_that_do_not_occur_change_no_average() -> None:
     assert jm.interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
 
 
+def test_it_does_not_matter_whether_the_wrong_class_occurs() -> None:
+    y_true = np.repeat([1, 1, 2], 10)
+    y_pred = np.where(np.arange(30) < 28, 2, 1)
+    elsewhere = np.where(y_pred == y_true, y_true, 0)  # the same mistakes; 1 is never predicted
+
+    def limits(y: Any) -> Any:
+        counts = jm.confusion_matrix(y_true, y, num_classes=3)
+        pairs = jm.paired_confusion_matrix(y_true, y, y, num_classes=3)
+        of_columns = jm.interval(lambda c: jm.balanced_accuracy(c.mT), counts.T)
+        difference = jm.interval(jm.difference(jm.balanced_accuracy), pairs)
+        return [x[:3] for x in (jm.interval(jm.balanced_accuracy, counts), of_columns, difference)]
+
+    assert_allclose(limits(elsewhere), limits(y_pred), rtol=1e-3, atol=1e-9)
+
+
 def test_a_convention_has_no_interval() -> None:
     never_predicted = jm.interval(jm.precision, [[5, 0], [2, 0]])
     assert never_predicted.value[1] == 0

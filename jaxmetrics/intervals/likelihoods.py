@@ -69,7 +69,9 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
     possible = (counts == 0) & sample.can_occur
     near = [xp.where(possible, trace, counts) for trace in (_TRACE, _TRACE / 1000)]
     other = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
-    used = xp.where(sample.unused, _TRACE, counts)
+    # A kind in two groups, an absent label and an absent prediction, would make both groups jump.
+    in_one_group = sample.unused & (sample.unused.sum(0) == 1)
+    used = xp.where(in_one_group, _TRACE, counts)
     *jumped, larger, smaller, elsewhere = metric(xp.concatenate([used, xp.stack([*near, other])]))
     jumps = ~(xp.abs(xp.stack(jumped) - start) <= 1e-4 * (1 + xp.abs(start)))
     grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
