@@ -70,7 +70,9 @@ def _check_strings(named: Mapping[str, np.ndarray], lists: Mapping[str, list[Any
     for name, labels in lists.items():
         if not of_strings and named[name].dtype.kind in "iub":
             continue
-        found = first_invalid(labels, name, lambda label: of_strings and isinstance(label, str))
+        found = first_invalid(
+            labels, name, lambda label: of_strings and isinstance(label, str), as_text=of_strings
+        )
         if found is not None:
             raise TypeError(
                 f"labels must be all strings or all integers, but {found[0]}.{found[1]}"
@@ -82,25 +84,32 @@ def first_invalid(
     name: str,
     is_valid: Callable[[Any], bool],
     shape: Sequence[int] | None = None,
+    *,
+    as_text: bool = False,
 ) -> tuple[str, str] | None:
     """Return text that names the first missing or else the first invalid value, and a hint.
 
     Args:
         shape: the shape of the array, if the values come from an array.
+        as_text: whether valid values are strings, not class ids.
     """
     for is_bad in (is_missing, lambda value: not is_valid(value)):
         i = next((i for i, value in enumerate(values) if is_bad(value)), None)
         if i is not None:
             index = [i] if shape is None else np.unravel_index(i, shape)
-            return f"{element(name, index)} is {values[i]!r}", _way_out(values[i], name)
+            return f"{element(name, index)} is {values[i]!r}", _way_out(values[i], name, as_text)
     return None
 
 
-def _way_out(label: object, name: str) -> str:
-    """Return a hint how to convert a label that is not a class id, or "" if there is none."""
+def _way_out(label: object, name: str, as_text: bool) -> str:
+    """Return a hint how to convert a label that is not valid, or "" if there is none."""
     if is_missing(label):
         return " Leave out rows without a label, or write -1 among integers: it is ignored."
-    return f" numpy.asarray({name}, int) converts whole numbers to ids." if is_whole(label) else ""
+    if not is_whole(label):
+        return ""
+    if as_text:
+        return f" list(map(str, {name})) converts whole numbers to strings."
+    return f" numpy.asarray({name}, int) converts whole numbers to ids."
 
 
 def is_missing(x: Any) -> bool:

@@ -102,7 +102,7 @@ def test_the_first_that_is_no_class_id_is_named(y_true: Any, found: str, hint: s
     ("y_pred", "found"),
     [
         (["cat", None, "dog"], r"y_pred\[1\] is None\. Leave out rows without a label"),
-        (["cat", 3, "dog"], r"y_pred\[1\] is 3\."),
+        (["cat", 3, "dog"], r"y_pred\[1\] is 3\. list\(map\(str, y_pred\)\) converts"),
         (["cat", b"cat", "dog"], r"y_pred\[1\] is b'cat'\."),
     ],
 )
