@@ -787,6 +787,14 @@ def test_ndcg_of_the_first_ranks() -> None:
     close(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
 
 
+@pytest.mark.parametrize("spacing", [1, 2])  # 2: pairs of ties
+def test_dcg_of_one_relevant_label_far_down_a_long_ranking_on_the_device(spacing: int) -> None:
+    place = jnp.arange(100_000)[None]
+    dcg = jm.dcg(jnp.where(place == 50_000, 1.0, 0.0), -(place // spacing))
+    ranks = np.arange(50_001, 50_001 + spacing)
+    np.testing.assert_allclose(dcg, np.mean(1 / np.log2(ranks + 1)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
 @pytest.mark.parametrize("step", [0, 1])
 def test_ranking_loss_of_more_pairs_than_int32_holds(convert: Any, step: int) -> None:
@@ -832,6 +840,11 @@ def test_top_k_accuracy(k: int) -> None:
     np.testing.assert_allclose(
         jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
     )
+
+
+@pytest.mark.parametrize("score", [np.array([[2**53 + 1, 2**53]]), jnp.array([[2**24 + 1, 2**24]])])
+def test_top_k_accuracy_of_integers_that_no_float_tells_apart(score: Any) -> None:
+    assert jm.top_k_accuracy(np.array([0]), score, k=1) == 1
 
 
 def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
