@@ -38,7 +38,7 @@ from jaxmetrics._validation import (
 
 __all__: list[str] = []
 
-_MOST_WEIGHT = 1e280
+_MOST_WEIGHT = 1e280  # so that sums of weights are finite
 
 # A function `(array, name, *where)` that converts an argument, and checks the values that count.
 Reading: TypeAlias = Callable[..., Array]
@@ -115,7 +115,7 @@ def read_examples(
 def as_weights(sample_weight: ArrayLike, name: str, *where: Array | None) -> Array:
     """Convert weights to floats; invalid weights (NaN, negative or too large) raise an error.
 
-    If weights or masks are JAX arrays, invalid weights become NaN instead.
+    If weights or masks are JAX arrays, NaN, negative and infinite weights become NaN instead.
     """
     weights = as_float(sample_weight, name)
     if on_device(weights, where):

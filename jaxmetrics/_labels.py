@@ -91,7 +91,7 @@ def first_invalid(
 
     Args:
         shape: the shape of the array, if the values come from an array.
-        as_text: whether valid values are strings, not class ids.
+        as_text: whether valid values are strings instead of class ids.
     """
     for is_bad in (is_missing, lambda value: not is_valid(value)):
         i = next((i for i, value in enumerate(values) if is_bad(value)), None)

@@ -19,7 +19,7 @@ __all__: list[str] = []
 SLOT_SIZE = 256
 # Number of values of a chunk of `_sum_by_product`: they fit in the vector memory of a TPU.
 _PRODUCT_SIZE = 2**20
-_EXAMPLES_OF_PRODUCT = 128
+_EXAMPLES_OF_PRODUCT = 128  # the side of a TPU's matrix unit
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
@@ -76,9 +76,8 @@ def _shortest(cell: Array, num_cells: int) -> Array:
 
 def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
     """Return sums by comparing each value's cell with all cells, SLOT_SIZE values at a time."""
-    is_cell = _in_slots(_shortest(cell, num_cells), num_cells)[..., None] == iota(
-        (1, 1, num_cells), 2
-    )
+    numbers = _in_slots(_shortest(cell, num_cells), num_cells)[..., None]
+    is_cell = numbers == iota((1, 1, num_cells), 2)
     sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1, dtype=values.dtype)
     return _sum_in_slots(sums)
 
@@ -98,9 +97,8 @@ def _sum_by_product(cell: Array, values: Array, num_cells: int) -> Array:
         # The last chunk overlaps the previous chunk: only its new examples are added.
         start = jnp.minimum(i * length, n + missing - length)
         numbers, x = (jax.lax.dynamic_slice_in_dim(v, start, length) for v in (cell, values))
-        numbers = jnp.where(
-            start + iota(x.shape, 0) >= i * length, numbers.astype(jnp.int32), num_cells
-        )
+        is_new = start + iota(x.shape, 0) >= i * length
+        numbers = jnp.where(is_new, numbers.astype(jnp.int32), num_cells)
         # Without this barrier, XLA would add all examples of the chunk one after another.
         return _sum_in_slots(jax.lax.optimization_barrier(_products(numbers, x, base)))
 
