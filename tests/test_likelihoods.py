@@ -129,14 +129,37 @@ def test_errors_that_were_not_seen_are_possible() -> None:
     assert perfect.high == 1
 
 
-def test_classes_that_do_not_occur_change_no_average() -> None:
-    counts = np.array([[30, 4], [6, 20]])
-    more = np.zeros((3, 3), int)
-    more[:2, :2] = counts
-    for metric in (jm.macro(jm.f1), jm.balanced_accuracy):
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [[30, 4], [6, 20]],
+        [[10, 0], [10, 0]],  # a class is never predicted
+        [[8, 6], [0, 0]],  # a class is never the truth
+        [[8, 0, 0], [3, 0, 0], [6, 0, 0]],
+        [[0, 3, 5], [0, 7, 2], [0, 0, 0]],
+    ],
+)
+@pytest.mark.parametrize("places", [(0, 1, 2), (1, 3, 0), (4, 2, 1)])
+def test_classes_that_do_not_occur_change_no_average(counts: Any, places: Any) -> None:
+    places = places[: len(counts)]
+    more = np.zeros((5, 5), int)
+    more[np.ix_(places, places)] = counts
+    true, pred = (np.repeat(x.ravel(), np.ravel(counts)) for x in np.indices(np.shape(counts)))
+    other = np.roll(pred, 3)
+    for metric in (jm.macro(jm.f1), jm.macro(jm.precision), jm.balanced_accuracy):
         alone = jm.interval(metric, counts)
-        assert_allclose(jm.interval(metric, more)[:4], alone[:4], rtol=1e-6)
-    # An example may be taken for such a class.
+        assert_allclose(jm.interval(metric, more)[:4], alone[:4], rtol=1e-4, atol=1e-9)
+        among_five, among_its_own = (
+            jm.interval(jm.difference(metric), jm.paired_confusion_matrix(*x, num_classes=k))
+            for x, k in (
+                ([np.array(places)[y] for y in (true, pred, other)], 5),
+                ([true, pred, other], len(counts)),
+            )
+        )
+        assert_allclose(among_five[:4], among_its_own[:4], rtol=1e-4, atol=1e-9)
+
+
+def test_an_example_may_be_taken_for_a_class_that_does_not_occur() -> None:
     assert jm.interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
 
 

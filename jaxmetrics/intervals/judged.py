@@ -38,7 +38,7 @@ from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.methods import Likelihood
-from jaxmetrics.intervals.samples import Design, Sample, in_two_strata
+from jaxmetrics.intervals.samples import Design, Sample, absences, in_two_strata, with_any
 
 __all__ = ["prediction_powered"]
 
@@ -231,14 +231,14 @@ def _unused(labelled: Array, judged: Array) -> Array:
 
     A label occurs if it is the truth or the judge's label of an example.
     """
-    no_label = (labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)) == 0
-    no_prediction = (labelled.sum((0, 1)) + judged.sum(0)) == 0
-    of_truth, of_judge = no_label[:, None, None], no_label[:, None]
-
-    def packed(cube: Array, table: Array) -> Array:
-        return _packed(xp.broadcast_to(cube, labelled.shape), xp.broadcast_to(table, judged.shape))
-
-    return xp.stack([packed(of_truth | of_judge, of_judge), packed(no_prediction, no_prediction)])
+    k, w = judged.shape
+    of_label = labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)
+    of_pred = labelled.sum((0, 1)) + judged.sum(0)
+    pairs = of_pred.reshape((k, -1))
+    of_preds = (of_pred,) if w == k else (pairs.sum(1), pairs.sum(0))
+    label, *preds = absences(of_label, *of_preds)
+    with_truth, without = with_any(label, label, *preds), with_any(label, *preds)
+    return _packed(with_truth.reshape((-1, k, k, w)), without.reshape((-1, k, w)))
 
 
 def _by_example(slopes: Array) -> tuple[Array, Array]:

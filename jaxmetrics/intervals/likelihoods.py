@@ -68,12 +68,18 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
     counts = sample.counts
     possible = (counts == 0) & sample.can_occur
     near = [xp.where(possible, trace, counts) for trace in (_TRACE, _TRACE / 1000)]
-    other = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
+    number = xp.arange(counts.size).reshape(counts.shape)
+    other = counts + 1 + number / counts.size
     # A kind in two groups, an absent label and an absent prediction, would make both groups jump.
     in_one_group = sample.unused & (sample.unused.sum(0) == 1)
-    used = xp.where(in_one_group, _TRACE, counts)
-    *jumped, larger, smaller, elsewhere = metric(xp.concatenate([used, xp.stack([*near, other])]))
-    jumps = ~(xp.abs(xp.stack(jumped) - start) <= 1e-4 * (1 + xp.abs(start)))
+    # The value after the addition may be the same by chance, but not for two uneven additions.
+    uneven = (number % 1000) ** 2 * 0.618034 % 1
+    added = _TRACE * xp.stack([1 + uneven, 2 - uneven])[:, None]
+    used = xp.where(in_one_group, added, counts).reshape((-1, *counts.shape))
+    values = metric(xp.concatenate([used, xp.stack([*near, other])]))
+    changes = xp.abs(values[:-3] - start).reshape((2, len(sample.unused), *start.shape))
+    jumps = (~(changes <= 1e-4 * (1 + xp.abs(start)))).any(0)
+    larger, smaller, elsewhere = values[-3:]
     grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
     limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
     return limit, jumps, (elsewhere != start) | (not sample.is_complete)

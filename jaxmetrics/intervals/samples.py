@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +48,8 @@ class Sample(NamedTuple):
             T, K, W)`.
         adjoint: the function from derivatives with respect to the tables, `(T, K, W)`, to
             derivatives with respect to the numbers, `(R, U)`.
-        unused: G masks of kinds that would add examples to empty classes, `(G, R, U)`.
+        unused: G masks of kinds, `(G, R, U)`: kinds with a class where it does not occur, for each
+            group of classes of `absences`.
         possible: whether a kind can occur at all, `(R, U)`; None if all kinds can.
         rows: the number of rows in which the kinds are laid out for sampling.
         clusters: the counts of each of C clusters, `(C, R, U)`; None if units are independent.
@@ -218,17 +221,20 @@ def of_counts(
     groups = table.reshape((num_tables, -1, width))
     read = groups.shape if are_apart else (1, *table.shape)
     shape = table.shape if is_stratified or are_apart else (1, table.size)
-    unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
+    is_of_classes = groups.shape[-1] == groups.shape[-2]  # a matrix, not a histogram of scores
+    if is_of_classes:
+        unused = with_any(*absences(groups.sum(-1), groups.sum(-2)))
+    else:
+        unused = xp.zeros((1, *groups.shape), bool)
 
     def prior_of_cells(prior: Array) -> Array:
         return xp.broadcast_to(cell_prior(prior), groups.shape).reshape(shape)
 
-    is_of_classes = groups.shape[-1] == groups.shape[-2]  # a matrix, not a histogram of scores
     return Sample(
         table.reshape(shape),
         lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
         lambda slopes: slopes.reshape(shape),
-        unused.reshape((2, *shape)),
+        unused.reshape((len(unused), *shape)),
         rows=len(table),
         prior=prior_of_cells if is_of_classes else None,
     )
@@ -246,8 +252,8 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
         cube = numbers.reshape((*numbers.shape[:-2], k, k, k))
         return xp.stack([cube.sum(-1), cube.sum(-2)], -3)
 
-    a, b = tables(table)
-    unused = _is_empty(a, -1)[:, None], _is_empty(a, -2)[..., None], _is_empty(b, -2)[:, None]
+    cube = table.reshape((k, k, k))
+    unused = with_any(*absences(cube.sum((1, 2)), cube.sum((0, 2)), cube.sum((0, 1))))
 
     def prior_of_pairs(prior: Array) -> Array:
         alone = cell_prior(prior)  # prior of one classifier
@@ -257,7 +263,7 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
         table.reshape(shape),
         tables,
         lambda slopes: (slopes[0][:, :, None] + slopes[1][:, None]).reshape(shape),
-        xp.stack([xp.broadcast_to(x, (k, k, k)).reshape(shape) for x in unused]),
+        unused.reshape((len(unused), *shape)),
         rows=k,
         prior=prior_of_pairs,
     )
@@ -314,8 +320,28 @@ def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
     return xp.concatenate([xp.broadcast_to(x, (*batch, *x.shape[-3:])) for x in (a, b)], -3)
 
 
-def _is_empty(tables: Array, axis: int) -> Array:
-    return tables.sum(axis, keepdims=True) == 0
+def absences(*totals: Array) -> Array:
+    """Group classes by the roles in which they do not occur, such as the truth and a prediction.
+
+    From the totals of K classes in each of A roles, `(..., K)`, return masks `(A, G, ..., K)`: for
+    each role and group, the classes of the group that do not occur in this role. There is a group
+    for each set of roles or, in NumPy, only for those sets that have classes.
+    """
+    roles = len(totals)
+    is_absent = xp.stack([x == 0 for x in totals])
+    sets = np.indices((2,) * roles, bool).reshape((roles, -1, *[1] * totals[0].ndim))[:, 1:]
+    in_set = (is_absent[:, None] == sets).all(0)
+    if not is_jax(in_set):
+        occurs = in_set.reshape((len(in_set), -1)).any(-1)
+        sets, in_set = sets[:, occurs], in_set[occurs]
+    return sets & in_set
+
+
+def with_any(*classes: Array) -> Array:
+    """Return the kinds, `(..., K, ..., K)`, that have one of the classes of an axis, `(..., K)`."""
+    shapes = np.where(np.eye(len(classes), dtype=bool), classes[0].shape[-1], 1)
+    by_axis = [x.reshape((*x.shape[:-1], *shape)) for x, shape in zip(classes, shapes, strict=True)]
+    return reduce(or_, by_axis)
 
 
 class Design(NamedTuple):
