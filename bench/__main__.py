@@ -11,7 +11,7 @@ import time
 import bench
 
 PARTS = {"__main__", "calls", "harness", "pictures"}
-BY_NAME = {"accelerators", "coverage", "joint_coverage", "judged"}
+BY_NAME = {"accelerators", "gpu", "coverage", "joint_coverage", "judged"}
 SCRIPTS = sorted({module.name for module in pkgutil.iter_modules(bench.__path__)} - PARTS)
 
 

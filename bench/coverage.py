@@ -587,7 +587,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(f"{harness.table(HEADINGS, rows)}\n\n{note}")
     else:
         harness.publish(
-            "coverage", results, HEADINGS, rows, note, "Coverages are in percent.", timed=False
+            "coverage", results, HEADINGS, rows, note, "Coverages are in percent.", timed_on=None
         )
 
 

@@ -206,23 +206,28 @@ def publish(
     units: str,
     sweeps: Mapping[str, Sweep] | None = None,
     *,
-    timed: bool = True,
+    timed_on: str | None = "cpu",
 ) -> None:
     """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the
-    table into the guide. What is not timed is the same on every device, and has one file.
+    table into the guide, if they were timed on the platform of which the guide speaks. What is not
+    timed, None, is the same on every device, and has one file.
     """
     device = jax.devices()[0]
     cpu = f"{platform.machine()} CPU"
-    on_cpu = not timed or device.platform == "cpu"
-    gpu = f"{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}"
-    machine = (
-        f"{cpu if on_cpu else gpu}, jax {jax.__version__}" if timed else f"jax {jax.__version__}"
-    )
-    where = f"on an {machine.replace(', jax', ' with jax')}" if timed else f"with {machine}"
+    is_for_guide = timed_on in (None, device.platform)
+    machine = f"jax {jax.__version__}"
+    if timed_on is not None:
+        gpu = device.device_kind
+        if timed_on == "cpu":
+            gpu += f", NumPy, scikit-learn and torch on its {cpu}"
+        machine = f"{cpu if device.platform == 'cpu' else gpu}, {machine}"
+    where = f"on an {machine.replace(', jax', ' with jax')}" if timed_on else f"with {machine}"
     source = f"The command `python -m bench.{name}` gave these results, {where}."
     text = f"{table(headings, rows)}\n\n{note} {units} {source}"
     print(text)
-    path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
+    path = (
+        ROOT / "bench" / "results" / f"{name}{'' if is_for_guide else '.' + device.platform}.json"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figures = json.dumps({"machine": machine, "results": results}, indent=1)
     # A list of numbers is one line.
@@ -232,7 +237,7 @@ def publish(
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)
         text += f"\n\n![{_in_words(headings[0], sweeps)}](../bench/results/{picture.name})"
-    if on_cpu:
+    if is_for_guide:
         insert(name, text)
 
 

@@ -365,7 +365,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(f"{harness.table(HEADINGS, rows)}\n\n{NOTE}")
     else:
         units = "The columns `coverage`, `above` and `below` are in percent."
-        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, units, timed=False)
+        harness.publish("joint_coverage", results, HEADINGS, rows, NOTE, units, timed_on=None)
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(f"{harness.table(HEADINGS, rows_of(results))}\n\n{NOTE}")
     else:
         rows, units = rows_of(results), "Coverages are in percent."
-        harness.publish("judged", results, HEADINGS, rows, NOTE, units, timed=False)
+        harness.publish("judged", results, HEADINGS, rows, NOTE, units, timed_on=None)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
-from jaxmetrics._scatter import FEW_CELLS, count_ids, iota
+from jaxmetrics._scatter import count_ids, iota
 
 __all__: list[str] = []
 
@@ -17,6 +17,8 @@ __all__: list[str] = []
 # Number of values that are added one after another: the error of 256 roundings in float32 is below
 # 2e-5 of the sum.
 SLOT_SIZE = 256
+# If there are at most this many cells, an accelerator compares every value's cell with every cell.
+_FEW_CELLS = 512
 # Number of values of a chunk of `_sum_by_product`: they fit in the vector memory of a TPU.
 _PRODUCT_SIZE = 2**20
 _EXAMPLES_OF_PRODUCT = 128  # the side of a TPU's matrix unit
@@ -34,7 +36,7 @@ def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
     """
     if most <= SLOT_SIZE:
         return _scatter_add(cell, values, num_cells)
-    if num_cells <= FEW_CELLS:
+    if num_cells <= _FEW_CELLS:
         return _sum_of_few_cells(cell, values, num_cells)
     return _sum_of_many_cells(cell, values, num_cells, most)
 
@@ -140,7 +142,7 @@ def _in_slots(x: Array, padding: int = 0) -> Array:
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
     """Return sums by lanes of about SLOT_SIZE values, which are then added pairwise.
 
-    Each lane has one slot per cell. For at most FEW_CELLS cells, there are at most twice as many
+    Each lane has one slot per cell. For at most _FEW_CELLS cells, there are at most twice as many
     slots as values.
     """
     n = len(cell)

@@ -16,7 +16,7 @@ os.environ["XLA_FLAGS"] = (
     + " --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters"
     + " --xla_cpu_parallel_codegen_split_count=1"
 )
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"

@@ -374,7 +374,7 @@ def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
 
 def test_what_should_differ_between_devices_does() -> None:
     arrays = problem(n=8, v=16)
-    mesh = Mesh(np.array(jax.devices()[:2]), ("v",))
+    mesh = Mesh(np.array(jax.devices("cpu")[:2]), ("v",))
     specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
     for name, message in (
         ("same kernel", "kernel is the same"),
@@ -485,7 +485,7 @@ def weights_of(arrays: Mapping[str, Any]) -> tuple[jax.Array, jax.Array, jax.Arr
 )
 def test_sharded_inputs(specs: tuple[P, P, P]) -> None:
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices()), ("v",))
+    mesh = Mesh(np.asarray(jax.devices("cpu")), ("v",))
     placed = [
         jax.device_put(x, NamedSharding(mesh, spec))
         for x, spec in zip(weights_of(arrays), specs, strict=True)
@@ -509,7 +509,7 @@ def test_words_and_examples_spread_by_shard_map(
     the devices.
     """
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices()).reshape(mesh_shape), ("n", "v"))
+    mesh = Mesh(np.asarray(jax.devices("cpu")).reshape(mesh_shape), ("n", "v"))
     g, labels = jnp.asarray(arrays["g"]), jnp.asarray(arrays["labels"])
 
     @partial(
@@ -535,7 +535,7 @@ def test_words_and_examples_spread_by_shard_map(
 def test_gradients_inside_of_shard_map() -> None:
     """A training step: the examples are spread over one axis, the words over the other."""
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices()).reshape(2, 4), ("n", "v"))
+    mesh = Mesh(np.asarray(jax.devices("cpu")).reshape(2, 4), ("n", "v"))
 
     def step(
         hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array, g: jax.Array

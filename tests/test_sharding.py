@@ -12,7 +12,7 @@ from tests.cases import COUNTERS, LOSSES, SCORERS, N
 
 @pytest.fixture
 def mesh() -> Mesh:
-    return Mesh(np.array(jax.devices()), ("data",))
+    return Mesh(np.array(jax.devices("cpu")), ("data",))
 
 
 @pytest.fixture

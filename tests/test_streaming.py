@@ -430,7 +430,7 @@ def test_sharded_batches_without_a_collective(axis_type: AxisType) -> None:
 
 
 def test_states_of_devices_add_up_by_psum() -> None:
-    mesh = Mesh(np.array(jax.devices()), ("data",))
+    mesh = Mesh(np.array(jax.devices("cpu")), ("data",))
 
     def on_each(batch: Any) -> Any:
         return EVALUATOR.psum(EVALUATOR.update(EVALUATOR.init(), **batch), "data")
@@ -497,7 +497,7 @@ def test_numbers_and_dtypes_as_people_give_them() -> None:
 def test_a_scan_inside_of_shard_map() -> None:
     if not hasattr(jax.lax, "pcast"):
         pytest.skip("JAX 0.7 lacks jax.lax.pcast")
-    mesh = Mesh(np.array(jax.devices()), ("data",))
+    mesh = Mesh(np.array(jax.devices("cpu")), ("data",))
     evaluator = jm.evaluator(jm.mean_of("x"))
 
     def on_each(x: jax.Array) -> Any:

@@ -1,0 +1,185 @@
+"""The programs of `accelerators` on the GPU of this machine, and torch on the same arrays.
+
+The arguments are random. The profiler sees each kernel of one run; a call is timed from the host
+until its result is there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torcheval.metrics.functional import binary_auroc
+from torchmetrics.functional.classification import (
+    binary_calibration_error,
+    multiclass_accuracy,
+    multiclass_confusion_matrix,
+)
+
+from bench import accelerators, harness
+from bench.accelerators import PROGRAMS, Accelerator, Compiled, Program
+
+
+def counted(num_classes: int, y_true: Any, y_pred: Any) -> Any:
+    return multiclass_confusion_matrix(y_pred, y_true, num_classes, validate_args=False)
+
+
+def accuracy(y_true: Any, scores: Any, top_k: int = 1) -> Any:
+    options = {"top_k": top_k, "average": "micro", "validate_args": False}
+    return multiclass_accuracy(scores, y_true, num_classes=scores.shape[1], **options)
+
+
+def loss(logits: Any, labels: Any) -> Any:
+    logits.requires_grad_().grad = None
+    value = F.cross_entropy(logits, labels.long())
+    value.backward()
+    return value, logits.grad
+
+
+def linear_loss(hidden: Any, kernel: Any, labels: Any) -> Any:
+    for x in (hidden, kernel):
+        x.requires_grad_().grad = None
+    value = F.cross_entropy(hidden @ kernel, labels.long())
+    value.backward()
+    return value, (hidden.grad, kernel.grad)
+
+
+# Functions of torch, torchmetrics and torcheval that do what a program does.
+PEERS: dict[str, Callable[..., Any]] = {
+    "confusion matrix, 1e8 labels, K = 10": partial(counted, 10),
+    "confusion matrix, 1e8 labels, K = 1000": partial(counted, 1000),
+    "ROC AUC, 1e7 scores": lambda y_true, y_score: binary_auroc(y_score, y_true),
+    "calibration error, 1e8": lambda y_true, y_prob: binary_calibration_error(
+        y_prob, y_true, validate_args=False
+    ),
+    "cross-entropy and gradient, 4096 x 32000": loss,
+    "linear cross-entropy and gradients, 32768 x 2560 x 128256, bfloat16": linear_loss,
+    "update of a state, 8192 x 1000": lambda logits, y_true: accuracy(y_true, logits),
+    "top-5 accuracy, 8192 x 1e5": partial(accuracy, top_k=5),
+}
+
+
+class Profile(NamedTuple):
+    """The kernels of a run, by name: how often each was launched, and its milliseconds."""
+
+    kernels: dict[str, tuple[int, float]]
+
+    @property
+    def number(self) -> int:
+        return sum(number for number, _ in self.kernels.values())
+
+    @property
+    def milliseconds(self) -> float:
+        return sum(ms for _, ms in self.kernels.values())
+
+
+def drawn(program: Program) -> list[jax.Array]:
+    """Draw random arguments: integers below the limit of the program, and numbers in [0, 1)."""
+    keys = jax.random.split(jax.random.key(0), len(program.arguments))
+    return [
+        jax.random.uniform(key, x.shape, x.dtype)
+        if jnp.issubdtype(x.dtype, jnp.floating)
+        else jax.random.randint(key, x.shape, 0, program.limit).astype(x.dtype)
+        for key, x in zip(keys, program.arguments, strict=True)
+    ]
+
+
+def profile(run: Callable[[], Any]) -> Profile:
+    """Return what the GPU's streams did in a run."""
+    jax.block_until_ready(run())
+    kernels: dict[str, tuple[int, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(run())
+        path = next(Path(folder).rglob("*.xplane.pb"))
+        planes = [
+            x for x in jax.profiler.ProfileData.from_file(str(path)).planes if "GPU" in x.name
+        ]
+        streams = [x for plane in planes for x in plane.lines if x.name.startswith("Stream")]
+        for event in (event for stream in streams for event in stream.events):
+            number, ms = kernels.get(event.name, (0, 0.0))
+            kernels[event.name] = number + 1, ms + event.duration_ns / 1e6
+    return Profile(kernels)
+
+
+def in_torch(peer: Callable[..., Any], arguments: list[jax.Array]) -> harness.Contender:
+    """Return a function that calls a peer on the same memory, and waits for it."""
+    tensors = [torch.from_dlpack(x) for x in arguments]
+
+    def run() -> Any:
+        result = peer(*tensors)
+        torch.cuda.synchronize()
+        return result
+
+    return run
+
+
+def check(results: dict[str, Any]) -> None:
+    """Raise if a loss, an error or a table differs from the peer's."""
+    ours, theirs = results["jaxmetrics"], results.get("torch")
+    if isinstance(theirs, tuple):
+        ours, theirs = ours[0], theirs[0]
+    if theirs is not None and isinstance(ours, jax.Array):
+        expected = theirs.detach().float().cpu().numpy()
+        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, rtol=1e-2)
+
+
+def measured(name: str, device: Accelerator) -> dict[str, Any]:
+    """Compile, profile and time a program."""
+    program = PROGRAMS[name]
+    compiled, executable = accelerators.compiled_on(jax.devices()[0], program, device)
+    arguments = drawn(program)
+    run = partial(executable, *arguments)
+    kernels = profile(run).kernels
+    contenders: dict[str, harness.Contender] = {"jaxmetrics": run}
+    if name in PEERS:
+        contenders["torch"] = in_torch(PEERS[name], arguments)
+    times = harness.measure(contenders, check=check, repetitions=20, seconds=0.5)
+    return {"compiled": compiled._asdict(), "kernels": kernels, "times": times}
+
+
+HEADINGS = (
+    *("program", "compile, s", "kernels, compiled", "kernels, run", "roofline, ms"),
+    *("kernels, ms", "call, ms", "torch, ms"),
+)
+
+
+def row(name: str, found: dict[str, Any]) -> list[str]:
+    compiled, run = Compiled(**found["compiled"]), Profile(found["kernels"])
+    times = found["times"]
+    _, seconds, _, kernels, *_, roofline = accelerators.row(name, compiled)
+    peer = harness.cell(times["torch"]) if "torch" in times else ""
+    took = harness.three_digits(run.milliseconds)
+    ours = harness.cell(times["jaxmetrics"])
+    return [name, seconds, kernels, str(run.number), roofline, took, ours, peer]
+
+
+NOTE = "The columns are explained above the table."
+
+
+def main() -> None:
+    known = accelerators.ACCELERATORS["gpu"]
+    kind = jax.devices()[0].device_kind
+    bandwidth = known.bandwidth if kind == known.name else harness.bandwidth()
+    device = Accelerator(kind, bandwidth, known.launch)
+    found = {}
+    for name in PROGRAMS:
+        found[name] = measured(name, device)
+        print(" | ".join(row(name, found[name])), flush=True)
+    rows = [row(name, found[name]) for name in PROGRAMS]
+    units = (
+        "Times are medians in milliseconds, with the lower and the upper quartile in parentheses."
+    )
+    harness.publish("gpu", found, HEADINGS, rows, NOTE, units, timed_on="gpu")
+
+
+if __name__ == "__main__":
+    main()
