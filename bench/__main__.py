@@ -1,6 +1,7 @@
 """What the guide says of times, one script after the other: `python -m bench`; or those named,
 `python -m bench ranking bootstrap`. What is the same on every machine and takes long runs by name:
 simulations, `python -m bench coverage joint_coverage judged`, and `python -m bench accelerators`.
+So does `python -m bench gpu`, which needs a GPU.
 """
 
 import importlib

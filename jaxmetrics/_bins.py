@@ -35,9 +35,10 @@ def bins_between(edges: Array, x: Array) -> Array:
 
     The dtype of `x` determines the rounding of the edges.
     """
-    if xp.issubdtype(x.dtype, xp.floating) and x.dtype.itemsize <= 4:
-        edges = edges.astype(np.float32)
-    edges, x = varying_alike(*(a.astype(float_dtype(edges, x)) for a in (edges, x)))
+    is_narrow = xp.issubdtype(x.dtype, xp.floating) and x.dtype.itemsize <= 4
+    # Edges of float64 are not rounded and widened again, because XLA would leave out both.
+    dtype = np.float32 if is_narrow else float_dtype(edges, x)
+    edges, x = varying_alike(*(a.astype(dtype) for a in (edges, x)))
     reached = xp.searchsorted(edges, x, side="right", method="scan_unrolled")
     return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
 

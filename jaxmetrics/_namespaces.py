@@ -60,6 +60,11 @@ def is_known(x: object) -> bool:
     return not (is_loaded() and isinstance(x, jax.core.Tracer))
 
 
+def on_one_cpu(x: jax.Array) -> bool:
+    """Return whether the values of a JAX array are known and in the memory of one CPU."""
+    return is_known(x) and [device.platform for device in x.devices()] == ["cpu"]
+
+
 def float_dtype(*arrays: Any) -> np.dtype:
     """Return the float dtype of computations with these arrays.
 

@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 # Number of cells of all copies of a table on a GPU. They stay in its L2 cache.
-_CELLS_OF_COPIES = 2**20
+_CELLS_OF_COPIES = 2**22
 # If there are more cells, a scatter is faster than the product on a TPU.
 _CELLS_OF_PRODUCTS = 2**20
 

@@ -134,14 +134,19 @@ def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert ElementTree.parse(tmp_path / "bench/results/sorting.svg").getroot().tag.endswith("svg")
 
 
+@pytest.fixture
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Device:
+        platform, device_kind = "gpu", "Example GPU"
+
+    monkeypatch.setattr("jax.devices", lambda: [Device()])
+
+
+@pytest.mark.usefixtures("on_a_gpu")
 def test_other_devices_have_files_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Device:
-        platform, device_kind = "gpu", "a GPU"
-
     monkeypatch.setattr(harness, "ROOT", tmp_path)
-    monkeypatch.setattr("jax.devices", lambda: [Device()])
     page = guide_page(tmp_path, MARKS)
     harness.publish_times("sorting", "sort", {"numbers": sweep()}, {"n = 100": sweep()[100]}, "")
     assert {path.name for path in (tmp_path / "bench/results").iterdir()} == {
@@ -149,6 +154,18 @@ def test_other_devices_have_files_of_their_own(
         "sorting.gpu.svg",
     }
     assert page.read_text() == MARKS
+
+
+@pytest.mark.usefixtures("on_a_gpu")
+def test_a_bench_of_the_gpu_is_for_the_guide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    page = guide_page(tmp_path, MARKS)
+    harness.publish("sorting", {}, ["sort"], [["1 ms"]], "", "", timed_on="gpu")
+    assert [path.name for path in (tmp_path / "bench/results").iterdir()] == ["sorting.json"]
+    assert "| 1 ms |" in page.read_text()
+    assert "on an Example GPU with jax" in page.read_text()
 
 
 @pytest.mark.parametrize("panels", [1, 2])

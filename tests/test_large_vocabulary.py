@@ -2,7 +2,7 @@
 hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "soft_cap": {"soft_cap": 1.5},
     "all": {"label_smoothing": 0.1, "z_loss": 0.01, "soft_cap": 2.5},
 }
+
+
+@pytest.fixture(autouse=True)
+def not_rounded_to_tf32() -> Iterator[None]:
+    """Products of float32 matrices as on a CPU: GPUs round their numbers to 10 bits by default."""
+    with jax.default_matmul_precision("float32"):
+        yield
 
 
 def problem(n: int = N, d: int = D, v: int = V, seed: int = 0) -> dict[str, Any]:

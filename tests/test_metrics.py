@@ -320,6 +320,14 @@ def test_perfect_is_exactly_one(k: int) -> None:
         assert jm.error_rate(given) == 0
 
 
+def test_gradient_of_perfect_counts() -> None:
+    """A mistake takes 1/2 of its share from the row's class, and as much from the column's."""
+    gradient = jax.grad(lambda counts: jm.fowlkes_mallows(counts).sum())(
+        jnp.diag(jnp.array([4.0, 8.0]))
+    )
+    np.testing.assert_allclose(gradient, -(1 - np.eye(2)) * (1 / 8 + 1 / 16), atol=1e-7)
+
+
 def test_chance_agreement_of_a_thousand_classes() -> None:
     counts = np.full((1000, 1000), 12345)
     assert abs(jm.cohen_kappa(counts)) < 1e-12

@@ -18,7 +18,9 @@ def mesh() -> Mesh:
 @pytest.fixture
 def explicit() -> Mesh:
     """As `jax.make_mesh` makes it by default in recent versions of JAX."""
-    return jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
+    return jax.make_mesh(
+        (8,), ("data",), axis_types=(AxisType.Explicit,), devices=jax.devices("cpu")
+    )
 
 
 def spread(x: np.ndarray, axis: int, mesh: Mesh) -> jax.Array:

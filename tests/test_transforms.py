@@ -404,6 +404,8 @@ def assert_of_jax(result: Any, x64: bool) -> None:
         assert not x.weak_type
 
 
+# The same program gives the same numbers again; but a GPU adds scattered floats in any order.
+AGAIN = 0 if jax.default_backend() == "cpu" else 1e-6
 ON_DEVICE = those(lambda row: row.device and row.jit)
 MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 # What compiles is what costs. In float32 the eager call, below, says what a program under jit
@@ -459,7 +461,7 @@ def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) ->
     before = len(programs)
     again = row.call(*arrays)
     assert len(programs) == before
-    close(again, result, 0)
+    close(again, result, AGAIN)
     assert_of_jax(result, False)
     if row.jit and name not in MASKED and (name, False) not in COMPILED:
         assert_other_devices_have(jax.jit(row.call), *arrays)
@@ -620,7 +622,7 @@ def test_masked_examples_on_the_device(name: str) -> None:
     for gradient, axis in zip(gradients, (row.examples[i] for i in row.smooth), strict=True):
         assert_gradient_is_finite(row, gradient[number:], False)
         of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, number - 1))
-        np.testing.assert_array_equal(of_masked, of_ordinary)
+        close(of_masked, of_ordinary, AGAIN)
         assert np.isfinite(of_masked).all()
         assert not of_masked[~KEEP].any()
     of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(number - 1)]

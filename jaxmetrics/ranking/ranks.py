@@ -19,7 +19,7 @@ from jaxmetrics._applied import weighted_by
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, as_scores, binary_examples
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, lax, on_device, on_one_cpu, xp
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 from jaxmetrics.intervals.samples import sums_by_entry
 
@@ -171,13 +171,9 @@ def order(score: Array) -> tuple[Array, Array]:
     last of their ties, both of shape `(..., n)`. NumPy arrays are compared in their own precision,
     because rounding to float32 would make ties.
     """
-    if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
+    if is_jax(score) and not on_one_cpu(score):
         return _order_by_xla(score)
     return _order_by_numpy(np.asarray(score))
-
-
-def _on_one_cpu(x: Array) -> bool:
-    return len(x.devices()) == 1 and all(device.platform == "cpu" for device in x.devices())
 
 
 @compiled

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxmetrics._compilation import promoting
-from jaxmetrics._namespaces import is_known
+from jaxmetrics._namespaces import is_jax, on_one_cpu
 from jaxmetrics._validation import is_integer
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import Totals, add, as_numpy, in_float64
@@ -63,15 +63,15 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states with the same structure. Outside of jit, a count of 2^64 or more raises an
-    error.
+    """Add two states with the same structure. Outside of jit, and if both are in the memory of one
+    CPU, a count of 2^64 or more raises an error.
     """
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
 
 
 def _check_sum(a: jax.Array, b: jax.Array) -> None:
-    known = all(is_known(x) and getattr(x, "is_fully_addressable", True) for x in (a, b))
+    known = all(not is_jax(x) or on_one_cpu(x) for x in (a, b))
     if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
         raise ValueError(
             "The sum of the states would contain counts of 2^64 or more, which cannot be"
