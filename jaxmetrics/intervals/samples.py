@@ -325,12 +325,16 @@ def absences(*totals: Array) -> Array:
 
     From the totals of K classes in each of A roles, `(..., K)`, return masks `(A, G, ..., K)`: for
     each role and group, the classes of the group that do not occur in this role. There is a group
-    for each set of roles or, in NumPy, only for those sets that have classes.
+    for each set of roles or, in NumPy, only for those sets that have classes. If only one class
+    occurs, all errors concern classes that do not: these are in the groups of their single roles.
     """
     roles = len(totals)
     is_absent = xp.stack([x == 0 for x in totals])
     sets = np.indices((2,) * roles, bool).reshape((roles, -1, *[1] * totals[0].ndim))[:, 1:]
     in_set = (is_absent[:, None] == sets).all(0)
+    only_one = (~is_absent.all(0)).sum(-1, keepdims=True) == 1
+    of_role = (sets.sum(0) == 1) & (sets & is_absent[:, None]).any(0)
+    in_set = xp.where(only_one, of_role, in_set)
     if not is_jax(in_set):
         occurs = in_set.reshape((len(in_set), -1)).any(-1)
         sets, in_set = sets[:, occurs], in_set[occurs]
