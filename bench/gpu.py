@@ -18,11 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torcheval.metrics.functional import binary_auroc
-from torchmetrics.functional.classification import (
-    binary_calibration_error,
-    multiclass_accuracy,
-    multiclass_confusion_matrix,
-)
+from torchmetrics.functional.classification import multiclass_accuracy, multiclass_confusion_matrix
 
 import jaxmetrics as jm
 from bench import accelerators, harness
@@ -66,14 +62,12 @@ def linear_loss(hidden: Any, kernel: Any, labels: Any) -> Any:
     return value, (hidden.grad, kernel.grad)
 
 
-# Functions of torch, torchmetrics and torcheval that do what a program does.
+# Functions of torch, torchmetrics and torcheval that do what a program does. The calibration error
+# of 1e8 scores has none: that of torchmetrics is 0.2520, where 0.2489 is right.
 PEERS: dict[str, Callable[..., Any]] = {
     "confusion matrix, 1e8 labels, K = 10": partial(counted, 10),
     "confusion matrix, 1e8 labels, K = 1000": partial(counted, 1000),
     "ROC AUC, 1e7 scores": lambda y_true, y_score: binary_auroc(y_score, y_true),
-    "calibration error, 1e8": lambda y_true, y_prob: binary_calibration_error(
-        y_prob, y_true, validate_args=False
-    ),
     "cross-entropy and gradient, 4096 x 32000": loss,
     "linear cross-entropy and gradients, 32768 x 2560 x 128256, bfloat16": linear_loss,
     "update of a state, 8192 x 1000": lambda logits, y_true: accuracy(y_true, logits),
@@ -127,16 +121,17 @@ def in_torch(peer: Callable[..., Any], arguments: list[jax.Array]) -> harness.Co
 
 
 def check(results: dict[str, Any]) -> None:
-    """Raise if a loss, an error or a table differs from the peer's.
-
-    Sums of 1e8 float32 numbers of torchmetrics are wrong in the second digit.
-    """
+    """Raise if a table, an area or a loss differs from the peer's: counts must be equal."""
     ours, theirs = results["jaxmetrics"], results.get("torch")
     if isinstance(theirs, tuple):
         ours, theirs = ours[0], theirs[0]
-    if theirs is not None and isinstance(ours, jax.Array):
+    if theirs is None or not isinstance(ours, jax.Array):
+        return
+    if jnp.issubdtype(ours.dtype, jnp.integer):
+        np.testing.assert_array_equal(ours, theirs.cpu().numpy())
+    else:
         expected = theirs.detach().float().cpu().numpy()
-        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, rtol=2e-2)
+        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, rtol=1e-2)
 
 
 def measured(name: str, device: Accelerator) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def is_known(x: object) -> bool:
 
 def on_one_cpu(x: jax.Array) -> bool:
     """Return whether the values of a JAX array are known and in the memory of one CPU."""
-    return is_known(x) and [device.platform for device in x.devices()] == ["cpu"]
+    can_be_read = is_known(x) and x.is_fully_addressable
+    return can_be_read and [device.platform for device in x.devices()] == ["cpu"]
 
 
 def float_dtype(*arrays: Any) -> np.dtype:

@@ -161,6 +161,12 @@ def test_classes_that_do_not_occur_change_no_average(counts: Any, places: Any) -
 
 def test_an_example_may_be_taken_for_a_class_that_does_not_occur() -> None:
     assert jm.interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
+    for counts in ([[50, 0], [0, 0]], np.pad([[50]], (1, 2))):
+        recall = jm.interval(jm.balanced_accuracy, counts)
+        assert 0.5 < recall.low < 0.97
+        assert recall.high == 1
+        assert_allclose(jm.interval(jm.balanced_accuracy, jnp.array(counts))[:3], recall[:3], 1e-5)
+        assert np.isnan(jm.interval(jm.macro(jm.f1), counts).low)  # of a single class
 
 
 def test_it_does_not_matter_whether_the_wrong_class_occurs() -> None:

@@ -326,7 +326,7 @@ def absences(*totals: Array) -> Array:
     From the totals of K classes in each of A roles, `(..., K)`, return masks `(A, G, ..., K)`: for
     each role and group, the classes of the group that do not occur in this role. There is a group
     for each set of roles or, in NumPy, only for those sets that have classes. If only one class
-    occurs, all errors concern classes that do not: these are in the groups of their single roles.
+    occurs, every error is for a class that does not; such classes are in a group for each role.
     """
     roles = len(totals)
     is_absent = xp.stack([x == 0 for x in totals])
