@@ -328,17 +328,15 @@ def absences(*totals: Array) -> Array:
     for each set of roles or, in NumPy, only for those sets that have classes. If only one class
     occurs, every error is for a class that does not; such classes are in a group for each role.
     """
-    roles = len(totals)
-    is_absent = xp.stack([x == 0 for x in totals])
-    sets = np.indices((2,) * roles, bool).reshape((roles, -1, *[1] * totals[0].ndim))[:, 1:]
-    in_set = (is_absent[:, None] == sets).all(0)
-    only_one = (~is_absent.all(0)).sum(-1, keepdims=True) == 1
-    of_role = (sets.sum(0) == 1) & (sets & is_absent[:, None]).any(0)
-    in_set = xp.where(only_one, of_role, in_set)
+    # A set of roles is a number, with a bit for each role.
+    absent = sum(xp.where(x == 0, np.int8(1 << i), np.int8(0)) for i, x in enumerate(totals))
+    sets = np.arange(1, 1 << len(totals), dtype=np.int8).reshape((-1, *[1] * totals[0].ndim))
+    only_one = (absent < sets.max()).sum(-1, keepdims=True) == 1
+    in_set = xp.where(only_one, (sets & (sets - 1) == 0) & (absent & sets != 0), absent == sets)
     if not is_jax(in_set):
-        occurs = in_set.reshape((len(in_set), -1)).any(-1)
-        sets, in_set = sets[:, occurs], in_set[occurs]
-    return sets & in_set
+        occurs = in_set.any((*range(1, in_set.ndim),))
+        sets, in_set = sets[occurs], in_set[occurs]
+    return xp.stack([(sets >> i & 1 == 1) & in_set for i in range(len(totals))])
 
 
 def with_any(*classes: Array) -> Array:
