@@ -332,11 +332,12 @@ def absences(*totals: Array) -> Array:
     absent = sum(xp.where(x == 0, np.int8(1 << i), np.int8(0)) for i, x in enumerate(totals))
     sets = np.arange(1, 1 << len(totals), dtype=np.int8).reshape((-1, *[1] * totals[0].ndim))
     only_one = (absent < sets.max()).sum(-1, keepdims=True) == 1
-    in_set = xp.where(only_one, (sets & (sets - 1) == 0) & (absent & sets != 0), absent == sets)
+    is_single = (sets & (sets - 1)) == 0
+    in_set = xp.where(only_one, is_single & ((absent & sets) != 0), absent == sets)
     if not is_jax(in_set):
         occurs = in_set.any((*range(1, in_set.ndim),))
         sets, in_set = sets[occurs], in_set[occurs]
-    return xp.stack([(sets >> i & 1 == 1) & in_set for i in range(len(totals))])
+    return xp.stack([((sets & (1 << i)) != 0) & in_set for i in range(len(totals))])
 
 
 def with_any(*classes: Array) -> Array:
