@@ -121,7 +121,7 @@ def in_torch(peer: Callable[..., Any], arguments: list[jax.Array]) -> harness.Co
 
 
 def check(results: dict[str, Any]) -> None:
-    """Raise if a table, an area or a loss differs from the peer's: counts must be equal."""
+    """Raise if a table, an area or a loss differs from the peer's; counts must be equal."""
     ours, theirs = results["jaxmetrics"], results.get("torch")
     if isinstance(theirs, tuple):
         ours, theirs = ours[0], theirs[0]
@@ -130,8 +130,10 @@ def check(results: dict[str, Any]) -> None:
     if jnp.issubdtype(ours.dtype, jnp.integer):
         np.testing.assert_array_equal(ours, theirs.cpu().numpy())
     else:
+        # With bfloat16, torch rounds logits near 640 to multiples of 4, and its loss is 1 % larger.
+        rtol = 2e-2 if theirs.dtype == torch.bfloat16 else 1e-2
         expected = theirs.detach().float().cpu().numpy()
-        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, rtol=1e-2)
+        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, rtol=rtol)
 
 
 def measured(name: str, device: Accelerator) -> dict[str, Any]:
