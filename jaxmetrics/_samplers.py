@@ -184,8 +184,8 @@ def _invert(
     return lax.platform_dependent(state, cpu=on_cpu, default=partial(sum_up, 12, twelve_steps))
 
 
-# If there are at least this many lanes, a loop for each platform is worthwhile, and on a CPU, so is
-# gathering the rejected lanes. For fewer lanes, compiling takes longer than this saves.
+# If there are at least this many lanes, a loop for each platform is worthwhile, and so is gathering
+# the rejected lanes. For fewer lanes, compiling takes longer than this saves.
 _MANY_LANES = 2**16
 
 Trial: TypeAlias = Callable[..., Any]
@@ -220,9 +220,9 @@ def _accepted(
     lanes.
 
     XLA runs all lanes together, so repeating until the last lane is accepted takes about eight
-    trials of all lanes. An accelerator, which is limited by memory, runs two trials at a time. On
-    a CPU with many lanes, the lanes rejected twice (at most 7 %) are gathered into a small array
-    and repeated there.
+    trials of all lanes. Among many lanes, those rejected twice (at most 7 %) are gathered into a
+    small array and repeated there: on a GPU, a bootstrap of 1e6 tables takes 18 instead of 26 ms.
+    A TPU, which scatters one element after another, repeats all lanes.
     """
     dtype = jax.eval_shape(trial, words, *parameters).dtype
     values = jnp.where(active, -1, 0).astype(dtype)
@@ -232,20 +232,20 @@ def _accepted(
     else:
         accepted = lax.platform_dependent(
             lanes,
-            cpu=partial(_accepted_on_cpu, trial),
-            default=lambda lanes: lanes.accepted(trial, 2),
+            tpu=lambda lanes: lanes.accepted(trial, 2),
+            default=partial(_gathered_and_accepted, trial),
         )
     return accepted.reshape(words.shape)
 
 
-def _accepted_on_cpu(trial: Trial, lanes: _Lanes) -> jax.Array:
-    lanes = lax.fori_loop(0, 2, lambda _, lanes: lanes.again(trial), lanes)
+def _gathered_and_accepted(trial: Trial, lanes: _Lanes) -> jax.Array:
+    lanes = lanes.again(trial, 2)
     few = lanes.words.size // 12 + 64
 
     def mend(values: jax.Array) -> jax.Array:
         places = _places(values < 0, few)
         some = jax.tree.map(lambda x: x.at[places].get(mode="clip"), lanes)
-        mended = some._replace(values=jnp.full(few, -1, values.dtype)).accepted(trial)
+        mended = some._replace(values=jnp.full(few, -1, values.dtype)).accepted(trial, 2)
         return values.at[places].set(mended, mode="drop")
 
     return lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
