@@ -97,7 +97,7 @@ def _best_beta_jvp(
     """Differentiate the root by the implicit function theorem."""
     beta = _best_beta(*primals)
     _, by_logits = jax.jvp(lambda logits: _slopes(logits, beta)[0], primals, tangents)
-    return beta, divide(-by_logits, _slopes(*primals, beta)[1])
+    return beta, by_logits * divide(-xp.ones_like(beta), _slopes(*primals, beta)[1])
 
 
 def _standardized(examples: Examples, truth: Array, weights: Array, counts: Array) -> _Standardized:
