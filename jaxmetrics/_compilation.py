@@ -11,6 +11,7 @@ computed by JAX.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -23,8 +24,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from jaxmetrics._applied import Applied
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import is_jax, on_device
+from jaxmetrics._jax import is_loaded, jax, trees
+from jaxmetrics._namespaces import is_jax, is_known, on_device
 from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 
 __all__: list[str] = []
@@ -113,6 +114,30 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return jitted()(static, traced)
 
     return call
+
+
+def one_program(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function such that it is one program for JAX arrays, including its checks.
+
+    The function must not check the values of JAX arrays, which are unknown in a program. It runs
+    as it is if an argument is a NumPy array, whose values are checked, or a float, because each
+    value would need a program of its own.
+    """
+    whole = compiled(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if is_loaded() and all(map(_is_jax_or_static, (*args, *kwargs.values()))):
+            # An error is raised by the second call, without the frames of a trace.
+            with contextlib.suppress(TypeError, ValueError):
+                return whole(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_jax_or_static(x: Any) -> bool:
+    return type(x) in (bool, int, str, types.NoneType) or (is_jax(x) and is_known(x))
 
 
 def promoting(function: Callable[P, R]) -> Callable[P, R]:

@@ -33,7 +33,7 @@ import numpy as np
 
 from jaxmetrics._bins import bins_between
 from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, one_program
 from jaxmetrics._counting import Axis, count
 from jaxmetrics._examples import (
     Argument,
@@ -78,6 +78,7 @@ __all__ = [
 ]
 
 
+@one_program
 def confusion_matrix(
     y_true: ArrayLike | Sequence[Hashable],
     y_pred: ArrayLike | Sequence[Hashable],
@@ -130,6 +131,7 @@ def confusion_matrix(
     return count(axes, sample_weight, where, groups, num_groups)
 
 
+@one_program
 def paired_confusion_matrix(
     y_true: ArrayLike | Sequence[Hashable],
     y_pred_a: ArrayLike | Sequence[Hashable],
@@ -280,6 +282,7 @@ def _distinct(array: np.ndarray) -> tuple[list[Hashable], np.ndarray]:
     return list(places), inverse
 
 
+@one_program
 def soft_confusion_matrix(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -329,6 +332,7 @@ def soft_confusion_matrix(
     return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, rows)
 
 
+@one_program
 def multilabel_confusion_matrix(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -376,6 +380,7 @@ def multilabel_confusion_matrix(
     return count(axes, weights, mask, group_ids, num_groups, refuse_columns=False)
 
 
+@one_program
 def confusion_matrix_at_thresholds(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -464,6 +469,7 @@ def _integer_tables(counts: Array) -> Array:
     return tables(tp, fp, fn, total - tp - fp - fn).astype(counts.dtype)
 
 
+@one_program
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
     """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 

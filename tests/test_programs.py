@@ -590,6 +590,40 @@ def test_programs_of_metrics_are_bounded_and_cleared(
     assert compiles(2)
 
 
+ODD = np.arange(487) % 2  # a length that no other test has
+ROWS = np.stack([0.9 - 0.4 * ODD, 0.1 + 0.4 * ODD], -1).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("measure", "options"),
+    [
+        (jm.confusion_matrix, {"y_pred": ODD, "num_classes": 2, "sample_weight": ROWS[:, 1]}),
+        (jm.confusion_matrix_at_thresholds, {"y_score": ROWS[:, 1], "thresholds": ROWS[:3, 1]}),
+        (jm.log_loss, {"logits": ROWS, "where": ODD == 1}),
+        (jm.calibration_error, {"y_prob": ROWS[:, 1]}),
+        (jm.top_k_accuracy, {"y_score": ROWS, "k": 1}),
+    ],
+)
+def test_jax_arrays_take_one_program(
+    measure: Callable[..., Any], options: dict[str, Any], programs: list[str]
+) -> None:
+    """The checks of the arguments are in it."""
+    on_device = {
+        name: jnp.asarray(x) if isinstance(x, np.ndarray) else x for name, x in options.items()
+    }
+    y_true = jnp.asarray(ODD)
+    before = len(programs)
+    measure(y_true, **on_device)
+    assert programs[before:] == [f"jit({measure.__name__})"]
+
+
+def test_an_error_shows_no_frames_of_a_trace() -> None:
+    with pytest.raises(ValueError, match="y_prob must have shape") as raised:
+        jm.log_loss(Y_TRUE, SCORE)
+    files = [str(entry.path) for entry in raised.traceback]
+    assert not [file for file in files if "/jax/" in file]
+
+
 def test_a_metric_may_close_over_what_is_traced() -> None:
     """Its derivative by a factor, and a batch of factors."""
 

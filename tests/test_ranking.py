@@ -1042,6 +1042,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must be increasing"),
     (
+        lambda: jm.score_histogram(*map(jnp.array, ([0, 1], [0.1, 0.2])), edges=jnp.array([1, 0])),
+        "edges must be increasing",
+    ),
+    (
         lambda: jm.roc_auc([1, 2]),
         r"y_true \(a histogram if y_score is not given\) must have shape \(..., 2, B\)",
     ),

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, one_program
 from jaxmetrics._examples import (
     Examples,
     as_gains,
@@ -90,6 +90,7 @@ def _ranked_labels(
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
 
+@one_program
 def top_k_accuracy(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -232,6 +233,7 @@ def _recall_at(hits: Array, ranked: Ranked, k: float) -> Array:
     return divide(hits, ranked.totals[0])
 
 
+@one_program
 def hamming_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -261,6 +263,7 @@ def _share_of_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
     return divide(wrong.sum(-1).astype(of_example.dtype), of_example), of_example
 
 
+@one_program
 def exact_match(
     y_true: ArrayLike,
     y_pred: ArrayLike,

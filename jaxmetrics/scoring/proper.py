@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, one_program
 from jaxmetrics._counting import count
 from jaxmetrics._examples import (
     Examples,
@@ -56,6 +56,7 @@ def two_class(y_prob: ArrayLike) -> Array:
     return xp.stack([1 - p, p], -1)
 
 
+@one_program
 def log_loss(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -89,6 +90,7 @@ def log_loss(
     return _log_loss(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
+@one_program
 def normalized_entropy(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -120,6 +122,7 @@ def normalized_entropy(
     return _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
+@one_program
 def d2_log_loss_score(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -148,6 +151,7 @@ def d2_log_loss_score(
     return 1 - normalized_entropy(y_true, y_prob, **options)
 
 
+@one_program
 def brier_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -189,6 +193,7 @@ def brier_score(
     return score / 2 if half else score
 
 
+@one_program
 def d2_brier_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -217,6 +222,7 @@ def d2_brier_score(
     return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft=_EVENTS))
 
 
+@one_program
 def spherical_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -243,6 +249,7 @@ def spherical_score(
     return _mean_of(_cosine, _examples(y_true, y_prob, sample_weight, where))
 
 
+@one_program
 def ranked_probability_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
