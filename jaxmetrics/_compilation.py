@@ -129,7 +129,7 @@ def one_program(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if is_loaded() and all(map(_is_jax_or_static, (*args, *kwargs.values()))):
             # An error is raised by the second call, without the frames of a trace.
-            with contextlib.suppress(TypeError, ValueError):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
                 return whole(*args, **kwargs)
         return function(*args, **kwargs)
 

@@ -110,15 +110,15 @@ def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
 
     Values in dicts and lists are included. The sample is "_a" or "_b" if A and B have separate
     truths, and otherwise "". Positional arguments `*args` are skipped, because they are passed on
-    to a function in which they have names.
+    to a function in which they have names. `labels` are skipped if they may be the classes.
     """
     names, rest, options, values = inspect.getargvalues(frame)
     given = {name: values.get(name) for name in [*names, *filter(None, [rest, options])]}
-    given.pop("args", None)
+    passed_on = given.pop("args", None)
     for fields in [x for x in given.values() if isinstance(x, dict)]:
         given |= {str(key): value for key, value in fields.items()}
     for name, x in given.items():
-        if name in _NOT_OF_EXAMPLES or (name == "labels" and "y_true" in given):
+        if name in _NOT_OF_EXAMPLES or (name == "labels" and (passed_on or "y_true" in given)):
             continue
         sample = name[-2:] if "y_true_b" in given else ""
         yield name, sample, x

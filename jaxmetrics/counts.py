@@ -380,7 +380,6 @@ def multilabel_confusion_matrix(
     return count(axes, weights, mask, group_ids, num_groups, refuse_columns=False)
 
 
-@one_program
 def confusion_matrix_at_thresholds(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -421,17 +420,27 @@ def confusion_matrix_at_thresholds(
     expected = "have shape (T,) with at least one threshold"
     require(cuts.ndim == 1 and cuts.size > 0, "thresholds", expected, cuts.shape)
     examples = binary_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
-    order = xp.argsort(cuts)
-    bins = bins_between(cuts[order], examples.values)
+    bins = _bins_between_unsorted(cuts, examples.values)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, cuts.size + 1)]
     histogram = count(
         axes, examples.weights, examples.mask, groups, num_groups, refuse_columns=False
     )
+    return _tables_at_thresholds(cuts, histogram, has_groups=groups is not None)
+
+
+@compiled
+def _bins_between_unsorted(thresholds: Array, scores: Array) -> Array:
+    return bins_between(xp.sort(thresholds), scores)
+
+
+@compiled
+def _tables_at_thresholds(thresholds: Array, histogram: Array, *, has_groups: bool) -> Array:
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
     # In the original order of the thresholds, (..., G, 2, T, 2).
-    counts = xp.stack([predicted_0, predicted_1], -1)[..., xp.argsort(order), :]
-    return xp.moveaxis(counts, -2, -3 if groups is None else -4)
+    rank = xp.argsort(xp.argsort(thresholds))
+    counts = xp.stack([predicted_0, predicted_1], -1)[..., rank, :]
+    return xp.moveaxis(counts, -2, -4 if has_groups else -3)
 
 
 def one_vs_rest(counts: ArrayLike) -> Array:
@@ -469,7 +478,6 @@ def _integer_tables(counts: Array) -> Array:
     return tables(tp, fp, fn, total - tp - fp - fn).astype(counts.dtype)
 
 
-@one_program
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
     """Normalise a confusion matrix by the sums of its rows, of its columns, or of all cells.
 

@@ -110,6 +110,8 @@ def test_what_says_nothing_of_the_order_is_accepted() -> None:
     assert jm.report(_Y[:3], _Y[:3], class_names=names).class_names == ("a", "b", "c")
     ids = pd.Series([0, 1, 2], index=[7, 8, 9])
     assert jm.confusion_matrix(_Y[:3], _P[:3], labels=ids).sum() == 3
+    weights = pd.Series([1.0, 2.0, 0.5])
+    assert jm.confusion_matrix(_Y[:3], _P[:3], labels=ids, sample_weight=weights).sum() == 3.5
     unpaired = jm.delong_unpaired(_E, _S, _E[::-1], _S[::-1])
     assert unpaired.a.value == unpaired.b.value
 

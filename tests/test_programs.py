@@ -598,9 +598,8 @@ ROWS = np.stack([0.9 - 0.4 * ODD, 0.1 + 0.4 * ODD], -1).astype(np.float32)
     ("measure", "options"),
     [
         (jm.confusion_matrix, {"y_pred": ODD, "num_classes": 2, "sample_weight": ROWS[:, 1]}),
-        (jm.confusion_matrix_at_thresholds, {"y_score": ROWS[:, 1], "thresholds": ROWS[:3, 1]}),
         (jm.log_loss, {"logits": ROWS, "where": ODD == 1}),
-        (jm.calibration_error, {"y_prob": ROWS[:, 1]}),
+        (jm.brier_score, {"y_prob": ROWS}),
         (jm.top_k_accuracy, {"y_score": ROWS, "k": 1}),
     ],
 )

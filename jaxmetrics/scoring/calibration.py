@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled, one_program
+from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import IGNORED, Examples, as_distributions, class_examples
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, check_flag, check_level, check_option
@@ -153,7 +153,6 @@ def calibration_curve(
     return _curve(bins, normal_quantile(level))
 
 
-@one_program
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,

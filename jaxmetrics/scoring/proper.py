@@ -90,7 +90,6 @@ def log_loss(
     return _log_loss(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
-@one_program
 def normalized_entropy(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -122,7 +121,6 @@ def normalized_entropy(
     return _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
-@one_program
 def d2_log_loss_score(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
