@@ -24,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from jaxmetrics._applied import Applied
-from jaxmetrics._jax import is_loaded, jax, trees
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import is_jax, is_known, on_device
 from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 
@@ -127,7 +127,7 @@ def one_program(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if is_loaded() and all(map(_is_jax_or_static, (*args, *kwargs.values()))):
+        if all(map(_is_jax_or_static, (*args, *kwargs.values()))):
             # An error is raised by the second call, without the frames of a trace.
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 return whole(*args, **kwargs)

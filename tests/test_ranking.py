@@ -1117,6 +1117,10 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc_one_vs_one([0, 1], [[0.1], [0.2]]), "K >= 2 classes"),
     (lambda: jm.hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
     (
+        lambda: jm.hamming_loss(2**70, jnp.ones((3, 4), int)),
+        r"got dtype object: y_true is 118\d+\.",
+    ),
+    (
         lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]),
         r"y_true\[0, 1\] is -1, but relevance must be a number >= 0",
     ),

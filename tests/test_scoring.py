@@ -838,6 +838,10 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
         "y_prob must be an array, or an object .* such as a list of rows of the same length",
     ),
     (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
+    (
+        lambda: sc.calibration_bins(*map(jnp.asarray, (EVENT_Y, EVENT_P)), edges=jnp.array([1, 0])),
+        "edges must be increasing",
+    ),
 ]
 TYPE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: sc.log_loss(P, Y), "y_true must hold class ids .* Truth comes first"),

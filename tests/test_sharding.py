@@ -53,6 +53,11 @@ def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_normalized_tables_stay_on_their_devices(explicit: Mesh) -> None:
+    tables = spread(np.arange(72.0).reshape(8, 3, 3) + 1, 0, explicit)
+    assert jm.normalize(tables).sharding == tables.sharding
+
+
 @pytest.mark.parametrize("name", [name for name, row in LOSSES.items() if row.examples])
 def test_eager_losses_on_explicit_axes(name: str, explicit: Mesh) -> None:
     row = LOSSES[name]
