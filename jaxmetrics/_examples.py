@@ -32,6 +32,7 @@ from jaxmetrics._validation import (
     check_real,
     counted,
     ids_in_range,
+    largest_eps,
     refuse_where,
     shapes_of,
 )
@@ -269,7 +270,11 @@ def as_probabilities(given: Array, name: str, *where: Array | None) -> Array:
     check_no_nan(p, name, *where)
     message = "but probabilities lie in [0, 1]. Convert logits by a softmax or sigmoid."
     refuse_where(lambda p: (p < -rounding) | (p > 1 + rounding), p, name, message, *where)
-    return p if on_device(p, where) else np.clip(p, 0, 1)
+    if not on_device(p, where):
+        return np.clip(p, 0, 1)
+    if rounding <= 8 * xp.finfo(p.dtype).eps:
+        return p  # clipped where it is used, because this would be one more program
+    return xp.where((p >= -rounding) & (p <= 1 + rounding), xp.clip(p, 0, 1), p)
 
 
 def as_distributions(given: Array, name: str, *where: Array | None) -> Array:
@@ -350,8 +355,7 @@ def eps_of(given: np.ndarray) -> float:
 
     The numbers of a list may have been computed in float32.
     """
-    floating = xp.issubdtype(given.dtype, xp.floating)
-    return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
+    return max(largest_eps(given), float(np.finfo(np.float32).eps))
 
 
 # This label marks ignored examples in truth that this package makes. If it were -1, `check_binary`

@@ -100,6 +100,12 @@ def as_float(x: ArrayLike, name: str) -> Array:
     return array.astype(dtype)
 
 
+def largest_eps(*given: Array) -> float:
+    """Return the largest machine epsilon of the dtypes of arrays, 0 for integers."""
+    floats = [x.dtype for x in given if xp.issubdtype(x.dtype, xp.floating)]
+    return max((float(xp.finfo(dtype).eps) for dtype in floats), default=0.0)
+
+
 def is_integer(x: Array) -> bool:
     """Return whether an array contains integers or bools; durations (timedelta64) are neither."""
     kind = getattr(x.dtype, "kind", "")  # keys of JAX have none

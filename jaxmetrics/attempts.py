@@ -72,13 +72,15 @@ def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
     number = made.sum(-1).astype(x.dtype)
     is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number >= k)
     chances = _hypergeometric(xp.where(made, x, 0).sum(-1), number, k)
-    found = np.arange(k + 1)
+    correct = np.arange(k + 1)
     shares = {
-        "any": (found > 0) * 1.0,
-        "all": (found == k) * 1.0,
-        "majority": (1 + np.sign(2 * found - k)) / 2,
+        "any": (correct > 0) * 1.0,
+        "all": (correct == k) * 1.0,
+        "majority": (1 + np.sign(2 * correct - k)) / 2,
     }[rule]
-    return xp.where(is_valid, (chances * shares.astype(x.dtype)).sum(-1), xp.nan)
+    found = (chances * shares.astype(x.dtype)).sum(-1)
+    # By rounding, probabilities may sum to more than 1, which is beyond the bounds of means.
+    return xp.where(is_valid, xp.minimum(found, 1), xp.nan)
 
 
 def _hypergeometric(right: Array, number: Array, k: int) -> Array:

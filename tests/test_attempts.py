@@ -40,6 +40,23 @@ def test_attempts_are_those_of_all_choices(rule: Any, k: int) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("rule", RULES)
+def test_chances_lie_within_the_bounds_of_their_means(rule: Any) -> None:
+    """Their sums are 1 + 2e-16 for half of the pairs k <= r."""
+    for r in range(1, 33):
+        scores = np.tril(np.ones((r + 1, r)), -1)  # 0 to r right attempts
+        for k in range(1, r + 1):
+            chances = jm.pass_at_k(scores, k, rule=rule)
+            assert chances.min() >= 0
+            assert chances.max() <= 1
+    chances = jax.jit(lambda x: jm.pass_at_k(x, 3, rule=rule))(jax.numpy.asarray(scores))
+    assert chances.min() >= 0
+    assert chances.max() <= 1
+    found = jm.mean_interval(jm.pass_at_k([[1, 1, 1, 0, 0]] * 20, 3), bounds=(0, 1))
+    assert (found.value, found.high) == (1, 1)
+
+
+@pytest.mark.quick
 def test_many_attempts() -> None:
     """Products of factorials that floats do not hold."""
     scores = (np.arange(2000) < 30)[None]

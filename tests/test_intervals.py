@@ -90,6 +90,10 @@ def test_wilson_solves_the_score_equation() -> None:
 
 def test_proportions_at_the_edges() -> None:
     none, all_ = jm.proportion_interval(0, 30), jm.proportion_interval(30, 30)
+    for dtype, eps in (("float32", 1.2e-7), ("float64", 2.3e-16)):  # sums of weights
+        sums = np.array([-30 * eps, 30 + 30 * eps], dtype)
+        rounded = jm.proportion_interval(sums, np.array(30, dtype))
+        np.testing.assert_array_equal(rounded.low, [none.low, all_.low])
     assert none.low == 0
     assert all_.high == 1
     assert none.standard_error == all_.standard_error == 0

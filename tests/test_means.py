@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -77,6 +78,44 @@ def test_bounded_means_of_right_and_wrong_are_accuracies() -> None:
 def test_what_bounds_do_not_take(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         jm.mean_interval(**{"values": [0.2, 0.4, 0.3], "bounds": (0, 1), **arguments})
+
+
+BEYOND = {
+    "mean_interval": lambda x: jm.mean_interval(x, bounds=(0, 1)),
+    "missing": lambda x: jm.mean_interval(x, bounds=(0, 1), missing="bounds"),
+    "compare_scores": lambda x: jm.compare_scores(x, 1 - x, bounds=(0, 1)),
+    "score_leaderboard": lambda x: jm.score_leaderboard([x, 1 - x], bounds=(0, 1))[:3],
+    "score_report": lambda x: jm.score_report(x, 1 - x, bounds=(0, 1)).to_dict()["values"],
+    "groups": lambda x: jm.score_report(
+        x, bounds=(0, 1), groups=[*"aabb"] * (len(x) // 4)
+    ).to_dict()["values"],
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_beyond_the_bounds_by_rounding_are_clipped(name: str, dtype: str) -> None:
+    """Half of them are 1 + 2 eps, and of the other system -2 eps."""
+    eps = np.finfo(dtype).eps
+    x = np.array([1 + 2 * eps, 1, 0.25, 1 + eps] * 5, dtype)
+    found, expected = BEYOND[name](x), BEYOND[name](np.minimum(x, 1))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    with pytest.raises(ValueError, match=r"beyond bounds=\(0, 1\)"):
+        BEYOND[name](np.where(x > 1, np.asarray(1 + 10 * eps, dtype), x))
+
+
+def test_under_jit_values_beyond_the_bounds_by_rounding_are_clipped() -> None:
+    interval = jax.jit(lambda x: jm.mean_interval(x, bounds=(0, 1)))
+    x = np.array([1.0, 1, 0.25, 1] * 5, np.float32)
+    expected = jm.mean_interval(x, bounds=(0, 1))
+    for dtype in ("float32", "bfloat16"):
+        eps = float(jax.numpy.finfo(dtype).eps)
+        beyond = jax.numpy.asarray(np.where(x == 1, 1 + 2 * eps, x), dtype)
+        np.testing.assert_allclose(interval(beyond)[:4], expected[:4], rtol=1e-5)
+        beyond = jax.numpy.asarray(np.where(x == 1, 1 + 10 * eps, x), dtype)
+        assert np.isnan(interval(beyond).value)
+    equal = jm.mean_interval([0.7] * 9, bounds=(0, 0.7))  # their sum is 6.300000000000001
+    assert equal.low < equal.value <= equal.high == 0.7
 
 
 @pytest.mark.parametrize(("n", "mean"), [(20, 0.9), (40, 0.99), (300, 0.998)])

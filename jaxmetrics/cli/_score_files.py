@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._errors import InputError, named, reading, shown
 from jaxmetrics.cli._sources import opened, parts_of
 from jaxmetrics.cli._tables import (
@@ -19,6 +20,7 @@ from jaxmetrics.cli._tables import (
     check_held,
     check_number_of_rows,
 )
+from jaxmetrics.intervals.means import tolerated, within_bounds
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
@@ -58,7 +60,9 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
         raise InputError(f"{paths[0]}: no item has a score in all files")
     clusters, _ = _numbered(rows, "cluster")
     groups = _numbered(rows, "group")
-    return ItemScores(inputs[0][1], scores, _bounds(given.bounds, scores), clusters, *groups)
+    bounds = _bounds(given.bounds, scores)
+    scores = within_bounds(bounds, scores, "scores", eps=largest_eps(scores))
+    return ItemScores(inputs[0][1], scores, bounds, clusters, *groups)
 
 
 def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
@@ -167,14 +171,16 @@ def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None
     """
     least, greatest = np.nanmin(scores), np.nanmax(scores)
     if given is None:
-        return (0.0, 1.0) if 0 <= least <= greatest <= 1 else None
+        lowest, highest = tolerated((0.0, 1.0), largest_eps(scores))
+        return (0.0, 1.0) if lowest <= least <= greatest <= highest else None
     try:
         low, high = map(float, given.split(","))
     except ValueError:
         raise InputError(
             f"--bounds must have the form LOW,HIGH, such as '0,1', got {given!r}."
         ) from None
-    if not (low < high and low <= least <= greatest <= high):
+    lowest, highest = tolerated((low, high), largest_eps(scores))
+    if not (low < high and lowest <= least <= greatest <= highest):
         raise InputError(
             "--bounds must be two numbers LOW,HIGH with LOW < HIGH between which all scores lie,"
             f" got {given!r}. The least score is {least} and the greatest score is {greatest}."

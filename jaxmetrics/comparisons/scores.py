@@ -16,10 +16,12 @@ from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
+    as_array,
     as_float,
     as_mask,
     check_examples,
     check_level,
+    largest_eps,
     shapes_of,
 )
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
@@ -32,7 +34,7 @@ from jaxmetrics.intervals.means import (
     check_bounds,
     mean_estimate,
     mean_of_groups,
-    refuse_beyond,
+    within_bounds,
 )
 
 __all__ = ["compare_scores", "score_leaderboard"]
@@ -85,9 +87,13 @@ def compare_scores(
     """
     width = check_rope(rope)
     check_bounds(bounds)
-    systems, mask = (as_float(a, "a"), as_float(b, "b")), as_mask(where)
+    arrays, mask = (as_array(a, "a"), as_array(b, "b")), as_mask(where)
+    systems = as_float(arrays[0], "a"), as_float(arrays[1], "b")
     check_examples(shapes_of(a=systems[0], b=systems[1], where=mask))
     (x, y), shared = _without_missing(systems, mask)
+    if bounds is not None:  # otherwise, two rounding errors could add up in the difference
+        eps = largest_eps(*arrays)
+        x, y = (within_bounds(bounds, *of, shared, eps=eps) for of in ((x, "a"), (y, "b")))
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
@@ -156,7 +162,7 @@ def score_leaderboard(
     level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)
-    x = _rows_of_systems(scores)
+    x, eps = _rows_of_systems(scores), largest_eps(as_array(scores, "scores"))
     mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
@@ -173,11 +179,12 @@ def score_leaderboard(
                 "If groups is given, scores must be a NumPy array, got JAX arrays. Pass"
                 " np.asarray(scores)."
             )
-        refuse_beyond(bounds, x, "scores", shared)
+        x = within_bounds(bounds, x, "scores", shared, eps=eps)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
         return _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
-    estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, bounds=bounds)
+    limits: Any = {"bounds": bounds, "eps": eps}
+    estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, **limits)
     return _score_leaderboard(
         placed_key, x, shared, numbers, estimates, num_clusters=number, **options
     )

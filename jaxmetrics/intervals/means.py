@@ -34,11 +34,13 @@ from jaxmetrics._examples import Argument, read_examples
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
     ArrayLike,
+    as_array,
     as_float,
     as_mask,
     check_examples,
     check_no_nan,
     check_size,
+    largest_eps,
     refuse_where,
 )
 from jaxmetrics.betas.student import student_quantile
@@ -136,7 +138,8 @@ def mean_interval(
     )
     if missing is None or bounds is None:
         return estimate(values, where=where, transform=transform)
-    x = as_float(values, "values")
+    array = as_array(values, "values")
+    x, estimate = as_float(array, "values"), partial(estimate, eps=largest_eps(array))
     is_missing = xp.isnan(x)
     mask = as_mask(where)
     found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
@@ -206,15 +209,22 @@ def mean_estimate(
     clusters: ArrayLike | Sequence[Any] | None = None,
     bounds: tuple[float, float] | None = None,
     transform: str | None = None,
+    eps: float | None = None,
 ) -> Estimate:
-    """Return `mean_interval` of values, which error messages call `name`."""
+    """Return `mean_interval` of values, which error messages call `name`.
+
+    `eps` is the machine epsilon of the dtype in which the values were computed, by default of the
+    dtype of `values`.
+    """
 
     def read(x: Array, name: str, *where: Array | None) -> Array:
         check_no_nan(x, name, *where)
-        refuse_beyond(bounds, x, name, *where)
-        return x
+        return within_bounds(
+            bounds, x, name, *where, eps=largest_eps(array) if eps is None else eps
+        )
 
-    given = Argument(as_float(values, name), name, read)
+    array = as_array(values, name)
+    given = Argument(as_float(array, name), name, read)
     _, x, weights, mask = read_examples([], given, sample_weight, where)
     x, amounts = _amounts(x, weights, mask)
     numbers, size = None, 0
@@ -240,14 +250,35 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
         )
 
 
-def refuse_beyond(
-    bounds: tuple[float, float] | None, x: Array, name: str, *where: Array | None
-) -> None:
-    """Raise an error if an example that counts has a NumPy value outside of the bounds."""
-    if bounds is not None:
-        least, greatest = bounds
-        message = f"beyond bounds={bounds!r}."
-        refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, *where)
+def within_bounds(
+    bounds: tuple[float, float] | None,
+    x: Array,
+    name: str,
+    *where: Array | None,
+    eps: float,
+) -> Array:
+    """Clip values that are beyond the bounds by a rounding error; see `tolerated`.
+
+    NumPy values farther beyond the bounds raise an error if they count. All other values beyond the
+    bounds become NaN.
+    """
+    if bounds is None:
+        return x
+    least, greatest = ends = tolerated(bounds, eps)
+    message = f"beyond bounds={bounds!r}."
+    refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, *where)
+    return _clipped(x, bounds=bounds, ends=ends)
+
+
+def tolerated(bounds: tuple[float, float], eps: float) -> tuple[float, float]:
+    """Return the bounds, widened by 8 eps of the larger bound, where eps is the machine epsilon."""
+    rounding = 8 * eps * max(map(abs, bounds))
+    return bounds[0] - rounding, bounds[1] + rounding
+
+
+@compiled
+def _clipped(x: Array, *, bounds: tuple[float, float], ends: tuple[float, float]) -> Array:
+    return xp.where((x >= ends[0]) & (x <= ends[1]), xp.clip(x, *bounds), xp.nan)
 
 
 @compiled
@@ -269,13 +300,12 @@ def _mean_interval(
     transform: str | None,
     num_clusters: int,
 ) -> Estimate:
-    if bounds is not None:
-        x = xp.where((x >= bounds[0]) & (x <= bounds[1]), x, xp.nan)  # under jit
     x = xp.where(amounts != 0, x, 0)
     found = _summary(x, amounts, numbers, num_clusters)
     if bounds is None:
         t = student_quantile(z, found.number - 1)
         return normal_estimate(found.mean, found.error, t, transform)
+    found = found._replace(mean=xp.clip(found.mean, *bounds))  # beyond by rounding
     return _by_likelihood(found, x, amounts, numbers, z, bounds, _one_stratum)
 
 

@@ -10,10 +10,12 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
     ArrayLike,
+    as_array,
     as_float,
     check_axis,
     check_level,
     check_option,
+    largest_eps,
     refuse_where,
 )
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
@@ -100,9 +102,12 @@ def proportion_interval(
 def _proportion_interval(
     successes: ArrayLike, trials: ArrayLike, *, level: float, method: str, cluster_axis: int | None
 ) -> Estimate:
-    s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
-    # Equal sums of weights may differ by rounding.
-    s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
+    given = as_array(successes, "successes"), as_array(trials, "trials")
+    s, n = xp.broadcast_arrays(as_float(given[0], "successes"), as_float(given[1], "trials"))
+    # Equal sums of weights may differ by rounding, in the dtype in which they were computed.
+    eps = largest_eps(*given) and largest_eps(*given, n)
+    rounding = 8 * eps * n
+    s = xp.where((s >= -rounding) & (s <= n + rounding), xp.clip(s, 0, n), s)
     message = "but successes lie between 0 and the number of trials."
     refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)

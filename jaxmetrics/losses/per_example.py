@@ -34,7 +34,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import aligned, as_training_logits, as_weights
+from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
@@ -245,16 +245,20 @@ def binary_cross_entropy(
     weights = _class_weights(class_weights, 2)
     if is_integer(given):
         return _binary_cross_entropy(z, class_ids(given, 2, mask), mask, weights)
-    y, message = as_real(given, "labels"), "but probabilities must be in [0, 1]."
-    refuse_where(lambda y: (y < 0) | (y > 1), y, "labels", message, mask)
-    return _binary_cross_entropy(z, y, mask, weights)
+    y, rounding = as_real(given, "labels"), 8 * eps_of(given)
+    message = "but probabilities must be in [0, 1]."
+    refuse_where(lambda y: (y < -rounding) | (y > 1 + rounding), y, "labels", message, mask)
+    return _binary_cross_entropy(z, y, mask, weights, rounding=rounding)
 
 
 @compiled
-def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array | None) -> Array:
+def _binary_cross_entropy(
+    z: Array, y: Array, mask: Array | None, weights: Array | None, *, rounding: float = 0.0
+) -> Array:
     counts = _kept((y == 0) | (y == 1) if is_integer(y) else xp.ones_like(y, bool), mask)
     y = y.astype(z.dtype)
-    y = xp.where(counts, xp.where((y >= 0) & (y <= 1), y, xp.nan), 0)
+    possible = (y >= -rounding) & (y <= 1 + rounding)
+    y = xp.where(counts, xp.where(possible, xp.clip(y, 0, 1), xp.nan), 0)
     negative, positive = (1 - y, y) if weights is None else (weights[0] * (1 - y), weights[1] * y)
     return xp.where(counts, _logistic_loss(xp.where(counts, z, 0), negative, positive), 0)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._labels import names_of
-from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics._wording import labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
@@ -19,7 +19,7 @@ from jaxmetrics.intervals.means import (
     check_bounds,
     mean_interval,
     mean_of_groups,
-    refuse_beyond,
+    within_bounds,
 )
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -109,17 +109,19 @@ def score_report(
 
 def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | None) -> np.ndarray:
     """Return the scores of M systems for the same items, `(M, n)`."""
-    given = [np.asarray(as_float(x, "scores")) for x in systems]
+    arrays = [as_array(x, "scores") for x in systems]
+    given = [np.asarray(as_float(x, "scores")) for x in arrays]
     if any(x.shape != given[0].shape or x.ndim != 1 for x in given):
         shapes = " and ".join(str(x.shape) for x in given)
         raise ValueError(
             f"scores must have shape (n,) with the same n for both systems, got {shapes}."
         )
     check_bounds(bounds)
+    checked = []
     for argument, x in zip(("scores", "other"), given, strict=False):
         check_each(~np.isinf(x), x, argument, "a finite number")
-        refuse_beyond(bounds, x, argument, ~np.isnan(x))
-    return np.stack(given).astype(float)
+        checked.append(within_bounds(bounds, x, argument, ~np.isnan(x), eps=largest_eps(*arrays)))
+    return np.stack(checked).astype(float)
 
 
 class ItemScores(NamedTuple):

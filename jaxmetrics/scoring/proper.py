@@ -382,8 +382,12 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
     return xp.log1p(others) * y.sum(-1) + (y * below).sum(-1)
 
 
+# Rows sum to 1 up to rounding, so that the scores of class ids are clipped to their ranges.
+
+
 def _squared_distance(p: Array, y: Array) -> Array:
-    return ((p - _shares(p, y)) ** 2).sum(-1)
+    squares = ((p - _shares(p, y)) ** 2).sum(-1)
+    return squares if _are_shares(p, y) else xp.minimum(squares, 2)
 
 
 def _cosine(p: Array, y: Array) -> Array:
@@ -391,7 +395,7 @@ def _cosine(p: Array, y: Array) -> Array:
 
 
 def _mean_cumulative_distance(p: Array, y: Array) -> Array:
-    return (xp.cumsum(p - _shares(p, y), -1)[..., :-1] ** 2).mean(-1)
+    return (xp.clip(xp.cumsum(p - _shares(p, y), -1)[..., :-1], -1, 1) ** 2).mean(-1)
 
 
 def _are_shares(rows: Array, truth: Array) -> bool:

@@ -17,14 +17,17 @@ from jaxmetrics._roots import root
 from jaxmetrics._samplers import deviance, stirling
 from jaxmetrics._validation import (
     ArrayLike,
+    as_array,
     as_float,
     as_mask,
     as_number,
     check_level,
     check_option,
+    largest_eps,
     require,
 )
 from jaxmetrics.estimates import Estimate
+from jaxmetrics.intervals.means import tolerated
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
@@ -135,12 +138,13 @@ class ConfidenceSequence:
         is False are ignored.
         """
         _check_state(state)
-        x = as_float(values, "values")
+        array = as_array(values, "values")
+        x = as_float(array, "values")
         mask = as_mask(where)
         if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
             shapes = f"{x.shape}" if mask is None else f"{x.shape} and {mask.shape}"
             raise ValueError(f"values and where must have the same shape (n,), got {shapes}.")
-        return _update(state, x, mask, sequence=self)
+        return _update(state, x, mask, sequence=self, eps=largest_eps(array))
 
     def compute(self, state: ConfidenceState) -> Estimate:
         """Return the mean so far, its bounds, and its standard error.
@@ -162,16 +166,17 @@ def _init() -> ConfidenceState:
 
 
 @promoting
-@partial(jax.jit, static_argnames="sequence")
+@partial(jax.jit, static_argnames=("sequence", "eps"))
 def _update(
     state: ConfidenceState,
     values: jax.Array,
     where: jax.Array | None,
     *,
     sequence: ConfidenceSequence,
+    eps: float,
 ) -> ConfidenceState:
     keep = jnp.ones(values.shape, bool) if where is None else where
-    x = jnp.where(keep, _scaled(values, sequence), 0)
+    x = jnp.where(keep, _scaled(values, sequence, eps), 0)
     t = as_floats(state.number) + jnp.cumsum(keep)
     mean, mean_before = _running((as_floats(state.total) + 0.5, x), t, keep)
     squares = jnp.where(keep, (x - mean) ** 2, 0)
@@ -186,11 +191,14 @@ def _update(
     return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
 
-def _scaled(values: jax.Array, sequence: ConfidenceSequence) -> jax.Array:
-    """Scale values to [0, 1]; values that are not between `low` and `high` become NaN."""
+def _scaled(values: jax.Array, sequence: ConfidenceSequence, eps: float) -> jax.Array:
+    """Scale values to [0, 1]; values that are beyond `low` or `high` by more than rounding become
+    NaN.
+    """
     low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
-    x = jnp.clip((values - low) / (high - low), 0, 1)  # rounding could give a number above 1
-    return jnp.where((values >= low) & (values <= high), x, jnp.nan)
+    x = jnp.clip((values - low) / (high - low), 0, 1)
+    least, greatest = tolerated((sequence.low, sequence.high), eps)
+    return jnp.where((values >= least) & (values <= greatest), x, jnp.nan)
 
 
 def _running(
