@@ -489,12 +489,26 @@ def test_quantile_bins_of_fractional_weights() -> None:
         [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights
     )
     np.testing.assert_allclose(curve.weight, [3.5, 1.5])
-    normalized = partial(
-        sc.calibration_error, [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights / 5
-    )
-    assert np.isfinite(normalized())
-    # A weight is a number of rows, here less than one.
-    assert np.isnan(normalized(strategy="quantile"))
+
+
+@pytest.mark.parametrize("name", ["calibration_curve", "calibration_error", "score_decomposition"])
+def test_quantile_bins_do_not_depend_on_the_scale_of_weights(name: str) -> None:
+    """With weights that sum to less than 2, results were NaN; with those that sum to 3, all edges
+    were among the smallest two thirds of the probabilities.
+    """
+
+    def found(weights: Any) -> Any:
+        options: Any = {"strategy": "quantile", "num_bins": 7, "sample_weight": weights}
+        result = getattr(sc, name)(EVENT_Y, EVENT_P, **options)
+        return result[:2] if name == "calibration_curve" else result
+
+    close = partial(jax.tree.map, partial(np.testing.assert_allclose, rtol=2e-4, atol=1e-6))
+    for weights in (np.ones(N), W, W * np.random.default_rng(0).random(N)):
+        for total in (3e-6, 1, 3, 1e6):
+            scaled = (weights * (total / weights.sum())).astype(np.float32)
+            close(found(scaled), found(weights))
+            close(found(jnp.asarray(scaled)), found(weights))
+    close(found(np.full(N, 1 / N)), found(None))
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -870,3 +884,15 @@ def test_impossible_values_raise(call: Callable[[], Any], message: str) -> None:
 def test_wrong_types_raise(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
+def test_scores_of_rows_that_sum_to_more_than_1_by_rounding(dtype: str, put: Any) -> None:
+    """Scores of wrong predictions were beyond their range, which `mean_interval` refuses."""
+    above = 1 + float(jnp.finfo(dtype).eps)
+    rows, label = put(jnp.array([[above, 0, 0]], dtype)), put(np.array([2]))
+    assert sc.brier_score(label, rows) == 2
+    assert sc.ranked_probability_score(label, rows) == 1
+    assert sc.calibration_error(put(np.array([0])), rows[:, 0]) == 1

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_edges, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
@@ -98,9 +99,10 @@ def edges_of(examples: Examples, num_bins: int, strategy: str | None) -> Array:
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     """Return the quantiles j / B of the probabilities, which are the B - 1 edges between bins.
 
-    Let all examples be sorted by probability and repeated according to their weights, to give W
-    rows. Edge j is the probability in row `floor((W - 1) j / B)`, counted from 0. Linearly
-    interpolated quantiles give the same bins, because they are between this row and the next one.
+    Let all examples be sorted by probability and repeated according to their weights, so that an
+    example with the smallest weight is 1 row. Of W rows, edge j is the probability in row
+    `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles give the same bins,
+    because they are between this row and the next one.
     """
     p, w = xp.broadcast_arrays(
         lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
@@ -111,19 +113,28 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     sorted_p, j = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
     num_examples = counts.sum(-1, keepdims=True, dtype=xp.int32)
     if examples.weights is None:
-        num_rows, sorted_p = num_examples, xp.sort(sorted_p, -1)
-        row_of_edge = _quantile_rows(num_rows, j, num_bins)
+        sorted_p = xp.sort(sorted_p, -1)
+        row_of_edge = _quantile_rows(num_examples, j, num_bins)
     else:
-        sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
+        sorted_p, w = lax.sort((sorted_p, _rows_of_weights(w, counts)), num_keys=1)
         # A cumulative sum that is added pairwise may decrease by rounding, so we take its maximum.
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
-        num_rows = rows_up_to[..., -1:]
-        rows = _quantile_rows(num_rows, j, num_bins)
+        rows = _quantile_rows(rows_up_to[..., -1:], j, num_bins)
         row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
-    edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
-    # Weights with sum 1 are not numbers of rows. All edges would be the smallest probability.
-    return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
+    return xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
+
+
+def _rows_of_weights(w: Array, counts: Array) -> Array:
+    """Divide weights by the smallest positive weight; ratios that are integers up to rounding in
+    float32 become integers.
+    """
+    eps = float(np.finfo(np.float32).eps)
+    smallest = xp.where(counts, w, xp.inf).min(-1, keepdims=True)
+    largest = xp.where(counts, w, 0).max(-1, keepdims=True)
+    rows = xp.where(counts, divide(w, xp.maximum(smallest, eps * largest)), 0)
+    whole = xp.round(rows)
+    return xp.where(xp.abs(rows - whole) <= 8 * eps * whole, whole, rows)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
@@ -161,7 +172,7 @@ def sums_by_bin(
     Probabilities are converted to the dtype of the edges before they are compared.
     """
     ids, p, *_ = examples
-    p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
+    p = xp.where(is_probability(p), xp.clip(p, 0, 1), xp.nan)
     rounded = varying_alike(edges, p.astype(edges.dtype))
     place = positions(*rounded, side="left", method="scan_unrolled")
     bin_ids = xp.where(xp.isnan(p), 0, place.astype(xp.int32))

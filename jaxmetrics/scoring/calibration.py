@@ -119,8 +119,8 @@ def calibration_curve(
             of a confidence band for the whole curve. The band assumes that the true frequency
             increases with the probability. Its formula is at the top of
             `jaxmetrics/scoring/calibration.py`.
-        sample_weight: weights of the examples, of shape `(..., n)`. For the intervals and for
-            "quantile", a weight must be the number of times that the example occurs.
+        sample_weight: weights of the examples, of shape `(..., n)`. For the intervals, a weight
+            must be the number of times that the example occurs.
         where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
@@ -186,8 +186,8 @@ def calibration_error(
             examples, d_b^2 is replaced by `d_b^2 - f_b (1 - f_b) / (n_b - 1)`, where f_b is the
             frequency of class 1. A negative sum over bins becomes 0. Source: Kumar, Liang and Ma
             (2019), NeurIPS, section 5.
-        sample_weight: weights of the examples, of shape `(..., n)`. With `debiased` or "quantile",
-            a weight must be the number of times that the example occurs.
+        sample_weight: weights of the examples, of shape `(..., n)`. With `debiased`, a weight must
+            be the number of times that the example occurs.
         where: boolean mask of the examples to include, of shape `(..., n)`.
 
     Returns:
