@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxmetrics as jm
 
@@ -38,7 +38,86 @@ def assert_alike(found: Any, expected: Any, clusters: Any) -> None:
 def test_right_and_wrong_are_compared_as_accuracies(clusters: Any) -> None:
     found = jm.compare_scores(*RIGHT[:2], bounds=(0, 1), clusters=clusters, rope=0.1)
     expected = jm.compare_predictions(jm.accuracy, TRUE, *PREDS[:2], clusters=clusters, rope=0.1)
-    assert_alike(found, expected, clusters)
+    if clusters is None:
+        assert_alike(found, expected, clusters)
+        return
+    assert_alike(found[:2], expected[:2], clusters)
+    assert_alike(found.difference[::3], expected.difference[::3], clusters)
+    width = found.difference.high - found.difference.low
+    wider = expected.difference.high - expected.difference.low  # by a part of a cluster
+    assert 0.85 * wider < width < wider
+
+
+def slow_greatest_difference(x: np.ndarray, ids: np.ndarray | None) -> float:
+    """The greatest mean difference by a search over the Lagrange multiplier."""
+    units = np.abs(x) if ids is None else np.bincount(ids, np.abs(x))
+    m = units.sum() ** 2 / (units**2).sum()
+    w = min(1.0, (3 / m) ** 3)
+    added, counts = np.abs(x).max() ** (1 - w), np.ones(len(x))
+    if ids is not None:  # all clusters have the same size
+        sums, number = np.bincount(ids, x - x.mean()), ids[-1] + 1
+        clustered = number / (number - 1) * (sums**2).sum()
+        ratio = stats.norm.ppf(0.975) / stats.t.ppf(0.975, number - 1)
+        counts *= min(((x - x.mean()) ** 2).sum() / clustered, 1) * ratio**2
+    x, counts = np.append(x, added), np.append(counts, 1 / 3)
+
+    def weights(log_gap: float) -> np.ndarray:
+        found = counts / (x.max() + np.exp(log_gap) - x)
+        return found / found.sum() * counts.sum()
+
+    def excess(log_gap: float) -> float:
+        return (counts * np.log(counts / weights(log_gap))).sum() - stats.norm.ppf(0.975) ** 2 / 2
+
+    return float(weights(optimize.brentq(excess, -30, 10, xtol=1e-12)) @ x / counts.sum())
+
+
+@pytest.mark.parametrize("kind", ["small", "few", "clusters"])
+def test_mean_differences_from_the_definition(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    a = np.clip(rng.normal(0.6, 0.1, 40), 0, 1)
+    b = np.clip(a + rng.normal(0.02, 0.05, 40), 0, 1)
+    b = np.where(np.arange(40) < 5, b, a) if kind == "few" else b
+    ids = np.arange(40) // 2 if kind == "clusters" else None
+    found = jm.compare_scores(a, b, bounds=(0, 1), clusters=ids).difference
+    high, low = slow_greatest_difference(a - b, ids), -slow_greatest_difference(b - a, ids)
+    np.testing.assert_allclose(found[:3], [(a - b).mean(), low, high], rtol=1e-6)
+    grown = jm.compare_scores(10 * a, 10 * b, bounds=(0, 10), clusters=ids).difference
+    np.testing.assert_allclose(grown[:4], [10 * x for x in found[:4]], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("noise", "clusters", "greatest"), [(0.05, None, 1.12), (0.2, None, 1.12), (0.1, TEXT, 1.2)]
+)
+def test_mean_differences_are_about_as_wide_as_students(
+    noise: float, clusters: Any, greatest: float
+) -> None:
+    """If the largest possible difference is added, they are 1.6 to 5.9 times as wide."""
+    rng = np.random.default_rng(8)
+    n = 20 if clusters is None else N
+    effect = 0 if clusters is None else rng.normal(0, noise, (50, 30))[:, TEXT]
+    a = np.clip(rng.normal(0.5, 0.1, (50, n)), 0, 1)
+    b = np.clip(a + rng.normal(0, noise, (50, n)) + effect, 0, 1)
+    found = jm.compare_scores(a, b, bounds=(0, 1), clusters=clusters).difference
+    student = jm.compare_scores(a, b, clusters=clusters).difference
+    ratio = (found.high - found.low).mean() / (student.high - student.low).mean()
+    assert 0.98 < ratio < greatest
+
+
+def test_mean_differences_cover_if_few_items_differ() -> None:
+    """500 sets of 12 items, of which one in five differs: three standard errors are 3 points. If
+    the added difference is the largest in the data, the coverage is 90 %.
+    """
+    rng = np.random.default_rng(9)
+    a = rng.beta(3, 1, (500, 12))
+    b = np.where(rng.random(a.shape) < 0.2, a * rng.random(a.shape), a)
+    truth = 0.75 * 0.2 / 2
+
+    def coverage(bounds: Any) -> float:
+        found = jm.compare_scores(a, b, bounds=bounds).difference
+        return float(((found.low <= truth) & (truth <= found.high)).mean())
+
+    assert coverage((0, 1)) > 0.95
+    assert coverage(None) < 0.86  # Student's interval
 
 
 @pytest.mark.parametrize("clusters", [None, TEXT])

@@ -55,8 +55,12 @@ def compare_scores(
     The result has the intervals of the mean of A, of the mean of B, and of the mean of `a - b`.
     They are computed by `mean_interval`. If no bounds are given, they are Student's t intervals. If
     bounds are given, they are empirical likelihood intervals, which are more accurate than
-    Student's for few items or a mean near a bound. Source: Miller (2024), Adding error bars to
-    evals, arXiv 2411.00640, section 4.
+    Student's for few items, for a mean near a bound, or if few items have different scores. The
+    interval of the difference is then the interval of a mean difference, which is explained at the
+    top of the file `jaxmetrics/intervals/means.py`. For scores 0 and 1, it equals `interval` of
+    `difference(accuracy)`. With clusters, `interval` is up to 15 % wider, because it adds a part of
+    a cluster: other metrics than differences of means need it. Source: Miller (2024), Adding error
+    bars to evals, arXiv 2411.00640, section 4.
 
     Args:
         a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An
@@ -97,7 +101,8 @@ def compare_scores(
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
-    difference = estimate("a - b", x - y, bounds=bounds_of_difference(bounds))
+    limits = bounds_of_difference(bounds)
+    difference = estimate("a - b", x - y, bounds=limits, is_difference=True)
     freedom = _freedom(shared.astype(x.dtype), clusters) if bounds is None else None
     return by_halves(of_a, of_b, difference, z, width, freedom)
 

@@ -13,7 +13,16 @@ Sampling.
 **The likelihood interval** is computed if bounds are given. Its ends are the smallest and the
 largest mean over all distributions that a likelihood-ratio test does not reject. For each end, a
 third of an example with the value of the bound is added, so that the interval allows for values
-that did not occur. Source: Owen (1988), Biometrika 75.
+that did not occur. If there are clusters, three quarters of the cluster that moves the mean most
+are added too, as in `interval`. Source: Owen (1988), Biometrika 75.
+
+**The likelihood interval of a mean difference** of two bounded scores of the same items is
+narrower. The largest possible difference c is mostly far beyond all differences x that occur. If
+it were added, the interval could be several times as wide as Student's. The added difference is
+therefore ±e with `e = d^(1 - w) c^w`. Here d is the largest |x| of the data, and the weight
+`w = min(1, (3 / m)^3)` is 1 if at most 3 of the examples contribute to the differences; their
+number is `m = (sum |x|)^2 / sum x^2`. With clusters, m is the number of clusters that contribute.
+No part of a cluster is added, because the sum of the differences in a cluster can have either sign.
 
 Log losses have no upper bound. The interval of a mean log loss misses the true mean too often if a
 few examples dominate the mean, so that the effective number of examples, `(sum x)^2 / sum x^2`, is
@@ -210,8 +219,9 @@ def mean_estimate(
     bounds: tuple[float, float] | None = None,
     transform: str | None = None,
     eps: float | None = None,
+    is_difference: bool = False,
 ) -> Estimate:
-    """Return `mean_interval` of values, which error messages call `name`.
+    """Return `mean_interval` of values, or of differences, which error messages call `name`.
 
     `eps` is the machine epsilon of the dtype in which the values were computed, by default of the
     dtype of `values`.
@@ -230,9 +240,8 @@ def mean_estimate(
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = clusters_of_examples(clusters, amounts, x.shape)
-    return _mean_interval(
-        x, amounts, numbers, z, bounds=bounds, transform=transform, num_clusters=size
-    )
+    options: Any = {"bounds": bounds, "transform": transform, "is_difference": is_difference}
+    return _mean_interval(x, amounts, numbers, z, num_clusters=size, **options)
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:
@@ -299,6 +308,7 @@ def _mean_interval(
     bounds: tuple[float, float] | None,
     transform: str | None,
     num_clusters: int,
+    is_difference: bool,
 ) -> Estimate:
     x = xp.where(amounts != 0, x, 0)
     found = _summary(x, amounts, numbers, num_clusters)
@@ -306,7 +316,8 @@ def _mean_interval(
         t = student_quantile(z, found.number - 1)
         return normal_estimate(found.mean, found.error, t, transform)
     found = found._replace(mean=xp.clip(found.mean, *bounds))  # beyond by rounding
-    return _by_likelihood(found, x, amounts, numbers, z, bounds, _one_stratum)
+    options = bounds, is_difference, _one_stratum
+    return _by_likelihood(found, x, amounts, numbers, z, *options)
 
 
 class _MeanAndError(NamedTuple):
@@ -346,6 +357,12 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
+# The largest possible difference is added if at most FEW examples contribute to a mean difference.
+# By the rule of three, a kind of example that did not occur is expected at most three times
+# (Hanley and Lippman-Hand, 1983, JAMA 249). DECAY is the power with which the weight decreases.
+FEW = 3
+DECAY = 3
+
 # Values of items, `(..., S, U)`, how often each value occurs, and the shares of strata, `(..., S)`.
 _Table = tuple[Array, Array, Array]
 
@@ -359,9 +376,10 @@ def _by_likelihood(
     found: _MeanAndError,
     x: Array,
     amounts: Array,
-    units: Array | None,
+    units: Any,
     z: float,
     bounds: tuple[float, float],
+    is_difference: bool,
     table_of: Callable[[Array, Array], _Table],
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
@@ -372,34 +390,51 @@ def _by_likelihood(
     share = xp.ones_like(found.mean)
     if found.moves is not None:
         share = effective_share(found.independent, found.error, found.total, found.number, z)
-
-    def end(sign: int, bound: float) -> Array:
-        more = amounts
+    added: tuple[Array | float, Array | float] = bounds
+    if is_difference:
+        sizes = amounts * xp.abs(x)
         if found.moves is not None:
+            sizes = sums_by_cluster(sizes, units, found.moves.shape[-1])
+        largest = _largest_difference(xp.where(amounts > 0, x, 0), sizes, bounds[1])
+        added = -largest, largest
+
+    def end(sign: int, value: Array | float) -> Array:
+        more = amounts * share[..., None]
+        if found.moves is not None and not is_difference:
             farthest = (sign * found.moves).argmax(-1)[..., None]
-            more = amounts * (1 + ADDED_OF_CLUSTER * (units == farthest)) * share[..., None]
-        extreme = _extreme(*table_of(x, more), z, sign, bound)
+            more = more * (1 + ADDED_OF_CLUSTER * (units == farthest))
+        extreme = _extreme(*table_of(x, more), z, sign, xp.asarray(value, x.dtype))
         return xp.where((found.total > 0) & (share > 0), extreme, xp.nan)
 
-    low, high = (end(sign, bound) for sign, bound in zip((-1, 1), bounds, strict=True))
+    low, high = (end(sign, value) for sign, value in zip((-1, 1), added, strict=True))
     low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
     return computed_estimate(found.mean, low, high, found.error)
 
 
+def _largest_difference(x: Array, sizes: Array, bound: float) -> Array:
+    """Return the difference that the interval of a mean difference adds, from differences x
+    `(..., n)` and their absolute sums per unit `(..., U)`.
+    """
+    number = kish_number(sizes)
+    weight = xp.where(number > FEW, divide(FEW, number) ** DECAY, 1)
+    largest = xp.where(number > FEW, xp.abs(x).max(-1), bound)
+    return largest ** (1 - weight) * bound**weight
+
+
 def _extreme(
-    values: Array, counts: Array, shares: Array, z: float, sign: int, bound: float
+    values: Array, counts: Array, shares: Array, z: float, sign: int, added: Array
 ) -> Array:
     """Return one end of the interval: the most extreme mean that the test does not reject.
 
-    The sign is -1 for the lower end and 1 for the upper end. A third of a value at the bound is
-    added to the stratum in which it changes the mean most.
+    The sign is -1 for the lower end and 1 for the upper end. A third of an example with the value
+    `added`, `(...)`, is put into the stratum in which it changes the mean most.
     """
     total = counts.sum(-1)
-    gap = xp.abs(bound - divide((counts * values).sum(-1), total))
+    gap = xp.abs(added[..., None] - divide((counts * values).sum(-1), total))
     moved = (shares * gap / (total + ADDED)).argmax(-1)[..., None]
     more = xp.where(xp.arange(total.shape[-1]) == moved, ADDED, 0).astype(counts.dtype)[..., None]
     counts = xp.concatenate([counts, more], -1)
-    values = xp.concatenate([values, xp.full_like(more, bound)], -1)
+    values = xp.concatenate([values, xp.broadcast_to(added[..., None, None], more.shape)], -1)
     slopes = sign * values * divide(shares, counts.sum(-1))[..., None]
     weights = tilted(counts, slopes, z**2 / 2)
     return (shares * divide((weights * values).sum(-1), weights.sum(-1))).sum(-1)
@@ -488,7 +523,12 @@ class Strata(NamedTuple):
 
 
 def mean_of_groups(
-    x: np.ndarray, strata: Strata, *, bounds: tuple[float, float] | None, z: float
+    x: np.ndarray,
+    strata: Strata,
+    *,
+    bounds: tuple[float, float] | None,
+    z: float,
+    is_difference: bool = False,
 ) -> Estimate:
     """Estimate the unweighted mean of group means, from NumPy values `(n,)`.
 
@@ -505,5 +545,5 @@ def mean_of_groups(
     size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
     moves_of_units = np.bincount(strata.units, moves) if strata.is_clustered else None
     found = _MeanAndError(size, value, independent, error, number, moves_of_units)
-    amounts = np.ones(len(x))
-    return _by_likelihood(found, x, amounts, strata.units, z, bounds, strata.table)
+    options = bounds, is_difference, strata.table
+    return _by_likelihood(found, x, np.ones(len(x)), strata.units, z, *options)

@@ -187,8 +187,8 @@ class ItemScores(NamedTuple):
             bounds.append(bounds_of_difference(self.bounds))
         strata = Strata.of(np.asarray(part.groups), part.clusters)
         found = [
-            mean_of_groups(x, strata, bounds=limits, z=z)
-            for x, limits in zip(values, bounds, strict=False)
+            mean_of_groups(x, strata, bounds=limits, z=z, is_difference=i == 2)
+            for i, (x, limits) in enumerate(zip(values, bounds, strict=False))
         ]
         method = "mover" if self.bounds is None else "likelihood"
         if len(found) == 1:
