@@ -320,8 +320,19 @@ def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Arra
     if sample.clusters is None:
         return more
     mean = divide((counts * slopes).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
-    best_cluster = argmax((sample.clusters * (slopes - mean)).sum((-2, -1)))
-    return more + ADDED_OF_CLUSTER * sample.clusters[best_cluster]
+    moves = (sample.clusters * (slopes - mean)).sum((-2, -1))
+    sizes = sample.clusters.sum((-2, -1)) * xp.abs(slopes).max()
+    return more + ADDED_OF_CLUSTER * sample.clusters[farthest_cluster(moves, sizes)]
+
+
+def farthest_cluster(moves: Array, sizes: Array) -> Array:
+    """Return the index of the cluster with the largest move, `(..., C)`.
+
+    Of clusters that move a value equally, the smallest is returned. If all predictions are right,
+    for example, no cluster moves the accuracy, and rounding would choose one.
+    """
+    least = 100 * xp.finfo(moves.dtype).eps * sizes
+    return argmax(xp.where(sizes > 0, moves - least, -xp.inf))
 
 
 def _grown(counts: Array, cells: Array, reach: Array) -> Array:

@@ -1,9 +1,11 @@
-"""Confidence intervals of proportions: Wilson, Jeffreys, Clopper-Pearson, Agresti-Coull."""
+"""Confidence intervals of proportions by likelihood, Wilson, Jeffreys, Clopper-Pearson, ..."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal
+
+import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
@@ -19,10 +21,9 @@ from jaxmetrics._validation import (
     refuse_where,
 )
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
-from jaxmetrics.clusters import as_clusters
+from jaxmetrics.clusters import as_clusters, clustered_error, effective_share, kish_number
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
-from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.samples import Design, of_counts
+from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__ = ["proportion_interval"]
 
@@ -51,7 +52,9 @@ def proportion_interval(
     trials: ArrayLike,
     *,
     level: float = 0.95,
-    method: Literal["wilson", "jeffreys", "clopper_pearson", "agresti_coull"] = "wilson",
+    method: Literal[
+        "wilson", "likelihood", "jeffreys", "clopper_pearson", "agresti_coull"
+    ] = "wilson",
     cluster_axis: int | None = None,
 ) -> Estimate:
     """Compute a confidence interval of a binomial proportion, `successes` divided by `trials`.
@@ -60,9 +63,11 @@ def proportion_interval(
     methods are:
 
     - `"wilson"`: `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
-      At levels above 99 %, the coverage may be far below the level if fewer than one mistake is
-      expected: for 100 trials, it is only 92 % at the level 99.9 %. Use `"clopper_pearson"` there.
       Source: Wilson (1927), JASA 22.
+    - `"likelihood"`: the proportions q with `s log(p / q) + (n - s) log((1 - p) / (1 - q)) <= z^2 /
+      2`, after a third of a failure was added for the lower end, and a third of a success for the
+      upper end. This is the interval of `interval(accuracy, counts)`. Source: Owen (2001),
+      Empirical Likelihood.
     - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
       midpoint of Wilson's interval. Source: Agresti and Coull (1998), The American Statistician 52.
     - `"jeffreys"`: equal-tailed quantiles of Beta(s + 1/2, n - s + 1/2). The lower end is 0 if s =
@@ -72,15 +77,22 @@ def proportion_interval(
       `Beta(s + 1, n - s)`. The coverage is at least `level`, and mostly greater. Source: Clopper
       and Pearson (1934), Biometrika 26.
 
+    Use `"likelihood"` or `"clopper_pearson"` at levels above 95 %, or if fewer than one mistake is
+    expected. For 20 or more trials and the levels 95, 99 and 99.9 %, the least coverage of
+    `"likelihood"` is 91.7, 98.2 and 99.8 %. The least coverage of `"wilson"` is 91.6, 96.7 and
+    99.0 % if at least one success and one failure are expected, and otherwise 83.7, 88.8 and
+    92.4 %. These figures are computed exactly from the binomial distribution.
+
     Args:
         successes, trials: counts of any shapes that broadcast against each other, or sums of
             weights.
         level: the confidence level.
-        method: `"wilson"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`.
+        method: `"wilson"`, `"likelihood"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`.
         cluster_axis: the axis of clusters in `successes` and `trials`. A cluster is a group of
             correlated trials, such as the images of one patient. `trials` is then replaced by an
             effective number of independent trials (Korn and Graubard, 1998, Survey Methodology 24).
-            For NumPy arrays, fewer than 20 clusters give a warning.
+            For `"likelihood"`, three quarters of the cluster that moves p most towards an end are
+            also added, as in `interval`. For NumPy arrays, fewer than 20 clusters give a warning.
 
     Returns:
         `Estimate` of p, in [0, 1]. Without clusters, the standard error is `sqrt(p (1 - p) / n)`.
@@ -92,8 +104,10 @@ def proportion_interval(
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]
+    >>> proportion_interval(18, 20, method="likelihood")
+    0.900 [0.704, 0.983]
     """
-    check_option(method, "method", tuple(_METHODS))
+    check_option(method, "method", ("likelihood", *_METHODS))
     options: dict[str, Any] = {"method": method, "cluster_axis": cluster_axis}
     return _proportion_interval(successes, trials, level=check_level(level), **options)
 
@@ -112,12 +126,17 @@ def _proportion_interval(
     refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
-    share, clustered = xp.asarray(1.0, n.dtype), None
+    share, error, farthest = 1.0, _error(s, n), xp.zeros((2, 2, *n.shape), n.dtype)
     if cluster_axis is not None:
-        s, n, share, clustered = _pooled(s, n, cluster_axis, normal_quantile(level))
+        s, n, share, error, farthest = _pooled(s, n, cluster_axis, normal_quantile(level))
     p = divide(s, n, xp.nan)
-    low, high = _METHODS[method](s * share, n * share, level)
-    return computed_estimate(p, low, high, _error(s, n) if clustered is None else clustered)
+    if method == "likelihood":
+        more_s, more_n = ADDED_OF_CLUSTER * farthest
+        low, high = _likelihood((s + more_s) * share, (n + more_n) * share, level)
+        low, high = xp.where(low > p, p, low), xp.where(high < p, p, high)  # by rounding
+    else:
+        low, high = _METHODS[method](s * share, n * share, level)
+    return computed_estimate(p, low, high, error)
 
 
 def _error(s: Array, n: Array) -> Array:
@@ -125,8 +144,11 @@ def _error(s: Array, n: Array) -> Array:
 
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
-    """Return both sums over clusters, the number of independent trials that one trial is worth, and
-    the standard error.
+    """Return both sums over clusters, the number of independent trials that one trial is worth, the
+    standard error, and the clusters that move the proportion most.
+
+    The last array, `(2, 2, ...)`, contains the successes and trials of two clusters: of the cluster
+    that moves the proportion farthest down, and of the cluster that moves it farthest up.
     """
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
@@ -135,18 +157,32 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
             f" cluster_axis={axis}."
         )
     tables = as_clusters(xp.stack([s, n - s], -1)[..., None, :], axis % s.ndim)
-    design = Design(of_counts, is_clustered=True)
+    of_clusters = tables[..., 0, 0], tables.sum((-2, -1))
+    s, n = (x.sum(-1) for x in of_clusters)
+    p = divide(s, n, xp.nan)
+    # A success moves p by (1 - p) / n, a failure by -p / n.
+    slopes = divide(xp.stack([1 - p, -p], -1), n[..., None], xp.nan)
+    error = clustered_error(tables, slopes[..., None, None, :])[..., 0]
+    share = effective_share(_error(s, n), error, n, kish_number(of_clusters[1]), z)
+    moves = of_clusters[0] - p[..., None] * of_clusters[1]
+    sizes = of_clusters[1] * xp.maximum(p, 1 - p)[..., None]
+    places = [farthest_cluster(sign * moves, sizes) for sign in (-1, 1)]
+    farthest = [[_taken(x, i) for i in places] for x in of_clusters]
+    return s, n, share, xp.where(n > 0, error, xp.nan), xp.stack([xp.stack(x) for x in farthest])
 
-    def of_clusters(table: Array) -> tuple[Array, ...]:
-        sample = design.sample(table)
-        all_n = sample.counts.sum()
-        p = divide(sample.counts[0, :1], all_n, xp.nan)
-        # A success moves p by (1 - p) / n, a failure by -p / n.
-        slopes = divide(xp.stack([1 - p, -p], -1)[None], all_n, xp.nan)
-        (share,), (error,) = sample.shares(p, slopes, z), sample.errors(p, slopes)
-        return sample.counts[0, 0], all_n, share, error
 
-    return map_tables(of_clusters, tables, table_ndim=3)
+def _taken(x: Array, index: Array) -> Array:
+    return xp.take_along_axis(x, index[..., None], -1)[..., 0]
+
+
+def _likelihood(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+    """Return both ends, the first from s[0] successes in n[0] trials, the second from the others."""
+    # A third of a failure is added for the lower end, a third of a success for the upper end.
+    moved = np.array([[0, 1], [1, 0]]).reshape((2, *(1,) * (s.ndim - 1), 1, 2))
+    counts = xp.stack([s, n - s], -1)[..., None, :] + ADDED * moved.astype(n.dtype)
+    weights = tilted(counts, moved.astype(n.dtype), normal_quantile(level) ** 2 / 2)[..., 0, :]
+    low, high = weights[..., 0] / weights.sum(-1)
+    return low, high
 
 
 def _wilson(s: Array, n: Array, level: float) -> tuple[Array, Array]:

@@ -147,9 +147,9 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
     times, support = counts[true, pred], rarity[true, pred]
-    shares = values_of(proportion_interval(times, support, level=level), "wilson")
+    shares = proportion_interval(times, support, level=level, method="likelihood")
     named = ([names[i] for i in ids] for ids in (true, pred))
-    return [*zip(*named, times, support, shares, strict=True)]
+    return [*zip(*named, times, support, values_of(shares, "likelihood"), strict=True)]
 
 
 def _largest_mistake(counts: np.ndarray) -> float:

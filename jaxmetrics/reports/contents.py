@@ -29,19 +29,19 @@ class ReportedValue(Estimate):
     If a value has no interval, its `low` and `high` are NaN.
 
     Attributes:
-        method: the method of the interval, or None if there is no interval. It is `"wilson"` for
-            proportions and F1; `"likelihood"` for other smooth functions of the counts and for
-            differences; `"delta"` for counts that are sums of weights (on the logit scale, or on
-            the atanh scale if values can be negative); `"posterior"` for the posterior balanced
-            accuracy; `"normal"` for means in the state of an evaluator; `"student"` for log losses
-            and differences of means; `"score"` for areas under ROC curves; `"mover"` for
-            differences of areas and of groups; `"inequalities"` for the calibration error;
-            `"bounds"` for bounds of the exact area.
+        method: the method of the interval, or None if there is no interval. It is `"likelihood"`
+            for proportions, for other smooth functions of the counts and for differences;
+            `"delta"` for such functions of sums of weights (on the logit scale, or on the atanh
+            scale if values can be negative); `"posterior"` for the posterior balanced accuracy;
+            `"normal"` for means in the state of an evaluator; `"student"` for log losses and
+            differences of means; `"score"` for areas under ROC curves; `"mover"` for differences of
+            areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds
+            of the exact area.
         note: a note for the interpretation of the value, or None.
 
-    >>> value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
+    >>> value = ReportedValue(0.851, 0.8, 0.892, method="likelihood")
     >>> value, value.method, value.note
-    (0.851 [0.800, 0.892], 'wilson', None)
+    (0.851 [0.800, 0.892], 'likelihood', None)
     """
 
     method: str | None = None

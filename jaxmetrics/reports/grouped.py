@@ -139,8 +139,9 @@ def _values(report: Report) -> Values:
     """Return the values of a report, and the selection rate of each class."""
     columns = dict(report.per_class)
     if report.num_clusters is None:
-        share = proportion_interval(report.counts.sum(0), report.counts.sum(), level=report.level)
-        columns["selection_rate"] = values_of(share, "wilson")
+        times, number = report.counts.sum(0), report.counts.sum()
+        share = proportion_interval(times, number, level=report.level, method="likelihood")
+        columns["selection_rate"] = values_of(share, "likelihood")
     return ClassValues(report.overall, columns, report.class_names, report.support).by_class()
 
 

@@ -52,7 +52,7 @@ def multilabel_report(
 ) -> TabularReport:
     """Make a multilabel classification report: metrics of each label and of all labels.
 
-    Exact match, and precision, recall, specificity and F1 of each label have Wilson's intervals.
+    Exact match, and precision, recall, specificity and F1 of each label have likelihood intervals.
     Exact match is the share of examples whose labels are all correct. The Hamming loss, micro F1
     and macro F1 have delta-method intervals, which allow for correlated labels of an example.
 
@@ -127,12 +127,12 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
 def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
     """Make the report from sums over examples.
 
-    The metrics of a label have Wilson's intervals. Averages over labels have delta-method intervals
+    The metrics of a label have likelihood intervals. Averages over labels have delta-method intervals
     on the logit scale, with the examples as the independent units.
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
-    overall = {"exact_match": value_of(evidence.proportion(sums.exact, sums.number), "wilson")}
+    overall = {"exact_match": value_of(evidence.proportions(sums.exact, sums.number), "likelihood")}
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
     found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
@@ -144,7 +144,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}. The metrics of each label have Wilson's intervals. "
+                f"Intervals: {percent(level)}. The metrics of each label have likelihood intervals. "
                 "Macro F1 is the mean over the labels that occur, and micro F1 is computed from "
                 "all labels together. The independent units are the examples, because the labels "
                 "of an example may be correlated."

@@ -90,18 +90,19 @@ class Evidence(NamedTuple):
         """The cluster axis of the tables."""
         return None if self.clusters is None else 0
 
-    def proportion(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
-        """Estimate a proportion; with clusters, `successes` and `trials` have shape `(C,)`."""
+    def proportions(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
+        """Estimate proportions of shape `(...)`; with clusters, the arguments are `(C, ...)`."""
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
-        return proportion_interval(successes, trials, **options)
+        return proportion_interval(successes, trials, method="likelihood", **options)
 
     def value(self, name: str) -> ReportedValue:
-        """Report a metric with its interval: Wilson's interval for accuracy, and `method` for other
-        metrics. The default is the likelihood method, and the delta method for sums of weights.
+        """Report a metric with its interval: a likelihood interval for accuracy, and `method` for
+        other metrics. The default is the likelihood method, and the delta method for sums of
+        weights.
         """
         if name == "accuracy":
             right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
-            return value_of(self.proportion(right, all_of_them), "wilson")
+            return value_of(self.proportions(right, all_of_them), "likelihood")
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
@@ -117,20 +118,18 @@ class Evidence(NamedTuple):
 
 
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportedValue]]:
-    """Report the rates of all classes, or of chosen classes, with Wilson's intervals."""
+    """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
-    jaccard = evidence.proportion(tp, tp + fp + fn)
+    right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
+    found = evidence.proportions(right, right + wrong)
+    precision, recall, specificity, jaccard = (Estimate(*x) for x in zip(*found, strict=True))
     value, low, high = (
         2 * x / (1 + x) for x in jaccard[:3]
     )  # F1 is an increasing function of Jaccard's index
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
-    found = {
-        "precision": evidence.proportion(tp, tp + fp),
-        "recall": evidence.proportion(tp, tp + fn),
-        "specificity": evidence.proportion(tn, tn + fp),
-        "f1": Estimate(value, low, high, error, jaccard.num_undefined),
-    }
-    return {name: values_of(x, "wilson") for name, x in found.items()}
+    f1 = Estimate(value, low, high, error, jaccard.num_undefined)
+    rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
+    return {name: values_of(x, "likelihood") for name, x in rates.items()}
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:

@@ -219,9 +219,9 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
     less than numbers that are 0 or 1.
     """
     of_truth, total = soft_counts.trace(axis1=-2, axis2=-1), soft_counts.sum((-2, -1))
-    axis = 0 if soft_counts.ndim > 2 else None
-    estimate = proportion_interval(of_truth, total, level=level, cluster_axis=axis)
-    return value_of(estimate, "wilson")
+    options: Any = {"level": level, "cluster_axis": 0 if soft_counts.ndim > 2 else None}
+    estimate = proportion_interval(of_truth, total, method="likelihood", **options)
+    return value_of(estimate, "likelihood")
 
 
 def calibration_value(gap: Estimate) -> ReportedValue:

@@ -325,15 +325,13 @@ class Report(AnyReport):
         """
         if self.groups:
             return grouped.outline_of(self)
-        methods = {x.method for column in self.per_class.values() for x in column}
-        how = "likelihood (recalls: Wilson's)" if "likelihood" in methods else "Wilson's"
         areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
-            intervals=f"Intervals: {percent(self.level)}. The classes have {how} intervals{areas}.",
+            intervals=f"Intervals: {percent(self.level)}. The classes have likelihood intervals{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
             gates=self.gates,
