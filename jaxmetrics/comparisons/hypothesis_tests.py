@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics import _samplers as samplers
-from jaxmetrics._arithmetic import divide, rounding, safe_sqrt
+from jaxmetrics._arithmetic import argmax, divide, rounding, safe_sqrt
 from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
@@ -137,36 +137,52 @@ def mcnemar(
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
     """Test whether accuracy exceeds the no-information rate, the share of the most common class.
 
-    This is the one-sided exact binomial test of the R package caret. If s of n predictions are
-    correct and q is the share of the most common class, the p-value is `P(X >= s)`, where
-    `X ~ Binomial(n, q)`. The test treats q as known, although q is estimated from the same
-    examples.
+    Accuracy and the shares of the classes are estimated from the same examples. So the classifier
+    is compared with a classifier that always predicts class j, for each class j, by a one-sided
+    sign test (McNemar's test). Let b be the number of correct predictions in other classes, and c
+    the number of wrong predictions in class j. Accuracy minus the share of class j is
+    `(b - c) / n`. The mid-p value is
+
+        P(X > b) + P(X = b) / 2,    X ~ Binomial(b + c, 1/2).
+
+    The returned p-value is the mid-p value for the class with the least `(b - c) / sqrt(b + c)`.
+    Accuracy must exceed the share of each class, so the p-value needs no correction for the choice
+    of the class (intersection-union test: Berger, 1982, Technometrics 24). If two classes are
+    almost equally common, the test is conservative.
+
+    In contrast, the R package caret (Kuhn, 2008, Journal of Statistical Software 28) tests accuracy
+    by a binomial test, as if the observed share of the most common class were known. Such a test
+    rejects too often.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. The result is NaN if
-        there are no examples. Under jit, negative counts give NaN, too.
+        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. If all predictions are
+        the same class, the p-value is at least 1/2. The result is NaN if there are no examples.
+        Under jit, negative counts give NaN, too.
 
     Raises:
         TypeError, ValueError: if counts are not numbers, if they are negative, or if their shape is
             not `(..., K, K)`.
 
-    >>> test = no_information_test([[48, 12], [6, 34]])
-    >>> test.statistic, test.p_value < 1e-5
-    (np.float64(0.82), np.True_)
+    >>> test = no_information_test([[48, 12], [6, 34]])  # b = 34, c = 12
+    >>> test.statistic, test.p_value.round(5)
+    (np.float64(0.82), np.float64(0.00055))
     """
     c = as_counts(counts)
-    support, right = c.sum(-1), diagonal(c).sum(-1)
-    n = support.sum(-1)
-    q, wrong = divide(support.max(-1), n, xp.nan), n - right
-    # P(X >= s) is the distribution function of Beta(s, n - s + 1) at q.
-    tail = betainc(xp.where(right > 0, right, 1), wrong + 1, q)
-    p_value = xp.where((q == 1) | (right == 0), 1, tail)
+    right, support = diagonal(c), c.sum(-1)
+    hits, n = right.sum(-1), support.sum(-1)
+    gap = hits[..., None] - support
+    number = gap + 2 * (support - right)  # b - c, and b + c
+    z = gap / xp.sqrt(xp.where(number > 0, number, 1))
+    least = xp.arange(c.shape[-1]) == argmax(-z)[..., None]
+    gap, number = (xp.where(least, x, 0).sum(-1) for x in (gap, number))
+    # The mid-p value is the mean of I(b, c + 1) and I(b + 1, c), which is I(b + 1, c + 1) at 1/2.
+    p_value = betainc((number + gap) / 2 + 1, (number - gap) / 2 + 1, 0.5)
     valid = (c >= 0).all((-2, -1)) & (n > 0)
     return HypothesisTest(
-        xp.where(valid, divide(right, n), xp.nan), xp.where(valid, p_value, xp.nan)
+        xp.where(valid, divide(hits, n), xp.nan), xp.where(valid, p_value, xp.nan)
     )
 
 
@@ -396,17 +412,22 @@ def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
 
     def excess(distance: Array) -> tuple[Array, Array]:
         delta = xp.minimum(p - q + distance, 1)
-        slope = (2 - p + q) * delta - p - q
-        root = xp.sqrt(xp.maximum(slope**2 + 8 * q * delta * (1 - delta), 0))
+        b = (2 - p + q) * delta - p - q
+        root = xp.sqrt(xp.maximum(b**2 + 8 * q * delta * (1 - delta), 0))
         # This form of the solution avoids a subtraction.
-        product = divide(2 * q * delta * (1 - delta), slope + root)
-        likeliest = xp.where(slope > 0, product, (root - slope) / 4)
+        product = divide(2 * q * delta * (1 - delta), b + root)
+        likeliest = xp.where(b > 0, product, (root - b) / 4)
         variance = xp.maximum(2 * likeliest + delta * (1 - delta), 0)
-        return distance - z * xp.sqrt(divide(variance, n)), xp.zeros_like(distance)
+        error = xp.sqrt(divide(variance, n))
+        # Twice the likeliest q grows by `(root' - b') / 2`.
+        growth = divide(b * (2 - p + q) + 4 * q * (1 - 2 * delta), root) - (2 - p + q)
+        slope = 1 - z * divide(growth / 2 + 1 - 2 * delta, 2 * n * error)
+        return distance - z * error, slope
 
     most = 1 - p + q
-    rtol = float(xp.finfo(p.dtype).eps)
-    return root(excess, xp.zeros_like(p), most, most / 2, rtol=rtol)
+    eps = float(xp.finfo(p.dtype).eps)
+    # The rounding of p - q limits the accuracy.
+    return root(excess, xp.zeros_like(p), most, most / 2, atol=2 * eps * (p + q), rtol=4 * eps)
 
 
 def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:

@@ -31,10 +31,11 @@ class ReportedValue(Estimate):
     Attributes:
         method: the method of the interval, or None if there is no interval. It is `"likelihood"`
             for proportions, for other smooth functions of the counts and for differences;
-            `"delta"` for such functions of sums of weights (on the logit scale, or on the atanh
-            scale if values can be negative); `"posterior"` for the posterior balanced accuracy;
-            `"normal"` for means in the state of an evaluator; `"student"` for log losses and
-            differences of means; `"score"` for areas under ROC curves; `"mover"` for differences of
+            `"tango"` for the accuracy gain; `"delta"` for functions of sums of weights that are not
+            proportions (on the logit scale, or on the atanh scale if values can be negative);
+            `"posterior"` for the posterior balanced accuracy; `"normal"` for means in the state of
+            an evaluator; `"student"` for log losses, differences of means, and the accuracy gain if
+            there are clusters; `"score"` for areas under ROC curves; `"mover"` for differences of
             areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds
             of the exact area.
         note: a note for the interpretation of the value, or None.
@@ -91,6 +92,12 @@ class ReportedValue(Estimate):
 
 class Difference(ReportedValue):
     """A difference, which may be negative: text tables write "low to high", not "low-high"."""
+
+
+class PosteriorValue(ReportedValue):
+    """A posterior mean with a credible interval, which is not listed among confidence intervals:
+    only pictures, JSON and CSV contain it.
+    """
 
 
 def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue:
@@ -288,8 +295,9 @@ class ClassValues(NamedTuple):
         return found
 
     def summary(self) -> list[tuple[str, ReportedValue]]:
-        """Return the overall values with their titles."""
-        return [(title_of(name), x) for name, x in self.overall.items()]
+        """Return the overall values with their titles, without posterior values."""
+        values = self.overall.items()
+        return [(title_of(name), x) for name, x in values if not isinstance(x, PosteriorValue)]
 
     def table(self, kind: str) -> ValueTable:
         """Return a table with one row per class."""

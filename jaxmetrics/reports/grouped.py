@@ -19,6 +19,7 @@ from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     ClassValues,
     Outline,
+    PosteriorValue,
     ReportedValue,
     SampleSize,
     ValueTable,
@@ -36,7 +37,8 @@ __all__: list[str] = []
 Key: TypeAlias = tuple[str, str]  # name, and class or ""
 Values: TypeAlias = Mapping[Key, ReportedValue]
 
-_NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with other values
+# These values are redundant with other values.
+_NOT_COMPARED = ("accuracy_gain", "balanced_accuracy_posterior", "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
 _MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
@@ -52,7 +54,9 @@ def outline_of(report: Report) -> Outline:
     """
     shared = ", as if no cluster belonged to two groups" if report.num_clusters is not None else ""
     groups = {name: _values(x) for name, x in report.groups.items()}
-    keys = _shown_keys(report.class_names, [*next(iter(groups.values()))])
+    first = next(iter(groups.values()))
+    listed = [key for key, x in first.items() if not isinstance(x, PosteriorValue)]
+    keys = _shown_keys(report.class_names, listed)
     missing = ReportedValue(math.nan)
     sizes = (f"{x.num_examples:.10g}" for x in report.groups.values())
     rows: list[list[Any]] = [["examples", *sizes]]

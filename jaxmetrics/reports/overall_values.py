@@ -23,13 +23,15 @@ from jaxmetrics._validation import (
     warn,
 )
 from jaxmetrics._wording import enumeration, fraction, listed
-from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.comparisons.hypothesis_tests import paired_difference_interval
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
 from jaxmetrics.intervals.proportions import proportion_interval
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,
+    difference,
     f1,
     macro,
     matthews_corrcoef,
@@ -37,7 +39,7 @@ from jaxmetrics.metrics import (
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
-from jaxmetrics.reports.contents import ReportedValue, value_of, values_of
+from jaxmetrics.reports.contents import PosteriorValue, ReportedValue, value_of, values_of
 
 __all__: list[str] = []
 
@@ -146,7 +148,47 @@ def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
     # The no-information rate has no interval: the interval of the share of one class is not valid
     # for the largest share of all classes.
     found["no_information_rate"] = ReportedValue(float(no_information_rate(evidence.counts)))
+    found["accuracy_gain"] = accuracy_gain(evidence)
     return found
+
+
+def accuracy_gain(evidence: Evidence) -> ReportedValue:
+    """Report accuracy minus the no-information rate, which is the least of the differences
+    `accuracy - share of class j`.
+
+    Both are computed from the same examples, so each difference is a difference of the accuracies
+    of two classifiers, the second of which always predicts class j. It has Tango's interval or, if
+    there are clusters, Student's interval with the jackknife standard error. The low end is the
+    least low end of all differences, which needs no correction (Berger, 1982, Technometrics 24).
+    The high end is the least high end, corrected by Bonferroni's method for the number of classes.
+    Classes that are significantly less common than another class are left out, at a tenth of the
+    significance level (Berger and Boos, 1994, JASA 89).
+    """
+    tables, level, axis = evidence.tables, evidence.level, evidence.cluster_axis
+    right, support = tables.diagonal(axis1=-2, axis2=-1), tables.sum(-1)
+    behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
+    # The sum over independent units of the square of each unit's part in the difference of shares.
+    squares = support.max() + support if axis is None else (behind**2).sum(axis)
+    total = behind if axis is None else behind.sum(axis)
+    (chosen,) = np.nonzero(total**2 <= normal_quantile(1 - (1 - level) / 10) ** 2 * squares)
+    only_a = (right.sum(-1, keepdims=True) - right)[..., chosen]
+    only_b = (support - right)[..., chosen]
+    both = support.sum(-1, keepdims=True) - only_a - only_b
+    cells = np.stack([both, only_a, only_b, 0 * both], -1)
+    # In the cubes (..., 2, 2, 2), all examples belong to the first of two true classes.
+    pairs = np.stack([cells, 0 * cells], -2).reshape((*cells.shape[:-1], 2, 2, 2))
+
+    def estimate(level: float) -> Estimate:
+        if axis is None:
+            return paired_difference_interval(pairs, level=level)
+        options: Any = {"method": Delta(), "level": level, "cluster_axis": -4}
+        return interval(difference(accuracy), np.moveaxis(pairs, 1, 0), **options)
+
+    found = estimate(level)
+    high = estimate(1 - (1 - level) / len(chosen)).high if len(chosen) > 1 else found.high
+    ends = max(found.low.min(), -1), min(high.min(), 1)
+    value, _, _, error, undefined = (x[found.value.argmin()] for x in found)
+    return value_of(Estimate(value, *ends, error, undefined), "student" if axis == 0 else "tango")
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
@@ -156,14 +198,16 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
     low, high = map(float, average.interval(level))
     note = (
-        "Jeffreys' prior is used, which is worth half a correct and half a wrong example per class"
+        "a Bayesian posterior, which lies too low if mistakes are few, because Jeffreys' prior is"
+        " worth half a correct and half a wrong example per class"
     )
     estimate = float(balanced_accuracy(matrix))
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
     error = float(average.variance) ** 0.5
-    return ReportedValue(float(average.mean), low, high, error, method="posterior", note=f"{note}.")
+    value = float(average.mean)
+    return PosteriorValue(value, low, high, error, method="posterior", note=f"{note}.")
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:

@@ -64,6 +64,9 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     }
     restated = at_prevalence(no_information_rate, shares)(report.counts)
     overall["no_information_rate"] = ReportedValue(float(restated))
+    of_gain = [end - float(restated) for end in overall["accuracy"][:3]]  # the shares are known
+    error = overall["accuracy"].standard_error
+    overall["accuracy_gain"] = ReportedValue(*of_gain, error, method="likelihood")
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
         per_class[name] = values_of(estimate(metric), "likelihood")

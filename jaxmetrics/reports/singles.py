@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, percent, title_of
+from jaxmetrics._wording import capital, interval, percent
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
@@ -332,20 +332,22 @@ class Report(AnyReport):
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
             intervals=f"Intervals: {percent(self.level)}. The classes have likelihood intervals{areas}.",
-            notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
+            notes=[f"{capital(title)}: {x.note}" for title, x in self._found.summary() if x.note],
             level=self.level,
             gates=self.gates,
         )
 
     @property
     def _verdict(self) -> str:
-        accuracy, least = self.overall["accuracy"], self.overall["no_information_rate"]
-        relation = "is above" if accuracy.low > least.value else "is not shown to be above"
-        if accuracy.high < least.value:
+        names = "accuracy", "no_information_rate", "accuracy_gain"
+        accuracy, least, gain = (self.overall[name] for name in names)
+        relation = "is above" if gain.low > 0 else "is not shown to be above"
+        if gain.high < 0:
             relation = "is below"
         return (
             f"Accuracy {interval(*accuracy[:3])} {relation} {least.written[0]}, the accuracy"
-            " of always predicting the most frequent class."
+            " of always predicting the most frequent class: the difference is"
+            f" {interval(*gain[:3])}."
         )
 
     def to_dict(self) -> dict[str, Any]:
