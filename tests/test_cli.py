@@ -178,12 +178,12 @@ def test_totals_among_counts_give_a_warning(run: Run, tmp_path: Path) -> None:
     assert run("report", others, "--counts")[::2] == (0, "")
 
 
-def test_what_must_be_known_of_a_number_is_printed(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "counts.csv"
-    np.savetxt(path, 10 * np.eye(10, dtype=int) + np.eye(10, k=9, dtype=int), "%d", ",")
-    code, out, _ = run("report", str(path), "--counts")
-    assert code == 0
-    assert "it pulls the interval away from the balanced accuracy of" in " ".join(out.split())
+def test_the_verdict_does_not_take_a_rate_as_known(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "counts.csv", "237,72\n0,91\n")
+    code, out, _ = run("report", path, "--counts", "--gate", "accuracy_gain >= 0")
+    assert code == 3
+    assert "is not shown to be above 0.772, the accuracy of" in " ".join(out.split())
+    assert "Gate accuracy_gain >= 0: undecided (about" in out
 
 
 def test_counts_from_arrays(run: Run, tmp_path: Path) -> None:

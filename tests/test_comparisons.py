@@ -2,6 +2,7 @@
 single-classifier intervals.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -368,16 +369,59 @@ def test_unpaired_delong_holds_its_level() -> None:
     assert covered.mean() > 0.94
 
 
-@pytest.mark.parametrize("counts", [[[48, 12], [6, 34]], [[5, 3], [4, 0]], [[0, 2], [9, 0]]])
-def test_no_information_test_is_scipys_binomial_test(counts: list[list[int]]) -> None:
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [[48, 12], [6, 34]],
+        [[237, 72], [0, 91]],
+        [[5, 3], [4, 0]],
+        [[0, 2], [9, 0]],
+        [[7, 3], [0, 0]],
+        [[9, 0, 4], [2, 9, 0], [1, 1, 11]],
+    ],
+)
+def test_no_information_test_is_a_sign_test(counts: list[list[int]]) -> None:
+    """The largest of the one-sided mid-p values of McNemar's tests against each constant class."""
     c = np.array(counts)
-    n, right, rate = int(c.sum()), int(np.trace(c)), c.sum(1).max() / c.sum()
-    expected = stats.binomtest(right, n, rate, alternative="greater").pvalue
+    right, expected = c.diagonal(), 0.0
+    for j in range(len(c)):
+        b, number = right.sum() - right[j], right.sum() + c[j].sum() - 2 * right[j]
+        ways = [math.comb(number, i) for i in range(number + 1)]
+        expected = max(expected, (sum(ways[b + 1 :]) + ways[b] / 2) / sum(ways))
     np.testing.assert_allclose(jm.no_information_test(c).p_value, expected, rtol=1e-9)
-    np.testing.assert_allclose(jm.no_information_test(c).statistic, right / n)
+    np.testing.assert_allclose(jm.no_information_test(c).statistic, right.sum() / c.sum())
+    swapped = c[::-1, ::-1]
+    assert jm.no_information_test(swapped).p_value == jm.no_information_test(c).p_value
     for impossible in (0 * c, jnp.array([[9, -1], [0, 1]])):
         assert np.isnan(jm.no_information_test(impossible)).all()
-    assert jm.no_information_test([[7, 3], [0, 0]]).p_value == 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "recalls", "num_examples"),
+    [
+        # With recalls of .02 and 1, a test against the class that is the most common in the sample
+        # rejects in 36 %; a test that treats its share as known rejects in 16 % with .3 and .79.
+        ((0.505, 0.495), (0.02, 0.505 * 0.98 / 0.495), 1000),
+        ((0.53, 0.47), (0.3, 0.53 * 0.7 / 0.47), 1000),
+        ((0.7, 0.2, 0.1), (0.7, 0.7, 0.7), 200),
+        ((0.9, 0.1), (0.9, 0.9), 400),
+    ],
+)
+def test_no_information_test_holds_its_level(
+    shares: tuple[float, ...], recalls: tuple[float, ...], num_examples: int
+) -> None:
+    """20,000 test sets whose accuracy truly equals the largest share. Four standard errors are 0.6
+    points.
+    """
+    assert math.isclose(np.dot(shares, recalls), shares[0])
+    rng = np.random.default_rng(3)
+    support = rng.multinomial(num_examples, shares, size=20_000)
+    right = rng.binomial(support, recalls)
+    k = len(shares)
+    counts = np.eye(k, dtype=int) * right[:, None]
+    counts += np.roll(np.eye(k, dtype=int), 1, axis=1) * (support - right)[..., None]
+    rejected = (jm.no_information_test(counts).p_value <= 0.05).mean()
+    assert 0.04 < rejected < 0.06
 
 
 def test_delong_holds_its_level() -> None:

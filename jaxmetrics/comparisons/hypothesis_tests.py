@@ -151,8 +151,9 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     almost equally common, the test is conservative.
 
     In contrast, the R package caret (Kuhn, 2008, Journal of Statistical Software 28) tests accuracy
-    by a binomial test, as if the observed share of the most common class were known. Such a test
-    rejects too often.
+    by a binomial test, as if the observed share of the most common class were known, and rejects
+    too often if it is not. If the shares are known, for example because the test set is balanced by
+    design, compare the interval of accuracy with the known share.
 
     Args:
         counts: confusion matrix `(..., K, K)` of independent examples.
@@ -168,7 +169,7 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
 
     >>> test = no_information_test([[48, 12], [6, 34]])  # b = 34, c = 12
     >>> test.statistic, test.p_value.round(5)
-    (np.float64(0.82), np.float64(0.00055))
+    (np.float64(0.82), np.float64(0.00054))
     """
     c = as_counts(counts)
     right, support = diagonal(c), c.sum(-1)

@@ -346,7 +346,7 @@ class AnyReport(ABC):
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In parentheses: 95 % intervals.
         <BLANKLINE>
-        Accuracy 0.800 \\[0.584, 0.919\\] is above 0.500, the accuracy of always ...
+        Accuracy 0.800 \\[0.584, 0.919\\] is not shown to be above 0.500, the accuracy of ...
         <BLANKLINE>
         |  | value | 95 % interval | method |
         | --- | ---: | ---: | ---: |
