@@ -372,7 +372,7 @@ def test_probabilities_are_compared(
     assert low == pytest.approx(expected.difference.low)
     assert clustered["num_clusters"] == 40
     _, text, _ = run("compare", *files, *options)
-    told = "less is better, so P(A > B) is the probability that A is worse"
+    told = "less is better, so confidence A > B is the confidence that A is worse"
     assert told in " ".join(text.split())
     assert told not in " ".join(run("compare", *files, "--id", "id")[1].split())
     ways = "for losses Student's intervals, for areas intervals by DeLong's variance."

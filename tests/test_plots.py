@@ -208,7 +208,8 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
     both = jm.compare(together, paired, method=jm.Delta())
     axes = plots.difference(both, rope=0.05)
     assert (
-        axes.texts[0].get_text() == f"P(A > B) = {float(both['accuracy'].probability_better):.3f}"
+        axes.texts[0].get_text()
+        == f"confidence A > B: {float(both['accuracy'].probability_better):.3f}"
     )
     axes.figure.savefig(tmp_path / "difference.png")
 
@@ -313,7 +314,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
 def test_a_single_comparison() -> None:
     comparison = jm.compare_unpaired(jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
     axes: Any = plots.difference(comparison)
-    assert axes.texts[0].get_text() == f"P(A > B) = {comparison.probability_better:.3f}"
+    assert axes.texts[0].get_text() == f"confidence A > B: {comparison.probability_better:.3f}"
     assert [label.get_text() for label in axes.get_yticklabels()] == [""]
 
 

@@ -174,7 +174,7 @@ def test_a_comparison() -> None:
     one = jm.compare_unpaired(jm.accuracy, COUNTS_A, COUNTS_B, rope=0.02)
     estimates = [f"{x}" for x in one[:3]]
     better, equivalent = (f"{float(x):.3f}" for x in one[3:])
-    titles = ["A", "B", "A - B", "P(A > B)", "P(equivalent)"]
+    titles = ["A", "B", "A - B", "confidence A > B", "confidence equivalent"]
     cells = [*estimates, better, equivalent]
     line = ", ".join(f"{title} {cell}" for title, cell in zip(titles, cells, strict=True))
     assert repr(one) == str(one) == line
@@ -280,7 +280,10 @@ def test_reported_values_print_as_estimates_do() -> None:
     assert f"{value:.1f}" == "0.9 [0.8, 0.9]"
     assert (float(value), repr(ReportedValue(0.5))) == (0.851, "0.500 (no interval)")
     compared = jm.Comparison(value, value, ReportedValue(0, -0.1, 0.1), 0.5, 0.0)
-    assert repr(compared) == f"A {value}, B {value}, A - B 0.000 [-0.100, 0.100], P(A > B) 0.500"
+    assert (
+        repr(compared)
+        == f"A {value}, B {value}, A - B 0.000 [-0.100, 0.100], confidence A > B 0.500"
+    )
 
 
 def test_a_comparison_report_prints_its_text() -> None:

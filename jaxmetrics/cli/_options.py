@@ -160,7 +160,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "rope": _option(
         "The largest difference between the classifiers that does not matter to you (default: 0)."
-        " If NUMBER is greater than 0, the report contains the probability that the difference is"
+        " If NUMBER is greater than 0, the report contains the confidence that the difference is"
         " at most this large.",
         "NUMBER",
         type=float,

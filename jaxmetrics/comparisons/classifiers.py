@@ -39,6 +39,10 @@ __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 _OF_BOTH = ((1, 0), (0, 1), (1, -1))  # A, B and A - B
 
 
+# The title of `probability_better` in tables.
+CONFIDENCE = "confidence A > B"
+
+
 class _Comparison(NamedTuple):
     a: Estimate
     b: Estimate
@@ -53,16 +57,18 @@ class Comparison(Printed, _Comparison):
     Attributes:
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
-        probability_better: the probability that the metric of A is greater than the metric of B.
-        probability_equivalent: the probability that the difference lies between `-rope` and `rope`.
-            `rope` is an argument of the function that compared A and B.
+        probability_better: the confidence that A is better: the one-sided confidence level at which
+            the metric of A is greater than the metric of B, which is one minus a one-sided p-value.
+            Only for the method `Posterior` is it a probability that A is better. See `compare`.
+        probability_equivalent: the confidence that the difference lies between `-rope` and `rope`,
+            computed in the same way. `rope` is an argument of the function that compared A and B.
 
     A `Comparison` prints like an `Estimate` and has the same methods `to_dict` and `to_frame`.
 
     >>> import jaxmetrics as jm
     >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
     A 0.925 [0.881, 0.956], B 0.855 [0.800, 0.899], A - B 0.070 [0.007, 0.134],
-    P(A > B) 0.986, P(equivalent) 0.056
+    confidence A > B 0.986, confidence equivalent 0.056
     """
 
     __slots__ = ()
@@ -75,9 +81,9 @@ class Comparison(Printed, _Comparison):
 def comparison_cells(x: Any, spec: str) -> dict[str, str]:
     """Return a dict of the parts of a comparison of two numbers as text, by their titles."""
     cells = {"A": x.a, "B": x.b, "A - B": x.difference}
-    shares = {"P(A > B)": x.probability_better}
+    shares = {CONFIDENCE: x.probability_better}
     if x.probability_equivalent:
-        shares["P(equivalent)"] = x.probability_equivalent
+        shares["confidence equivalent"] = x.probability_equivalent
     return {title: format(part, spec) for title, part in cells.items()} | {
         title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
     }
@@ -106,12 +112,12 @@ def compare(
             `(..., C, K, K, K)`.
 
     Returns:
-        `Comparison`, or a dict or tuple of them, like the result of `metric`. For `Posterior`,
-        `probability_better` is a posterior probability. For `Bootstrap`, it is the share of
-        replicates (random resamples of the examples) in which A is better. Equal values count half.
-        This share is roughly one minus a one-sided p-value. For `Likelihood` and `Delta`, it comes
-        from a two-piece normal distribution around the difference. Its two halves are fitted to the
-        two ends of the interval.
+        `Comparison`, or a dict or tuple of them, like the result of `metric`. Its
+        `probability_better` is the one-sided confidence level at which A is better. For
+        `Likelihood` and `Delta`, it comes from a two-piece normal distribution around the
+        difference, whose two halves are fitted to the two ends of the interval. For `Bootstrap`, it
+        is the share of replicates (random resamples of the examples) in which A is better; equal
+        values count half. For `Posterior`, it is a posterior probability.
 
     Raises:
         ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts

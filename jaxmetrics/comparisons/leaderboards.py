@@ -3,11 +3,11 @@
 The covariance matrix of the M values is estimated by the delta method. It accounts for errors that
 several classifiers make on the same examples.
 
-- **`probability_best`** is the probability that a classifier is the best. The true values are
-  modelled by a normal distribution (empirical Bayes), and the observed values are shrunk towards
-  their mean. If the true values of two classifiers are equal, the probability of the one with the
-  higher observed value is too high. If one classifier is by far the best, its probability is too
-  low.
+- **`probability_best`** is the probability that a classifier is the best, if the true values of
+  all classifiers come from one normal distribution (empirical Bayes). The observed values are
+  shrunk towards their mean. If the true values of two classifiers are equal, the probability of the
+  one with the higher observed value is too high. If one classifier is by far the best, its
+  probability is much too low. So tables do not contain it; decide by ranks and tiers.
 - **`rank_low`, `rank_high` and `tiers`** come from a step-down max-t test of all pairs of
   classifiers (Romano and Wolf 2005). `rank_low` is 1 plus the number of significantly better
   classifiers. `rank_high` is M minus the number of significantly worse classifiers: Mogstad,
@@ -39,7 +39,7 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._printing import Backend, frame_of, members_of
 from jaxmetrics._scatter import are_valid
 from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
-from jaxmetrics._wording import Table, enumeration, fraction, labels_of
+from jaxmetrics._wording import Table, enumeration, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,
@@ -87,7 +87,8 @@ class Leaderboard(_Leaderboard):
         estimates: `(M,)`, the metric of each classifier. The greatest value is too high on average,
             because it was selected as the greatest. See `winner_estimate`.
         probability_best: `(M,)`, the probability that the classifier is the best of all in the
-            population of examples.
+            population of examples, if the true values come from one normal distribution. It can be
+            far too low or too high for other true values.
         winner: the index of the classifier with the highest value. If several classifiers have this
             value, it is the first of them.
         winner_estimate: the expected value of the winner on new examples, corrected for its
@@ -108,10 +109,10 @@ class Leaderboard(_Leaderboard):
     >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
     >>> board = leaderboard(jm.accuracy, y_true, y_preds)
     >>> print(board.to_text(["old", "tiny", "new"]))
-    classifier  value [low, high]     ranks   tier  P(best)
-    old         0.833 [0.757, 0.893]  1 to 2  1     0.502
-    new         0.833 [0.757, 0.893]  1 to 2  1     0.497
-    tiny        0.500 [0.410, 0.590]  3       2     0.000
+    classifier  value [low, high]     ranks   tier
+    old         0.833 [0.757, 0.893]  1 to 2  1
+    new         0.833 [0.757, 0.893]  1 to 2  1
+    tiny        0.500 [0.410, 0.590]  3       2
     <BLANKLINE>
     old and new cannot be told apart.
     tiny is shown to be worse than one above.
@@ -484,11 +485,11 @@ def ranking(
     found = standings(board, names)
     labels = labels_of([x.name for x in found], LONGEST_NAME)
     rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
-    titles = ["classifier", "value [low, high]", "ranks", "tier", "P(best)"]
+    titles = ["classifier", "value [low, high]", "ranks", "tier"]
     cells = []
     for x in rows[:most_rows]:
         ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
-        cells.append([x.name, f"{x.estimate}", ranks, str(x.tier), fraction(x.probability_best)])
+        cells.append([x.name, f"{x.estimate}", ranks, str(x.tier)])
     last_tier = rows[len(cells) - 1].tier
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
     if len(cells) < len(rows):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import on_host
 from jaxmetrics._wording import fraction, labels_of
-from jaxmetrics.comparisons.classifiers import Comparison, check_rope
+from jaxmetrics.comparisons.classifiers import CONFIDENCE, Comparison, check_rope
 from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, Leaderboard, standings, tiers_in_words
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
@@ -90,7 +90,8 @@ def forest(
 def difference(
     comparisons: Comparison | Mapping[str, Any], *, rope: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Draw a forest plot of differences between classifiers A and B, with P(A is better).
+    """Draw a forest plot of differences between classifiers A and B, with the confidence that A
+    is better.
 
     Args:
         comparisons: a single `Comparison`, or a dict of `Comparison`s by name.
@@ -115,7 +116,7 @@ def difference(
         add_legend(axes)
     right_of_axes = axes.get_yaxis_transform()
     for i, x in enumerate(named.values()):
-        text = f"P(A > B) = {fraction(float(x.probability_better))}"
+        text = f"{CONFIDENCE}: {fraction(float(x.probability_better))}"
         axes.text(1.01, i, text, transform=right_of_axes, va="center")
     return axes
 

@@ -14,6 +14,7 @@ from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import percent, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
+    CONFIDENCE,
     Comparison,
     by_halves,
     compare_predictions,
@@ -56,7 +57,7 @@ _WAYS = {
     "mover": "for areas intervals by DeLong's variance",
 }
 _LOSSES = (
-    "Log loss and Brier score: less is better, so P(A > B) is the probability that A is worse."
+    f"Log loss and Brier score: less is better, so {CONFIDENCE} is the confidence that A is worse."
 )
 
 
@@ -93,7 +94,8 @@ class ComparisonReport(AnyReport):
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
-    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412], P(A > B) 0.9995
+    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412],
+    confidence A > B 0.9995
     """
 
     template = "comparison.html"
@@ -140,7 +142,7 @@ class ComparisonReport(AnyReport):
 
     def outline(self) -> Outline:
         """Return the contents as a table with one row per metric, and McNemar's test."""
-        columns = ["", "A", "B", "A - B", "method", "P(A > B)", f"P(within {self.rope:g})"]
+        columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"within {self.rope:g}"]
         titles = columns if self.rope > 0 else columns[:-1]
         rows = [
             [title_of(name), *x[:3], x.difference.method or "", *map(_share, x[3:])][: len(titles)]
@@ -190,8 +192,8 @@ class ComparisonReport(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return three CSV rows for each metric: A, B, and the difference A - B.
 
-        The row of the difference also has `probability_better`, the probability that the metric of
-        A is greater than the metric of B, and `probability_equivalent`.
+        The row of the difference also has `probability_better`, the confidence that the metric of A
+        is greater than the metric of B, and `probability_equivalent`.
         """
         return [
             {

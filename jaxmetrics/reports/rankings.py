@@ -31,8 +31,7 @@ def ranking_report(
             tables={"": ValueTable(*written.table)},
             notes=[
                 *written.sentences[1:],
-                f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously. P(best) is"
-                " the probability that a classifier is the best on all future examples.",
+                f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
             ],
             level=level,
         ),

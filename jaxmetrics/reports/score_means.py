@@ -11,7 +11,7 @@ from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics._wording import labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import by_halves
+from jaxmetrics.comparisons.classifiers import CONFIDENCE, by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference, compare_scores
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.means import (
@@ -220,7 +220,7 @@ def report_of_scores(
     """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
     cells, records = _rows(scores, found, level)
-    columns = [*_SYSTEMS, "P(A > B)"] if are_two else ["mean", "method"]
+    columns = [*_SYSTEMS, CONFIDENCE] if are_two else ["mean", "method"]
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
         tables={"": ValueTable(["", "n", *columns], cells)},
