@@ -78,7 +78,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "threshold": _option(
         "The positive class is predicted for a row if the score or the probability of the"
-        " positive class is at least NUMBER. If --prob names a single column, the default is 0.5.",
+        " positive class is at least NUMBER. If --prob names a single column, the default is 0.5."
+        " Intervals treat NUMBER as known, so choose it on other examples.",
         "NUMBER",
         type=float,
     ),
@@ -290,8 +291,8 @@ COMMANDS = {
     "leaderboard": _Command(
         "_comparing",
         "Rank classifiers on the same examples: confidence intervals of ranks, tiers of classifiers"
-        " that do not differ significantly, the probability that each classifier is the best, and"
-        " the value of the winner, corrected for the selection of the winner.",
+        " that do not differ significantly, and the value of the winner, corrected for the"
+        " selection of the winner.",
         {
             "files": {
                 "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",

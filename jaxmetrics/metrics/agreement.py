@@ -37,7 +37,10 @@ def cohen_kappa(
     - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
     - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
     - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
-    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise.
+    - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. This class is
+      determined for each table, so its share is not treated as known by intervals. If several
+      classes may be the most common one, its share is too high on average, and the value and its
+      interval lie too low.
     - `"gwet"`: the coefficient is Gwet's AC1 (2008). Its agreement expected by chance is
       `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of `1 - w_ij / max w` over all i
       and j.

@@ -176,9 +176,9 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     class i in the new population. The recall of each class does not change. For example,
     `at_prevalence(binary(precision), 0.01)` is the precision in a population with 1 % positives,
     even if the counts contain as many positives as negatives. For a confidence interval, pass the
-    returned function to `interval`. Set `stratified=True` if the number of examples per class was
-    fixed in advance. Source: Saerens, Latinne and Decaestecker (2002), Neural Computation 14,
-    equation 2.
+    returned function to `interval`, which treats the shares π as known. Set `stratified=True` if
+    the number of examples per class was fixed in advance. Source: Saerens, Latinne and Decaestecker
+    (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.

@@ -88,6 +88,10 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
     confusion matrix `(..., K, K)`. Returns one number per matrix, of shape `(...)`. If there are no
     examples, the value is `zero_division`.
 
+    The rate is an estimate. If several classes may be the most common one, it is too high on
+    average, and its interval lies too high. To compare accuracy with it, use `no_information_test`,
+    because both come from the same examples.
+
     >>> no_information_rate([[5, 1], [3, 3]])
     np.float64(0.5)
     """

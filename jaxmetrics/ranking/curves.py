@@ -225,7 +225,9 @@ def best_threshold(
     For example, recall at a precision of 0.9 is
     `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`. This is the greatest
     recall among all thresholds with a precision of at least 0.9. The metric at the chosen threshold
-    is usually smaller on new examples, so evaluate it on held-out examples.
+    is usually smaller on new examples, and the constraint may not hold there. `interval` treats the
+    threshold as known: on the examples from which it was chosen, the interval lies too high. So
+    evaluate it on held-out examples.
 
     Args:
         metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per

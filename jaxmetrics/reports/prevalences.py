@@ -62,11 +62,12 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
         for name, metric in COMPARED.items()
     }
-    restated = at_prevalence(no_information_rate, shares)(report.counts)
-    overall["no_information_rate"] = ReportedValue(float(restated))
-    of_gain = [end - float(restated) for end in overall["accuracy"][:3]]  # the shares are known
-    error = overall["accuracy"].standard_error
-    overall["accuracy_gain"] = ReportedValue(*of_gain, error, method="likelihood")
+    restated = float(at_prevalence(no_information_rate, shares)(report.counts))
+    overall["no_information_rate"] = ReportedValue(restated)
+    value, low, high, error, _ = overall["accuracy"]
+    overall["accuracy_gain"] = ReportedValue(  # the shares are known
+        value - restated, low - restated, high - restated, error, method="likelihood"
+    )
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
         per_class[name] = values_of(estimate(metric), "likelihood")

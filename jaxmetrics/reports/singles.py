@@ -444,9 +444,7 @@ def report(
     4 examples, 2 classes
     <BLANKLINE>
     Accuracy 0.750 [0.301, 0.954] is not shown to be above 0.500, the accuracy of
-    always predicting the most frequent class: the difference is 0.250 [-0.505,
-    0.741].
-    <BLANKLINE>
+    always predicting the most frequent class: the difference is 0.250 [-0.505, ...
     class  n  precision         recall            specificity       F1
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...

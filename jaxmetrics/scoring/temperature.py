@@ -27,8 +27,10 @@ def fit_temperature(
     """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
     Temperature scaling calibrates the probabilities of a trained classifier. T > 1 means that the
-    logits were overconfident. Fit T on held-out examples. T is differentiable with respect to the
-    logits. Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+    logits were overconfident. Fit T on held-out examples, and evaluate it on other examples:
+    intervals of losses and calibration errors treat T as known, so they lie too low on the examples
+    on which T was fitted. T is differentiable with respect to the logits. Source: Guo et al.
+    (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     Args:
         y_true: class ids of shape `(..., n)`. Examples with a negative id are ignored.
