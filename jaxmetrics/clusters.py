@@ -6,8 +6,8 @@ from C clusters use Student's quantile with C - 1 degrees of freedom instead of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from jaxmetrics.betas.student import student_quantile
 __all__: list[str] = []
 
 FEWEST = 20  # least number of clusters for which intervals had their level in simulations
+# Added to sums of squares that may be near 0 by chance: the variance of a coin toss, which is the
+# largest variance of a proportion. Agresti and Coull (1998), The American Statistician 52, add
+# trials to a proportion for the same reason.
+COIN_TOSS = 1 / 4
 _MOST_CELLS = 2**27  # greatest number of cells in the tables of all clusters, 1 GB
 
 
@@ -206,43 +210,98 @@ def kish_number(sizes: Array) -> Array:
     return divide(1, (shares**2).sum(-1))
 
 
-def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
-    """Return Kish's effective number of clusters, where the size of a cluster is the part of a
-    variance that the cluster contributes, summed over classes. Half an example with the variance of
-    half a coin toss is added, so that no part is 0.
+class Spread(NamedTuple):
+    """The variance of an estimate; all attributes have shape `(...)`.
+
+    Attributes:
+        independent: the variance if examples are independent.
+        variance: the variance if clusters are independent.
+        share: the number of independent examples with the same variance as one clustered example.
+        number: the effective number of independent units.
+    """
+
+    independent: Array
+    variance: Array
+    share: Array
+    number: Array
+
+    @classmethod
+    def of_classes(
+        cls, moves: Array, independent: Array, *classes: tuple[Array, Array, Array]
+    ) -> Spread:
+        """Compute the variance from the moves `(..., C)` of clusters (`jackknife_moves`).
+
+        The number is Kish's effective number of clusters, where the size of a cluster is the part
+        of the variance that the cluster contributes, summed over classes. The variance
+        of a coin toss is added to each class, so that no part is 0.
+
+        Args:
+            moves: changes of the estimate.
+            independent: the variance if examples are independent.
+            classes: for each class the sizes of clusters `(..., C)`, the number of examples n, and
+                n^2 times the part of the variance, both of shape `(...)`.
+        """
+        variance = (moves**2).sum(-1)
+        sizes = sum(size for size, _, _ in classes)
+        errors = safe_sqrt(independent), safe_sqrt(variance)
+        share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
+        share = xp.where(xp.isnan(variance), xp.nan, share)
+        parts = [size * divide(x + COIN_TOSS, n**3)[..., None] for size, n, x in classes]
+        return cls(independent, variance, share, kish_number(sum(parts[1:], parts[0])))
+
+
+def _over_clusters(x: Array) -> Array:
+    return x.sum(-1, keepdims=True)
+
+
+def jackknife_moves(
+    sums: Array,
+    shares: Array,
+    *,
+    is_centred: bool = False,
+    is_counted: Array | None = None,
+    total: Callable[[Array], Array] = _over_clusters,
+) -> Array:
+    """Return by how much an estimate changes if one of C clusters is left out, scaled so that the
+    sum of squares is the variance of the estimate.
+
+    The moves are `sqrt((C - 1) / C) u_c / (1 - s_c)`. Here u_c is the sum over a cluster of the
+    derivatives with respect to the weights of the examples, and s_c is the fraction of the examples
+    that are in the cluster. If all clusters have the same size, the variance is
+    `C / (C - 1) sum u_c^2`. Source: CV3 of MacKinnon, Nielsen and Webb (2023), Journal of Applied
+    Econometrics 38.
 
     Args:
-        classes: for each class the sizes of clusters `(..., C)`, the number of examples n, and n^2
-            times the variance, both of shape `(...)`.
+        sums, shares: u_c and s_c, `(..., C)`.
+        is_centred: whether the mean of `u_c / (1 - s_c)` over clusters is subtracted (CV3J in the
+            same source). This is needed if the derivatives do not sum to 0.
+        is_counted: whether a cluster contains examples, `(..., C)`; by default `shares > 0`.
+        total: function that adds up an array `(..., C)` over the clusters of a stratum; its result
+            broadcasts against the array.
+
+    Returns:
+        Moves `(..., C)`, which are NaN if there is only one cluster.
     """
-    parts = [
-        size * divide(squares + 1 / 4, number**3)[..., None] for size, number, squares in classes
-    ]
-    return kish_number(sum(parts[1:], parts[0]))
+    is_counted = shares > 0 if is_counted is None else is_counted
+    moves = xp.where(is_counted, divide(sums, 1 - shares, xp.nan), 0)
+    number = total(is_counted.astype(moves.dtype))
+    if is_centred:
+        moves = xp.where(is_counted, moves - divide(total(moves), number), 0)
+    return moves * safe_sqrt(divide(number - 1, number, xp.nan))
 
 
 def clustered_error(clusters: Array, slopes: Array) -> Array:
     """Return jackknife standard errors `(..., V)` of V values from their derivatives
     `(..., V, R, U)` with respect to the sum of independent clusters `(..., C, R, U)`, each in one
-    of R strata.
-
-    To first order the standard error is `sqrt((C - 1) / C sum (d_c - mean d)^2)` with
-    `d_c = u_c / (1 - s_c)`. Here u_c is the sum of the derivatives over the examples of a cluster,
-    and s_c is the cluster's fraction of the examples in its stratum. If all clusters have the same
-    size, the formula is `sqrt(C / (C - 1) sum u_c^2)`. Clusters without examples are ignored.
+    of R strata. Clusters without examples are ignored.
     """
     held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
+    sums = xp.moveaxis(matmul(held, xp.moveaxis(slopes, -3, -1)), -1, -3)  # (..., V, R, C)
     sizes = held.sum(-1)
-    rest = 1 - divide(sizes, sizes.sum(-1, keepdims=True))
-    moved = divide(matmul(held, xp.moveaxis(slopes, -3, -1)), rest[..., None])  # (..., R, C, V)
-    counted = (sizes > 0)[..., None]
-    number = counted.sum(-2)
-    mean = divide(xp.where(counted, moved, 0).sum(-2), number)
-    centred = xp.where(counted, moved - mean[..., None, :], 0)
-    largest = xp.abs(centred).max((-3, -2), keepdims=True)
-    squares = (divide(centred, largest) ** 2).sum(-2) * divide(number - 1, number)
-    error = largest[..., 0, 0, :] * safe_sqrt(squares.sum(-2))
-    return xp.where((number > 1).all(-2), error, xp.nan)
+    shares = divide(sizes, sizes.sum(-1, keepdims=True))
+    moves = jackknife_moves(sums, shares[..., None, :, :], is_centred=True)
+    largest = xp.abs(moves).max((-2, -1), keepdims=True)  # no square overflows
+    return largest[..., 0, 0] * safe_sqrt((divide(moves, largest) ** 2).sum((-2, -1)))
 
 
 def independent_share(error: Array, clustered: Array, size: Array, number: Array) -> Array:
@@ -260,15 +319,6 @@ def independent_share(error: Array, clustered: Array, size: Array, number: Array
     return xp.minimum(xp.where((clustered == 0) & (error > 0), 1, share), 1)
 
 
-def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array:
-    """Return `independent_share` for variances instead of standard errors, and for clusters of
-    sizes `(..., C)`. The result is NaN if the variance for clusters is undefined.
-    """
-    errors = safe_sqrt(variance), safe_sqrt(clustered)
-    share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
-    return xp.where(xp.isnan(clustered), xp.nan, share)
-
-
 def effective_share(
     error: Array, clustered: Array, size: Array, number: Array, z: Array | float
 ) -> Array:
@@ -280,16 +330,11 @@ def effective_share(
     return xp.where(number > 1, share * (z / t) ** 2, 0)
 
 
-def jackknife_variance(moves: Array, shares: Array) -> Array:
-    """Return the jackknife variance of a mean, in which one cluster at a time is left out.
-
-    The formula is `(C - 1) / C sum (m_c / (1 - s_c))^2`, where m_c is the sum of the residuals of a
-    cluster divided by the total number of examples, and s_c is its fraction of the examples.
-    Clusters without examples are ignored.
+def jackknife_variance(sums: Array, shares: Array) -> Array:
+    """Return the jackknife variance of a mean. `sums`, `(..., C)`, are the sums of the residuals in
+    clusters divided by the total number of examples.
     """
-    number = (shares > 0).sum(-1)
-    without = divide(moves, 1 - shares, xp.nan)  # change of the mean if the cluster is left out
-    return divide(number - 1.0, number, xp.nan) * (without**2).sum(-1)
+    return (jackknife_moves(sums, shares) ** 2).sum(-1)
 
 
 def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:

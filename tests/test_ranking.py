@@ -565,8 +565,8 @@ def test_the_interval_of_an_average_precision_from_its_definition(
         )
         parts = np.array([squares[y == k].mean() + 0.25 / m[k] ** 3 for k in (0, 1)])
         sizes = np.array([parts[y[clusters == c]].sum() for c in ids])
-        share = min(variance / (23 * moves.var(ddof=1)), 1)
-        variance, freedom = 23 * moves.var(ddof=1), sizes.sum() ** 2 / (sizes**2).sum() - 1
+        share = min(variance / (22 * moves.var()), 1)
+        variance, freedom = 22 * moves.var(), sizes.sum() ** 2 / (sizes**2).sum() - 1
     a = value - curvature.sum() / 2 / share
     n = (m[1] * a * (1 - a) + 0.5) / (m[1] ** 2 * squares.sum() + 0.25) * m[1] * share
     t = stats.t.ppf(0.95, freedom)

@@ -57,6 +57,7 @@ from jaxmetrics.clusters import (
     check_size_of_tables,
     clusters_of_examples,
     effective_share,
+    jackknife_moves,
     jackknife_variance,
     kish_number,
     sums_by_cluster,
@@ -482,22 +483,24 @@ class Strata(NamedTuple):
 
     def by_unit(self, moves: np.ndarray, z: float | None = None) -> np.ndarray:
         """Add up contributions m of items by unit, `(..., U)`, scaled so that the sum of their
-        squares is the jackknife variance `(C - 1) / C sum (m / (1 - s))^2`.
+        squares is the jackknife variance (`jackknife_moves` in each stratum).
 
-        C is the number of units in a stratum, and s the unit's share of the stratum's weight. If
-        the normal quantile z is given, the contributions are also multiplied by the quantile of
+        If the normal quantile z is given, the contributions are also multiplied by the quantile of
         Student's t for their stratum.
         """
         num_units = int(self.units.max()) + 1
         pairs, place = np.unique(self.numbers * num_units + self.units, return_inverse=True)
         strata, units = np.divmod(pairs, num_units)
-        shares = sums_by_cluster(self.weights, place, len(pairs)) / self.sums(self.weights)[strata]
-        number = np.bincount(strata)[strata]
-        factor = np.where(number > 1, np.sqrt(1 - 1 / number) * divide(1.0, 1 - shares), np.nan)
+
+        def total(x: np.ndarray) -> np.ndarray:
+            return sums_by_cluster(x, strata, int(strata.max()) + 1)[..., strata]
+
+        sums, shares = (sums_by_cluster(x, place, len(pairs)) for x in (moves, self.weights))
+        shares /= total(shares)
+        scaled = jackknife_moves(sums, shares, total=total)
         if z is not None:
-            kish = divide(1.0, np.bincount(strata, shares**2))[strata]
-            factor *= student_quantile(z, np.maximum(kish - 1, 1))
-        return sums_by_cluster(sums_by_cluster(moves, place, len(pairs)) * factor, units, num_units)
+            scaled *= student_quantile(z, np.maximum(1 / total(shares**2) - 1, 1))
+        return sums_by_cluster(scaled, units, num_units)
 
     def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
         """Return the distinct values in each stratum, their weights, and the shares of the strata.

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._bins import as_histogram, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, as_scores, class_examples
@@ -15,9 +15,10 @@ from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
+    COIN_TOSS,
+    Spread,
     clusters_of_examples,
-    kish_number_of_variance,
-    share_by_variances,
+    jackknife_moves,
     sums_by_cluster,
 )
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
@@ -36,6 +37,10 @@ from jaxmetrics.ranking.ranks import (
 )
 
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
+
+# Added to the binomial variance of a class. If all placement values are 1, each example then counts
+# as ADDED_BINOMIAL / COIN_TOSS = 2 independent trials.
+ADDED_BINOMIAL = 1 / 2
 
 
 def auc(x: ArrayLike, y: ArrayLike) -> Array:
@@ -429,14 +434,14 @@ class MomentsByClass(NamedTuple):
         """Degrees of freedom of the variance: from the Welch–Satterthwaite equation, or Kish's
         effective number of clusters minus one.
 
-        1/4, the variance of a coin toss, is added to the sum of squares of each class. The variance
-        of two or three placement values may be near 0 by chance, and the equation would then give
-        the degrees of freedom of the other class.
+        The variance of a coin toss is added to the sum of squares of each class. The variance of
+        two or three placement values may be near 0 by chance, and the equation would then give the
+        degrees of freedom of the other class.
         """
         if self.number is not None:
             return self.number - 1
         of_both = self.positives, self.negatives
-        variances = [((x.number - 1) * x.variance + 1 / 4) / x.number**2 for x in of_both]
+        variances = [((x.number - 1) * x.variance + COIN_TOSS) / x.number**2 for x in of_both]
         squares = sum(v**2 / (x.number - 1) for v, x in zip(variances, of_both, strict=True))
         return sum(variances) ** 2 / squares
 
@@ -452,20 +457,16 @@ def moments_by_class(
     variance = of_both[0].variance_of_mean + of_both[1].variance_of_mean
     if numbers is None:
         return MomentsByClass(*of_both, variance)
-    moves, sizes = xp.zeros((), placements.dtype), []
+    moves, classes = xp.zeros((), placements.dtype), []
     for of_class, amounts in zip(of_both, (positive, negative), strict=True):
+        n = of_class.number
         residuals = amounts * (placements - of_class.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
-        # For the jackknife: the change of the class mean if the cluster is left out.
-        counted = (size > 0).sum(-1, keepdims=True)
-        move = divide(total, of_class.number[..., None] - size, xp.nan)
-        moves = moves + move * safe_sqrt(divide(counted - 1.0, counted, xp.nan))
-        sizes.append(size)
-    jackknife = (moves**2).sum(-1)
-    share = share_by_variances(variance, jackknife, sizes[0] + sizes[1])
-    classes = zip(sizes, of_both, strict=True)
-    number = kish_number_of_variance(*((x, y.number, y.number * y.variance) for x, y in classes))
-    return MomentsByClass(*of_both, jackknife, number, share)
+        shares, parts = (divide(x, n[..., None], xp.nan) for x in (size, total))
+        moves = moves + jackknife_moves(parts, shares)
+        classes.append((size, n, n * of_class.variance))
+    spread = Spread.of_classes(moves, variance, *classes)
+    return MomentsByClass(*of_both, spread.variance, spread.number, spread.share)
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
@@ -501,7 +502,7 @@ def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
     for of_class in of_both:
         number = of_class.number
         squares = xp.where(number > 1, number * of_class.variance, 0)
-        relative = (squares + 1 / 4) / (number * binomial + 1 / 2)
+        relative = (squares + COIN_TOSS) / (number * binomial + ADDED_BINOMIAL)
         variance = variance + divide(relative, number, xp.nan)
     return 1 / variance
 

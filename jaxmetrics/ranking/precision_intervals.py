@@ -29,9 +29,8 @@ may contain none, and then s does not show how AP varies. Therefore the distance
 lower end is `sqrt(r^2 + (z d)^2)`, where r is the distance to the lower end of Wilson's interval,
 and z is the normal quantile.
 
-With clusters, s is the first-order jackknife standard error, in which one of the C clusters at a
-time is left out: `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`, where U_c is the
-sum of the influences in cluster c and S_c its fraction of the positives. N is multiplied by the
+With clusters, s is the first-order jackknife standard error (`jackknife_moves`), computed from the
+sums of the influences in clusters and from their fractions of the positives. N is multiplied by the
 ratio of the variances without and with clusters (at most 1), and b is divided by the same ratio.
 The degrees of freedom of Student's quantile are min(P, Kish's effective number of clusters) - 1,
 where the size of a cluster is its part of the variance.
@@ -47,10 +46,10 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.clusters import kish_number_of_variance, share_by_variances, sums_by_cluster
+from jaxmetrics.clusters import COIN_TOSS, Spread, jackknife_moves, sums_by_cluster
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.ranking.areas import numbers_of_clusters
+from jaxmetrics.ranking.areas import ADDED_BINOMIAL, numbers_of_clusters
 from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, first_of_ties, rank, restore
 
 __all__ = ["average_precision_interval"]
@@ -102,20 +101,22 @@ def _average_precision_interval(
 ) -> Estimate:
     linear = linearized(ranked)
     spread = spread_of(linear.influence, *amounts_of(ranked), numbers, num_clusters)
-    return precision_estimate(linear, spread, student_quantile(z, spread.freedom), z * linear.loss)
+    return precision_estimate(linear, spread, z)
 
 
 class Linearized(NamedTuple):
     """Average precision with its bias and the influence of each example.
 
     Attributes:
-        value: average precision, of shape `(...)`.
+        num_positives: number of positives, of shape `(...)`.
+        value: average precision.
         bias: upward bias of the value for independent examples, to second order.
         loss: decrease of the value if one more negative is ranked first.
         influence: derivative with respect to the weight of each example, of shape `(..., n)`, in
             the original order.
     """
 
+    num_positives: Array
     value: Array
     bias: Array
     loss: Array
@@ -138,7 +139,7 @@ def linearized(ranked: Ranked) -> Linearized:
     influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
     undefined = ranked.undefined[..., None]
     value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
+    return Linearized(num_pos[..., 0], value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
 
 
 def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> tuple[Array, Array]:
@@ -169,24 +170,6 @@ def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
     return positive, negative
 
 
-class Spread(NamedTuple):
-    """Variance of a sum of influences; all attributes have shape `(...)`.
-
-    Attributes:
-        num_positives: number of positives.
-        variance: variance if examples are independent.
-        share: `variance / clustered`, at most 1.
-        clustered: variance if clusters are independent; equal to `variance` without clusters.
-        freedom: degrees of freedom.
-    """
-
-    num_positives: Array
-    variance: Array
-    share: Array
-    clustered: Array
-    freedom: Array
-
-
 def spread_of(
     influence: Array,
     positive: Array,
@@ -203,30 +186,24 @@ def spread_of(
     squares = (influence * xp.where(positive > 0, of_positive, of_negative)) ** 2
     variance, number, negatives = squares.sum(-1), num_pos[..., 0], num_neg[..., 0]
     if numbers is None:
-        return Spread(number, variance, xp.ones_like(variance), variance, number - 1)
-    moves, in_positives, in_negatives = (
+        return Spread(variance, variance, xp.ones_like(variance), number)
+    sums, in_positives, in_negatives = (
         sums_by_cluster(x, numbers, num_clusters) for x in (influence, positive, negative)
     )
-    sizes = in_positives + in_negatives
-    moves = divide(moves, 1 - divide(in_positives, num_pos), xp.nan)
-    clustered = _centred_jackknife(moves, sizes > 0)
-    share = share_by_variances(variance, clustered, sizes)
-    effective = kish_number_of_variance(
+    shares, is_counted = divide(in_positives, num_pos), in_positives + in_negatives > 0
+    moves = jackknife_moves(sums, shares, is_centred=True, is_counted=is_counted)
+    spread = Spread.of_classes(
+        moves,
+        variance,
         (in_positives, number, number**2 * (positive * squares).sum(-1)),
         (in_negatives, negatives, negatives**2 * (negative * squares).sum(-1)),
     )
-    freedom = xp.maximum(xp.minimum(number, effective) - 1, 1)
-    return Spread(number, variance, share, clustered, freedom)
+    return spread._replace(number=xp.minimum(number, spread.number))
 
 
-def _centred_jackknife(moves: Array, counted: Array) -> Array:
-    """Return `C / (C - 1) sum (d_c - mean d)^2` over the C clusters that are not ignored, for
-    `changes` d.
-    """
-    count = counted.sum(-1, keepdims=True).astype(moves.dtype)
-    mean = divide(xp.where(counted, moves, 0).sum(-1, keepdims=True), count)
-    deviations = xp.where(counted, moves - mean, 0)
-    return (deviations**2).sum(-1) * divide(count, count - 1, xp.nan)[..., 0]
+def student(spread: Spread, z: float) -> Array:
+    """Return Student's quantile for the interval from a sum of influences."""
+    return student_quantile(z, xp.maximum(spread.number - 1, 1))
 
 
 def centre(linear: Linearized, spread: Spread) -> Array:
@@ -234,17 +211,15 @@ def centre(linear: Linearized, spread: Spread) -> Array:
     return xp.clip(linear.value - divide(linear.bias, spread.share), 0, 1)
 
 
-def precision_estimate(
-    linear: Linearized, spread: Spread, t: Array, unseen: Array | float = 0.0
-) -> Estimate:
-    """Return average precision with Wilson's interval for the quantile t.
-
-    The lower end allows for a reduction by `unseen`.
+def precision_estimate(linear: Linearized, spread: Spread, z: float) -> Estimate:
+    """Return average precision with Wilson's interval, which allows for one more negative that is
+    ranked first.
     """
-    num_pos, middle = spread.num_positives, centre(linear, spread)
-    binomial = num_pos * middle * (1 - middle) + 1 / 2
-    number = divide(num_pos * binomial, num_pos**2 * spread.variance + 1 / 4) * spread.share
-    low, high = wilson_interval(middle * number, number, t)
-    below = xp.hypot(xp.maximum(linear.value - low, 0), unseen)
+    num_pos, middle = linear.num_positives, centre(linear, spread)
+    binomial = num_pos * middle * (1 - middle) + ADDED_BINOMIAL
+    squares = num_pos**2 * spread.independent + COIN_TOSS
+    number = divide(num_pos * binomial, squares) * spread.share
+    low, high = wilson_interval(middle * number, number, student(spread, z))
+    below = xp.hypot(xp.maximum(linear.value - low, 0), z * linear.loss)
     low, high = xp.maximum(linear.value - below, 0), xp.maximum(high, linear.value)
-    return computed_estimate(linear.value, low, high, safe_sqrt(spread.clustered))
+    return computed_estimate(linear.value, low, high, safe_sqrt(spread.variance))
