@@ -99,9 +99,9 @@ def edges_of(examples: Examples, num_bins: int, strategy: str | None) -> Array:
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     """Return the quantiles j / B of the probabilities, which are the B - 1 edges between bins.
 
-    Let all examples be sorted by probability and repeated according to their weights, so that an
-    example with the smallest weight is 1 row. Of W rows, edge j is the probability in row
-    `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles give the same bins,
+    Let all examples be sorted by probability and repeated according to their weights. If weights
+    are below 1, all are divided by the smallest, so that each example is at least one row. Of W
+    rows, edge j is the probability in row `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles give the same bins,
     because they are between this row and the next one.
     """
     p, w = xp.broadcast_arrays(
@@ -126,11 +126,11 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
 
 
 def _rows_of_weights(w: Array, counts: Array) -> Array:
-    """Divide weights by the smallest positive weight; ratios that are integers up to rounding in
-    float32 become integers.
+    """Divide weights by the smallest positive weight if it is below 1; ratios that are integers up
+    to rounding in float32 become integers.
     """
     eps = float(np.finfo(np.float32).eps)
-    smallest = xp.where(counts, w, xp.inf).min(-1, keepdims=True)
+    smallest = xp.where(counts, w, 1).min(-1, keepdims=True, initial=1)
     largest = xp.where(counts, w, 0).max(-1, keepdims=True)
     rows = xp.where(counts, divide(w, xp.maximum(smallest, eps * largest)), 0)
     whole = xp.round(rows)
