@@ -886,7 +886,7 @@ ESTIMATES: dict[str, Row] = {
     ),
     **{
         f"proportion_interval{variant}": _proportion(variant.strip() or "wilson")
-        for variant in ("", " jeffreys", " clopper_pearson", " agresti_coull")
+        for variant in ("", " likelihood", " jeffreys", " clopper_pearson", " agresti_coull")
     },
     "compare_predictions": Row(
         call=lambda y, a, b, **options: jm.compare_predictions(

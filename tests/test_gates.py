@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports.contents import ReportedValue
@@ -131,7 +132,7 @@ def test_a_gate_without_an_interval_is_undecided(run: Run, tmp_path: Path) -> No
 @pytest.mark.quick
 def test_a_gate_on_a_class_whose_name_has_a_line_break(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", 'y_true,y_pred\n"a\nb","a\nb"\nc,c\n')
-    assert run("report", path, "--gate", "recall[a\nb] >= 0.1")[0] == 0
+    assert run("report", path, "--gate", "recall[a\nb] >= 0.05")[0] == 0
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
@@ -172,3 +173,38 @@ def test_failures_are_those_of_holms_procedure() -> None:
                 break
             expected.add(int(place))
         assert {i for i, x in enumerate(found) if x.verdict is Verdict.FAILED} == expected
+
+
+def recalls(right: Any, n: int, level: float) -> dict[str, ReportedValue]:
+    """Return the recalls that a report of classes with n examples each shows at a level."""
+    right = np.asarray(right)
+    counts = np.diag(right) + np.roll(np.diag(n - right), 1, axis=1)
+    return jm.Report.from_counts(counts, level=level, method=jm.Delta())["recall"]
+
+
+@pytest.mark.parametrize(
+    ("number", "n", "bound"), [(10, 50, 0.9), (12, 120, 0.98), (5, 30, 0.95), (2, 15, 0.8)]
+)
+def test_true_gates_on_rates_rarely_fail(number: int, n: int, bound: float) -> None:
+    """The exact probability that a gate fails although all are true and at their bounds; 2.5 % is
+    meant. A gate fails if it does at the first level of Holm's procedure.
+    """
+    every = [*recalls(range(n + 1), n, 1 - 0.05 / number).values()]
+    gate = Gate.parsed(f"recall[0] >= {bound}")
+    fails = np.array([gate.judge(x) is Verdict.FAILED for x in every])
+    one = stats.binom.pmf(np.arange(n + 1), n, bound)[fails].sum()
+    assert 0.005 < 1 - (1 - one) ** number < 0.036
+
+
+def test_a_gate_fails_only_at_the_corrected_level() -> None:
+    """39 of 50 have P = .0094 at a recall of .9, and Holm's limit of ten gates is .0025."""
+    assert 0.0025 < stats.binom.cdf(39, 50, 0.9) < 0.025
+    gates = [Gate.parsed(f"recall[{i}] >= 0.9") for i in range(10)]
+    for right, verdict in ((39, Verdict.UNKNOWN), (36, Verdict.FAILED)):
+
+        def value(gate: Gate, level: float, right: int = right) -> ReportedValue:
+            return recalls([right] + 9 * [45], 50, level)[str(gate.of_class)]
+
+        assert judged(gates, value, level=0.95, number=500)[0].verdict is verdict
+        (alone,) = judged(gates[:1], value, level=0.95, number=500)
+        assert alone.verdict is Verdict.FAILED

@@ -2,7 +2,9 @@
 
 import contextlib
 import inspect
+import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxmetrics as jm
 from jaxmetrics._chunks import LANES
@@ -54,7 +56,9 @@ def test_published_intervals(
     np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-15)
 
 
-@pytest.mark.parametrize("method", ["wilson", "jeffreys", "clopper_pearson", "agresti_coull"])
+@pytest.mark.parametrize(
+    "method", ["wilson", "likelihood", "jeffreys", "clopper_pearson", "agresti_coull"]
+)
 def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) -> None:
     """As on the host; the second call, with other numbers, compiles nothing."""
     successes, trials = np.array([18, 4, 0, 30, 7, 0]), np.array([20, 20, 30, 30, 11, 0])
@@ -86,6 +90,74 @@ def test_wilson_solves_the_score_equation() -> None:
         for p in (np.asarray(estimate.low, float), np.asarray(estimate.high, float)):
             gap = np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z
             np.testing.assert_allclose(gap, 1, rtol=rtol)
+
+
+def _least(near: float, far: float, reach: float) -> float:
+    """Return the least share q of `far` with `far log(p / q) + near log((1 - p) / (1 - q)) = reach`
+    for `p = far / (far + near)`, by bisection of its logarithm.
+    """
+    if far == 0:
+        return 0
+    n = near + far
+
+    def ratio(log_q: float) -> float:
+        return far * (np.log(far / n) - log_q) + near * np.log(near / n / -np.expm1(log_q))
+
+    return math.exp(optimize.brentq(lambda x: ratio(x) - reach, -700, np.log(far / n), xtol=1e-14))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_likelihood_intervals_of_proportions_solve_their_equation(level: float) -> None:
+    """After a third of a failure is added for the lower end, and of a success for the upper."""
+    s, n = np.array([0, 1, 2.4, 17, 299, 300]), np.array([1, 9, 7.9, 20, 300, 300])
+    found = jm.proportion_interval(s, n, level=level, method="likelihood")
+    reach = stats.norm.ppf((1 + level) / 2) ** 2 / 2
+    low = [_least(b - a + 1 / 3, a, reach) for a, b in zip(s, n, strict=True)]
+    high = [1 - _least(a + 1 / 3, b - a, reach) for a, b in zip(s, n, strict=True)]
+    np.testing.assert_allclose([found.low, found.high], [low, high], rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_one_sample_has_one_interval(is_clustered: bool) -> None:
+    """`proportion_interval` and `interval` agree on accuracy, and without clusters on the rates of
+    classes; some tables have no mistakes, or no examples of a class.
+    """
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        k, level = int(rng.integers(2, 5)), float(rng.choice([0.8, 0.95, 0.999]))
+        p = rng.dirichlet(np.full(k * k, 0.4)) + rng.choice([0, 2, 1e5]) * np.eye(k).ravel()
+        sizes = rng.integers(1, 30, 25)
+        shares = rng.dirichlet(4 * p / p.sum() + 1e-3, 25) if is_clustered else p / p.sum()
+        clusters = rng.multinomial(sizes, shares).reshape((-1, k, k))
+        axis = 0 if is_clustered else None
+        tables = clusters if is_clustered else clusters.sum(0)
+        options: Any = {"level": level, "cluster_axis": axis}
+        right, total = tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1))
+        expected = jm.interval(jm.accuracy, tables, **options)
+        found = jm.proportion_interval(right, total, method="likelihood", **options)
+        np.testing.assert_allclose(found[:4], expected[:4], atol=1e-9)
+        if is_clustered:
+            continue
+        tp, true, pred = tables.diagonal(), tables.sum(1), tables.sum(0)
+        for rate, trials in ((jm.recall, true), (jm.precision, pred), (jm.jaccard, true + pred - tp)):
+            expected = jm.interval(rate, tables, level=level)
+            found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
+            some = trials > 0
+            ends = [[x.low[some], x.high[some]] for x in (found, expected)]
+            np.testing.assert_allclose(*ends, atol=1e-5)  # the search of `interval` ends before
+
+
+def test_the_order_of_clusters_does_not_matter() -> None:
+    """Without mistakes, no cluster moves the accuracy; the smallest is added."""
+    clusters = np.array([1, 2, 5, 9, 14, 30])[:, None, None] * np.diag([2, 1])
+    orders = [np.roll(clusters, i, 0) for i in range(6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there are only six clusters
+        lows = [float(jm.interval(jm.accuracy, x, cluster_axis=0).low) for x in orders]
+        sizes = [x.sum((1, 2)) for x in orders]
+        options: Any = {"cluster_axis": 0, "method": "likelihood"}
+        lows += [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
+    np.testing.assert_allclose(lows, lows[0], rtol=1e-12)
 
 
 def test_proportions_at_the_edges() -> None:
@@ -121,12 +193,12 @@ def test_standard_error_near_one() -> None:
 
 @pytest.mark.parametrize("level", [1e-12, 1e-6, 0.5, 1 - 1e-12])
 def test_intervals_contain_their_value(level: float) -> None:
-    method: Literal["wilson", "agresti_coull", "jeffreys", "clopper_pearson"]
+    method: Literal["wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"]
     n = np.array([1, 2, 3, 7, 1000, 10**6, 10**12])[:, None]
     s = np.floor(n * np.array([0, 0.1, 0.5, 0.9, 1]))
-    for method in ("wilson", "agresti_coull", "jeffreys", "clopper_pearson"):
+    for method in ("wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"):
         estimate = jm.proportion_interval(s, n, level=level, method=method)
-        if method == "wilson" or (method == "clopper_pearson" and level >= 0.5):
+        if method in ("wilson", "likelihood") or (method == "clopper_pearson" and level >= 0.5):
             assert ((estimate.low <= estimate.value) & (estimate.value <= estimate.high)).all()
         assert ((estimate.low >= 0) & (estimate.low <= estimate.high) & (estimate.high <= 1)).all()
 
@@ -155,7 +227,7 @@ def test_unknown_options() -> None:
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
         jm.proportion_interval(1, 2, level=95)
     with pytest.raises(
-        ValueError, match=r"method must be 'wilson', .* or 'agresti_coull', got 'wald'"
+        ValueError, match=r"method must be 'likelihood', 'wilson', .* or 'agresti_coull', got 'wald'"
     ):
         jm.proportion_interval(1, 2, method="wald")  # type: ignore[arg-type]
 
@@ -177,30 +249,37 @@ def test_exact_proportions_equal_the_beta_quantiles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "mistakes", "least", "most"),
+    ("method", "level", "mistakes", "least", "most"),
     [
-        ("wilson", (1, 50), 0.915, 0.982),
-        ("wilson", (1e-6, 1), 0.836, 1),
-        ("agresti_coull", (1e-6, 50), 0.929, 1),
-        ("jeffreys", (1e-6, 50), 0.878, 1),
+        ("wilson", 0.95, (1, 50), 0.915, 0.982),
+        ("wilson", 0.95, (1e-6, 1), 0.836, 1),
+        ("wilson", 0.99, (1, 50), 0.967, 0.998),
+        ("wilson", 0.99, (1e-6, 1), 0.888, 1),
+        ("wilson", 0.999, (1, 50), 0.990, 1),
+        ("wilson", 0.999, (1e-6, 1), 0.924, 1),
+        ("likelihood", 0.95, (1e-6, 50), 0.916, 1),
+        ("likelihood", 0.99, (1e-6, 50), 0.982, 1),
+        ("likelihood", 0.999, (1e-6, 50), 0.998, 1),
+        ("agresti_coull", 0.95, (1e-6, 50), 0.929, 1),
+        ("jeffreys", 0.95, (1e-6, 50), 0.878, 1),
     ],
 )
 def test_coverage_of_proportions(
-    method: Any, mistakes: tuple[float, float], least: float, most: float
+    method: Any, level: float, mistakes: tuple[float, float], least: float, most: float
 ) -> None:
-    """The coverages that the guide states, computed from the binomial distribution, for a range of
-    expected numbers of mistakes.
+    """The coverages that the guide and docstrings state, computed from the binomial distribution,
+    for a range of expected numbers of mistakes.
     """
     lowest, highest = 1.0, 0.0
-    for n in (20, 50, 100, 500):
+    for n in (20, 50, 100, 500, 2000):
         s = np.arange(n + 1)[:, None]
         p = 1 - np.geomspace(mistakes[0], min(mistakes[1], n / 2), 2000) / n
-        estimate = jm.proportion_interval(s, n, method=method)
+        estimate = jm.proportion_interval(s, n, level=level, method=method)
         contained = (estimate.low <= p) & (p <= estimate.high)
         coverage = (stats.binom.pmf(s, n, p) * contained).sum(0)
         lowest, highest = min(lowest, coverage.min()), max(highest, coverage.max())
-    assert least <= lowest <= least + 0.005
-    assert most - 0.005 <= highest <= most + 1e-9
+    assert least <= lowest <= least + min(0.005, 1 - level)
+    assert most - min(0.005, 1 - level) <= highest <= most + 1e-9
 
 
 def as_predictions(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -750,7 +829,7 @@ def test_the_host_compiles_nothing(programs: list[str]) -> None:
         )
         for transform in (None, "logit", "atanh"):
             jm.interval(a_lambda(2), COUNTS, method=jm.Delta(transform))
-        for name in ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"):
+        for name in ("wilson", "likelihood", "jeffreys", "clopper_pearson", "agresti_coull"):
             jm.proportion_interval([0, 3, 20], 20, method=name)
         jm.bootstrap_examples(KEY, np.median, scores, num_samples=20)
         jm.bootstrap_examples(

@@ -109,7 +109,7 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     # Two matrices, violin, recalls, ROC, precision and recall, reliability.
     assert page.tags.count("svg") == 7
     told = [name for name, text in formats.explanations().items() if text in page.text]
-    assert told == ["wilson", "likelihood", "posterior", "student", "score", "inequalities"]
+    assert told == ["likelihood", "posterior", "student", "score", "inequalities"]
 
 
 def test_the_page_of_a_comparison(comparison: jm.ComparisonReport, pages: tuple[str, str]) -> None:
@@ -195,7 +195,7 @@ def test_terms_are_explained_where_they_stand() -> None:
 
 def test_an_axis_shows_what_differs() -> None:
     def values(*rows: tuple[float, float, float]) -> list[ReportedValue]:
-        return [ReportedValue(*row, method="wilson") for row in rows]
+        return [ReportedValue(*row, method="likelihood") for row in rows]
 
     axis = _pictures._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
     assert axis.ends == ["0.93", "1.00"]
@@ -310,7 +310,8 @@ def test_the_same_page_each_time(
 def test_worst_first() -> None:
     counts = np.array([[50, 0, 4], [9, 30, 0], [0, 0, 20]])
     page = _Text(jm.Report.from_counts(counts, class_names=["a", "b", "c"]).to_html()).text
-    low, high = (100 * float(x) for x in jm.proportion_interval(9, 39)[1:3])
+    share = jm.proportion_interval(9, 39, method="likelihood")
+    low, high = 100 * float(share.low), 100 * float(share.high)
     told = " ".join(re.findall(r"[\w.%]+", page))
     assert f"b classified as a 9 times 23.1 % of 39 {low:.1f} to {high:.1f} %" in told
     assert told.index("b classified as a") < told.index("a classified as c")

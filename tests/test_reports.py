@@ -95,11 +95,12 @@ def test_every_figure_but_a_maximum_has_an_interval() -> None:
     }
     low, high = jm.balanced_accuracy_posterior(report.counts, prior=0.5).interval(0.9)
     assert overall["balanced_accuracy_posterior"] == (float(low), float(high), "posterior")
-    right = jm.proportion_interval(5, 8, level=0.9)
-    assert (
-        overall["accuracy"]
-        == overall["micro_f1"]
-        == (float(right.low), float(right.high), "wilson")
+    right = jm.interval(jm.accuracy, report.counts, level=0.9)
+    assert overall["accuracy"] == overall["micro_f1"]
+    assert overall["accuracy"] == (
+        pytest.approx(float(right.low), abs=1e-12),
+        pytest.approx(float(right.high), abs=1e-12),
+        "likelihood",
     )
     assert overall["no_information_rate"][2] is None  # the largest of several shares
     metrics: dict[str, Any] = {
@@ -113,14 +114,15 @@ def test_every_figure_but_a_maximum_has_an_interval() -> None:
         expected = jm.interval(metric, report.counts, level=0.9)
         assert overall[name] == (float(expected.low), float(expected.high), "likelihood")
     assert all(
-        figure.method == "wilson" for column in report.per_class.values() for figure in column
+        figure.method == "likelihood" for column in report.per_class.values() for figure in column
     )
     # Of class bee: TN = 4 of the 5 that are no bees.
-    specificity = jm.proportion_interval(4, 5, level=0.9)
+    specificity = jm.proportion_interval(4, 5, level=0.9, method="likelihood")
     assert math.isclose(
         report.per_class["specificity"][1].low or 0, float(specificity.low), rel_tol=1e-6
     )
-    jaccard = jm.proportion_interval(2, 4, level=0.9)  # of class bee: TP = 2, FP = 1, FN = 1
+    # Of class bee: TP = 2, FP = 1, FN = 1.
+    jaccard = jm.proportion_interval(2, 4, level=0.9, method="likelihood")
     f1 = report.per_class["f1"][1]
     assert math.isclose(f1.low or 0, float(2 * jaccard.low / (1 + jaccard.low)), rel_tol=1e-6)
 
@@ -274,7 +276,7 @@ def test_no_error_seen_does_not_mean_none_to_come() -> None:
 def test_text_is_readable() -> None:
     text = jm.report(TRUE, PRED).to_text()
     assert text.startswith("8 examples, 3 classes\n")
-    assert "bee    3  0.667 .208-.939  0.667 .208-.939" in text
+    assert "bee    3  0.667 .138-.980  0.667 .138-.980" in text
     assert "balanced accuracy    0.611" in text
     assert "accuracy gain        0.250 -." in text
     assert max(map(len, text.splitlines())) <= 80
@@ -282,13 +284,13 @@ def test_text_is_readable() -> None:
 
 def test_text_does_not_round_to_one() -> None:
     text = jm.Report.from_counts([[99_999, 1], [0, 50_000]]).to_text()
-    assert "accuracy             0.999993 .999962-.999999 " in text
-    assert " 1.000000 .999923-1.000000 " in text  # the recall of class 1
+    assert "accuracy             0.999993 .999967-1.000000" in text
+    assert " 1.000000 .999940-1.000000 " in text  # the recall of class 1
 
 
 def test_text_has_the_digits_that_its_intervals_need() -> None:
     lines = jm.Report.from_counts([[4_200_000, 800_000], [800_000, 4_200_000]]).to_text()
-    assert "accuracy             0.84000 .83977-.84023  wilson" in lines
+    assert "accuracy             0.84000 .83977-.84023  likelihood" in lines
     assert "no information rate  0.500\n" in lines
 
 
@@ -301,7 +303,7 @@ def test_undefined_figures() -> None:
         "value": None,
         "low": 0.0,
         "high": 1.0,
-        "method": "wilson",
+        "method": "likelihood",
     }
     assert " - .000-1.000 " in report.to_text()
 
@@ -516,6 +518,34 @@ def test_the_method_of_a_report_is_a_value() -> None:
         assert (figure, figure.method) == (tuple(map(float, expected)), method.name)
 
 
+def test_one_sample_has_one_interval() -> None:
+    """Accuracy of one classifier, of a pair, and of `interval`; of groups and `compare_groups`."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, 150)
+    pred, other = (np.where(rng.random(150) < 0.95, truth, 0) for _ in range(2))
+    counts = jm.confusion_matrix(truth, pred)
+    found = jm.report(truth, pred)
+    compared = jm.compare_predictions(jm.accuracy, truth, pred, other)
+    paired = jm.comparison_report(truth, pred, other)["accuracy"].a
+    for x in (compared.a, paired, jm.interval(jm.accuracy, counts)):
+        np.testing.assert_allclose(found["accuracy"][:3], x[:3], atol=1e-9)
+    for name, metric in (("recall", jm.recall), ("precision", jm.precision), ("f1", jm.f1)):
+        expected = jm.interval(metric, counts)
+        shown = np.array([x[:3] for x in found[name].values()]).T
+        np.testing.assert_allclose(shown, expected[:3], atol=1e-5)
+    # One large group, and nine small groups, of which one has three mistakes: at the corrected
+    # level, Wilson's intervals "show" that they differ.
+    sizes, wrong = [5000] + 9 * [15], [100] + 8 * [0] + [3]
+    groups, place = np.repeat(np.arange(10), sizes), np.concatenate([np.arange(n) for n in sizes])
+    pred = np.where(place < np.repeat(wrong, sizes), 1 - place % 2, place % 2)
+    of_groups = jm.report(place % 2, pred, groups=groups)
+    difference = of_groups.disparities["accuracy", ""]
+    tables = jm.confusion_matrix(place % 2, pred, groups=groups)
+    expected = jm.compare_groups(jm.accuracy, tables)
+    np.testing.assert_allclose(difference[:3], expected[:3], atol=1e-9)
+    assert difference.low == 0
+
+
 def test_a_report_of_clusters() -> None:
     rng = np.random.default_rng(0)
     truth, patients = rng.integers(0, 3, 600), np.repeat([f"p{i}" for i in range(30)], 20)
@@ -530,9 +560,9 @@ def test_a_report_of_clusters() -> None:
     expected = jm.interval(jm.macro(jm.f1), tables, cluster_axis=0)
     figure = report.overall["macro_f1"]
     assert (figure.low, figure.high) == (float(expected.low), float(expected.high))
-    recall = jm.proportion_interval(
-        np.diagonal(tables, axis1=1, axis2=2), tables.sum(2), cluster_axis=0
-    )
+    by_likelihood: Any = {"cluster_axis": 0, "method": "likelihood"}
+    right = np.diagonal(tables, axis1=1, axis2=2)
+    recall = jm.proportion_interval(right, tables.sum(2), **by_likelihood)
     assert [x.low for x in report.per_class["recall"]] == recall.low.tolist()
     for name, x in report.overall.items():
         if not math.isnan(x.low):
@@ -935,8 +965,8 @@ def test_markdown_is_made_of_tables() -> None:
     report = jm.Report.from_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
     heading, verdict, overall, classes = report.to_markdown().rstrip("\n").split("\n\n")
     assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
-    assert verdict.startswith(r"Accuracy 0.840 \[0.653, 0.936\] is above 0.400, the accuracy")
-    assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
+    assert verdict.startswith(r"Accuracy 0.840 \[0.654, 0.948\] is above 0.400, the accuracy")
+    assert ["accuracy", "0.840", "0.654 to 0.948", "likelihood"] in cells_of(overall)
     rows = cells_of(classes)
     assert {len(row) for row in rows} == {6}
     assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', r"two\\nlines"]

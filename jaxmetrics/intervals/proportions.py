@@ -79,9 +79,9 @@ def proportion_interval(
 
     Use `"likelihood"` or `"clopper_pearson"` at levels above 95 %, or if fewer than one mistake is
     expected. For 20 or more trials and the levels 95, 99 and 99.9 %, the least coverage of
-    `"likelihood"` is 91.7, 98.2 and 99.8 %. The least coverage of `"wilson"` is 91.6, 96.7 and
-    99.0 % if at least one success and one failure are expected, and otherwise 83.7, 88.8 and
-    92.4 %. These figures are computed exactly from the binomial distribution.
+    `"likelihood"` is 91.67, 98.18 and 99.80 %. The least coverage of `"wilson"` is 91.58, 96.71 and
+    99.00 % if at least one success and one failure are expected, and otherwise 83.66, 88.84 and
+    92.42 %. These figures are computed exactly from the binomial distribution.
 
     Args:
         successes, trials: counts of any shapes that broadcast against each other, or sums of

@@ -346,13 +346,13 @@ class AnyReport(ABC):
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In parentheses: 95 % intervals.
         <BLANKLINE>
-        Accuracy 0.800 \\[0.584, 0.919\\] is not shown to be above 0.500, the accuracy of ...
+        Accuracy 0.800 \\[0.581, 0.934\\] is not shown to be above 0.500, the accuracy of ...
         <BLANKLINE>
         |  | value | 95 % interval | method |
         | --- | ---: | ---: | ---: |
-        | accuracy | 0.800 | 0.584 to 0.919 | wilson |
+        | accuracy | 0.800 | 0.581 to 0.934 | likelihood |
         ...
-        | 0 | 10 | 0.750 (0.468 to 0.911) | 0.900 (0.596 to 0.982) | ...
+        | 0 | 10 | 0.750 (0.454 to 0.933) | 0.900 (0.594 to 0.994) | ...
         """
         return as_markdown(self.outline())
 
@@ -366,9 +366,9 @@ class AnyReport(ABC):
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
         name,class,value,low,high,level,method
-        accuracy,,0.8,0.58...,0.91...,0.95,wilson
+        accuracy,,0.8,0.58...,0.93...,0.95,likelihood
         ...
-        precision,0,0.75,0.46...,0.91...,0.95,wilson
+        precision,0,0.75,0.45...,0.93...,0.95,likelihood
         ...
         """
         return as_csv(self.records())

@@ -73,7 +73,7 @@ def multilabel_report(
     >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
     >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])
     >>> found["micro_f1"], found["recall"]["rain"]
-    (0.800 [0.742, 0.848], 0.500 [0.290, 0.710])
+    (0.800 [0.742, 0.848], 0.500 [0.275, 0.725])
     """
     labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
     true, pred = labels

@@ -94,7 +94,7 @@ class ComparisonReport(AnyReport):
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
-    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412],
+    A 0.750 [0.588, 0.872], B 0.500 [0.337, 0.663], A - B 0.250 [0.101, 0.412],
     confidence A > B 0.9995
     """
 

@@ -121,9 +121,9 @@ class Report(AnyReport):
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
     >>> found["accuracy"]
-    0.750 [0.589, 0.862]
+    0.750 [0.588, 0.872]
     >>> found["recall"]
-    {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
+    {'cat': 1.000 [0.848, 1.000], 'dog': 0.500 [0.275, 0.725]}
     """
 
     template = "report.html"
@@ -443,14 +443,14 @@ def report(
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     <BLANKLINE>
-    Accuracy 0.750 [0.301, 0.954] is not shown to be above 0.500, the accuracy of
+    Accuracy 0.750 [0.245, 0.985] is not shown to be above 0.500, the accuracy of
     always predicting the most frequent class: the difference is 0.250 [-0.505, ...
     class  n  precision         recall            specificity       F1
-    cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
+    cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
     ...
     >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
-    (0.750 [0.551, 0.880], 0.000 [0.000, 0.311])
+    (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
     """
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
