@@ -456,6 +456,7 @@ def test_leaderboard_of_columns_and_of_files(
     text = run("leaderboard", path, *options)[1]
     second, third = (x["name"] for x in others)
     assert f"{second} and {third} cannot be told apart; each is shown to be worse" in text
+    assert "classifier  value [low, high]     ranks   tier\n" in text  # no probability of the best
     # Of files, in any order of the rows.
     paths = []
     for i in range(3):

@@ -109,7 +109,7 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     # Two matrices, violin, recalls, ROC, precision and recall, reliability.
     assert page.tags.count("svg") == 7
     told = [name for name, text in formats.explanations().items() if text in page.text]
-    assert told == ["likelihood", "posterior", "student", "score", "inequalities"]
+    assert told == ["likelihood", "tango", "posterior", "student", "score", "inequalities"]
 
 
 def test_the_page_of_a_comparison(comparison: jm.ComparisonReport, pages: tuple[str, str]) -> None:

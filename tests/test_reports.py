@@ -1158,7 +1158,8 @@ def test_comparison_report() -> None:
     )
     text = report.to_text()
     assert text.startswith("300 examples, 1 ignored, 3 classes\nA  first\nB  second\n")
-    assert "within 0.02" in text
+    assert "confidence A > B  ±0.02\n" in text
+    assert "±0.02: confidence that A - B is between these limits." in text
     assert max(map(len, text.splitlines())) <= 100
     same = jm.comparison_report(truth, a, a).figures["matthews_corrcoef"]
     assert same.difference.value == 0

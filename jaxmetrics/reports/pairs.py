@@ -142,7 +142,7 @@ class ComparisonReport(AnyReport):
 
     def outline(self) -> Outline:
         """Return the contents as a table with one row per metric, and McNemar's test."""
-        columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"within {self.rope:g}"]
+        columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"±{self.rope:g}"]
         titles = columns if self.rope > 0 else columns[:-1]
         rows = [
             [title_of(name), *x[:3], x.difference.method or "", *map(_share, x[3:])][: len(titles)]
@@ -152,6 +152,7 @@ class ComparisonReport(AnyReport):
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
+        equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
         difference = self.figures["macro_f1"].difference
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
@@ -164,7 +165,7 @@ class ComparisonReport(AnyReport):
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
             f" ({kind}): p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
-            notes=[_LOSSES] * ("log_loss" in self.figures),
+            notes=[equivalent] * (self.rope > 0) + [_LOSSES] * ("log_loss" in self.figures),
             level=self.level,
             gates=self.gates,
         )
