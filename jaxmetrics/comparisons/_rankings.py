@@ -34,8 +34,12 @@ class Errors(NamedTuple):
         covariance: `(M, M)`, the covariance of the values.
         squares: `(M, M)`, for each pair of values the sum of d^2 over units, where d is the
             contribution of a unit to the difference of the two values. If d and -d are equally
-            probable, `sum d / sqrt(sum d^2)` has no heavier tails than a normal variable, for any
-            number of units.
+            probable, `T = sum d / sqrt(sum d^2)` is sub-Gaussian: P(T >= t) is at most
+            `exp(-t^2 / 2)` (Hoeffding, 1963, JASA 58), and at most 3.18 P(Z >= t) for a normal
+            variable Z (Bentkus and Dzindzalieta, 2015, Bernoulli 21; Pinelis, 1994, Annals of
+            Statistics 22). For example, P(T >= 2) is .0625 for four equal terms, and P(Z >= 2) is
+            .023. With the two unseen units below, a two-sided test of equal terms at level 5 % has
+            a size of at most 6.4 %, and without them 12.5 % (computed for 1 to 400 terms).
         unseen: `(M,)`, the variance from kinds of units that did not occur.
     """
 

@@ -12,6 +12,14 @@ J. The factor λ minimises the variance `s^2 = var(t - λ j) / n + var(λ j) / N
 is ignored. If the metric returns several values, each value has its own λ. Source: Angelopoulos,
 Duchi and Zrnic (2023), PPI++, arXiv:2311.01453, section 6.
 
+In PPI++, var(j) is from all n + N examples. Here it is from the same n examples as cov(t, j), as in
+a regression estimator. For a judge without mistakes, t = j, so that λ is close to 1 / (1 + n / N)
+in every sample. With var(j) from all examples, λ would be small in samples with few mistakes and
+large in samples with many, and the estimate would be biased upwards. If no labelled example has a
+mistake, cov(t, j) and var(j) may be 0. Therefore a tenth of an example is added, with the variance
+v of j among all examples and the covariance 5/8 v:
+`λ = (n cov(t, j) + v / 16) / ((n var(j) + v / 10) (1 + n / N))`.
+
 The interval contains all values of the metric of R that a likelihood-ratio test of both samples
 does not reject, for fixed λ. As in `Likelihood`, a third of an example is added, so that the
 interval allows for errors of the judge that did not occur. The time of the computation does not
@@ -45,6 +53,15 @@ __all__ = ["prediction_powered"]
 # Weight of the judge's labels in the table at which λ is computed. It is positive so that needed
 # cells are not empty and derivatives exist. The choice affects λ, and λ only affects the width.
 _JUDGED = 0.1
+# Number of examples that are added to compute λ, which only matters if var(j) is almost 0. With a
+# hundredth or a whole example, the bias and the error of accuracy change by less than 3 %.
+_ADDED = 0.1
+# cov(t, j) / var(j) in the added example, which is λ if the labelled examples show no mistakes. It
+# would be 1 for a judge without mistakes, whose mean estimate is otherwise too high. It would be
+# 1/4 for a judge with three times as many mistakes as the classifier, whose mean estimate is
+# otherwise too low. In simulations with n = 50 to 200, the bias of accuracy is at most .003; it is
+# .005 with 0.3 or 1 instead.
+_SLOPE = 5 / 8
 
 
 def prediction_powered(
@@ -256,21 +273,17 @@ def _by_example(slopes: Array) -> tuple[Array, Array]:
 
 
 def _tuned(sample: Sample, slopes: Array) -> Array:
-    """Return λ for values `(V,)` from their derivatives with respect to the shares, `(V, K, W)`.
-
-    As in PPI++, the variance of the judge's part comes from both samples, and the covariance comes
-    from the examples with truth.
-    """
+    """Return λ for values `(V,)` from their derivatives with respect to the shares, `(V, K, W)`."""
     counts = sample.counts
     n, m = counts.sum(-1)
     truth, judge = _by_example(slopes)
     mean = divide((counts * judge).sum((-2, -1)), n + m)[:, None, None]
-    squares = sample.products(judge - mean, judge - mean).sum(-1)
+    added = _ADDED * divide(sample.products(judge - mean, judge - mean).sum(-1), n + m)
     truth, judge = (
         x - divide((counts * x).sum(-1), counts.sum(-1))[..., None] for x in (truth, judge)
     )
-    covariance = divide(sample.products(truth, judge)[:, 0], n)
-    share = divide(covariance, divide(squares, n + m - 1) * divide(n + m, m))
+    covariance, squares = (sample.products(x, judge)[:, 0] for x in (truth, judge))
+    share = divide(m, n + m) * divide(covariance + _SLOPE * added, squares + added)
     return xp.clip(share, 0, 1)
 
 

@@ -95,6 +95,10 @@ def mean_interval(
         values: real numbers of shape `(..., n)`, one per example, such as log losses.
         level: the confidence level.
         bounds: least and greatest possible value, such as (0, 1) for Brier scores of two classes.
+            Values that are beyond them by rounding (8 eps of the larger bound) are clipped. If
+            values are 0 or 1, pass `bounds`: with 20 to 100 clusters and means of .9 to .98, the
+            coverage of Student's 95 % interval was 87 to 92 % in simulations, and with bounds 96 to
+            99 %.
         transform: the scale on which the interval is computed. Use `"log"` for values >= 0,
             `"logit"` for values in [0, 1] and `"atanh"` for values in [-1, 1]. It cannot be used
             with `bounds`.
@@ -169,8 +173,12 @@ def cross_validation_interval(
     score of models trained on num_train examples, not the score of one model. Source: Nadeau and
     Bengio (2003), Machine Learning 52.
 
-    In simulations, the 95 % interval contained the expected score in 92 to 100 % of cases. The 95 %
-    interval of `mean_interval` for the same scores contained it in 51 to 95 % of cases.
+    In simulations with 40 to 240 examples, 4 to 10 folds, 1 to 10 repetitions and at least 5
+    expected mistakes, the coverage of the 95 % interval was 92 to 99 % for nearest centroids and
+    linear discriminant analysis, and 85 to 99 % for nearest neighbours, lowest with 10 repetitions.
+    With fewer than 2 expected mistakes in all examples, it was 63 to 90 %. The coverage of
+    `mean_interval` for the same scores, with at least 5 expected mistakes, was 81 to 96 % with one
+    repetition and 26 to 47 % with 10 repetitions.
 
     Args:
         scores: one score for each fold of each repetition, of shape `(..., J)`. To compare two

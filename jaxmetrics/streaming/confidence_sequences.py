@@ -93,7 +93,7 @@ def confidence_sequence(
     Args:
         level: the probability that the intervals after all batches contain the true mean.
         low, high: Python numbers, the least and the greatest possible value. If a value is not
-            between these two numbers, the bounds are NaN.
+            between these two numbers, up to rounding, the bounds are NaN.
         method: `"bernstein"` or `"mixture"`.
 
     Returns:
