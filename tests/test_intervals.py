@@ -139,7 +139,11 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
         if is_clustered:
             continue
         tp, true, pred = tables.diagonal(), tables.sum(1), tables.sum(0)
-        for rate, trials in ((jm.recall, true), (jm.precision, pred), (jm.jaccard, true + pred - tp)):
+        for rate, trials in (
+            (jm.recall, true),
+            (jm.precision, pred),
+            (jm.jaccard, true + pred - tp),
+        ):
             expected = jm.interval(rate, tables, level=level)
             found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
             some = trials > 0
@@ -227,7 +231,8 @@ def test_unknown_options() -> None:
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
         jm.proportion_interval(1, 2, level=95)
     with pytest.raises(
-        ValueError, match=r"method must be 'likelihood', 'wilson', .* or 'agresti_coull', got 'wald'"
+        ValueError,
+        match=r"method must be 'likelihood', 'wilson', .* or 'agresti_coull', got 'wald'",
     ):
         jm.proportion_interval(1, 2, method="wald")  # type: ignore[arg-type]
 

@@ -127,7 +127,7 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
 def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
     """Make the report from sums over examples.
 
-    The metrics of a label have likelihood intervals. Averages over labels have delta-method intervals
+    Metrics of a label have likelihood intervals. Averages over labels have delta-method intervals
     on the logit scale, with the examples as the independent units.
     """
     counts = sums.counts
@@ -144,7 +144,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}. The metrics of each label have likelihood intervals. "
+                f"Intervals: {percent(level)}. Metrics of a label have likelihood intervals. "
                 "Macro F1 is the mean over the labels that occur, and micro F1 is computed from "
                 "all labels together. The independent units are the examples, because the labels "
                 "of an example may be correlated."

@@ -331,7 +331,7 @@ class Report(AnyReport):
             verdict=self._verdict,
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
-            intervals=f"Intervals: {percent(self.level)}. The classes have likelihood intervals{areas}.",
+            intervals=f"Intervals: {percent(self.level)}. Classes have likelihood intervals{areas}.",
             notes=[f"{capital(title)}: {x.note}" for title, x in self._found.summary() if x.note],
             level=self.level,
             gates=self.gates,

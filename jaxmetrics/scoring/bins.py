@@ -101,8 +101,8 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
 
     Let all examples be sorted by probability and repeated according to their weights. If weights
     are below 1, all are divided by the smallest, so that each example is at least one row. Of W
-    rows, edge j is the probability in row `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles give the same bins,
-    because they are between this row and the next one.
+    rows, edge j is the probability in row `floor((W - 1) j / B)`, counted from 0. Linearly
+    interpolated quantiles give the same bins, because they are between this row and the next one.
     """
     p, w = xp.broadcast_arrays(
         lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
