@@ -92,7 +92,9 @@ def proportion_interval(
             correlated trials, such as the images of one patient. `trials` is then replaced by an
             effective number of independent trials (Korn and Graubard, 1998, Survey Methodology 24).
             For `"likelihood"`, three quarters of the cluster that moves p most towards an end are
-            also added, as in `interval`. For NumPy arrays, fewer than 20 clusters give a warning.
+            also added. For accuracy, the result is then the same as of `interval`; for the recall
+            of a class, only clusters with examples of this class count, and all in `interval`. For
+            NumPy arrays, fewer than 20 clusters give a warning.
 
     Returns:
         `Estimate` of p, in [0, 1]. Without clusters, the standard error is `sqrt(p (1 - p) / n)`.

@@ -54,7 +54,9 @@ def multilabel_report(
 
     Exact match, and precision, recall, specificity and F1 of each label have likelihood intervals.
     Exact match is the share of examples whose labels are all correct. The Hamming loss, micro F1
-    and macro F1 have delta-method intervals, which allow for correlated labels of an example.
+    and macro F1 have delta-method intervals, which allow for correlated labels of an example and
+    need only sums over examples. `interval` computes likelihood intervals of these metrics, which
+    are slightly wider, from one table for each example and label (see `label_macro`).
 
     Args:
         y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`.
