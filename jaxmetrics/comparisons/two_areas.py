@@ -33,11 +33,12 @@ __all__ = ["compare_average_precision", "delong", "delong_unpaired"]
 
 # Added to P^2 times the variances of average precisions, because a mistake that only A or only B
 # makes may not occur in the test set: the square of a quarter of a positive. Twice the value makes
-# intervals of average precisions of .99 1.15 times as wide; without it, coverage is as low as 13 %.
+# intervals of average precisions of .99 1.15 times as wide; without it, coverage is as low as 75 %.
 UNSEEN = 1 / 16
 # An unseen negative that only A or only B ranks first adds at most this multiple of the distance
 # that follows from the standard error. Without a limit, intervals of the difference of average
-# precisions near 1 are more than twelve times as wide as the estimate varies.
+# precisions near 1 are more than twelve times as wide as the estimate varies. With half the value,
+# coverage is as low as 93 %, and with 0, 89 %.
 MOST_LOST = 1.5
 
 

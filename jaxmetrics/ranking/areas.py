@@ -39,7 +39,8 @@ from jaxmetrics.ranking.ranks import (
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
 
 # Added to the binomial variance of a class. If all placement values are 1, each example then counts
-# as ADDED_BINOMIAL / COIN_TOSS = 2 independent trials.
+# as ADDED_BINOMIAL / COIN_TOSS = 2 independent trials. Half the value makes intervals of areas near
+# 1 nearly twice as wide, as does twice the value of COIN_TOSS.
 ADDED_BINOMIAL = 1 / 2
 
 
