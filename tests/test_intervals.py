@@ -147,8 +147,9 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
             expected = jm.interval(rate, tables, level=level)
             found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
             some = trials > 0
-            ends = [[x.low[some], x.high[some]] for x in (found, expected)]
-            np.testing.assert_allclose(*ends, atol=1e-5)  # the search of `interval` ends before
+            for end in ("low", "high"):  # the search of `interval` ends before
+                ends = (getattr(x, end)[some] for x in (found, expected))
+                np.testing.assert_allclose(*ends, atol=1e-5)
 
 
 def test_the_order_of_clusters_does_not_matter() -> None:
