@@ -148,8 +148,8 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
             found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
             some = trials > 0
             for end in ("low", "high"):  # the search of `interval` ends before
-                ends = (getattr(x, end)[some] for x in (found, expected))
-                np.testing.assert_allclose(*ends, atol=1e-5)
+                one, other = (getattr(x, end)[some] for x in (found, expected))
+                np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_the_order_of_clusters_does_not_matter() -> None:
