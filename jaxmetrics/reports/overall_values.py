@@ -25,13 +25,13 @@ from jaxmetrics._validation import (
 from jaxmetrics._wording import enumeration, fraction, listed
 from jaxmetrics.comparisons.hypothesis_tests import paired_difference_interval
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.intervals.means import mean_interval
 from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
 from jaxmetrics.intervals.proportions import proportion_interval
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,
-    difference,
     f1,
     macro,
     matthews_corrcoef,
@@ -173,16 +173,20 @@ def accuracy_gain(evidence: Evidence) -> ReportedValue:
     (chosen,) = np.nonzero(total**2 <= normal_quantile(1 - (1 - level) / 10) ** 2 * squares)
     only_a = (right.sum(-1, keepdims=True) - right)[..., chosen]
     only_b = (support - right)[..., chosen]
-    both = support.sum(-1, keepdims=True) - only_a - only_b
-    cells = np.stack([both, only_a, only_b, 0 * both], -1)
-    # In the cubes (..., 2, 2, 2), all examples belong to the first of two true classes.
-    pairs = np.stack([cells, 0 * cells], -2).reshape((*cells.shape[:-1], 2, 2, 2))
+    others = support.sum(-1, keepdims=True) - only_a - only_b
+    # Sums of weights may be rounded to less than 0.
+    only_a, only_b, others = (np.maximum(x, 0) for x in (only_a, only_b, others))
 
     def estimate(level: float) -> Estimate:
         if axis is None:
-            return paired_difference_interval(pairs, level=level)
-        options: Any = {"method": Delta(), "level": level, "cluster_axis": -4}
-        return interval(difference(accuracy), np.moveaxis(pairs, 1, 0), **options)
+            # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
+            cells = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
+            return paired_difference_interval(cells.reshape((-1, 2, 2, 2)), level=level)
+        number = len(tables)
+        weights = np.stack([only_a, only_b, others], -1).swapaxes(0, 1).reshape((-1, 3 * number))
+        clusters = np.repeat(np.arange(number), 3)
+        differences = np.tile([1.0, -1.0, 0.0], number)
+        return mean_interval(differences, sample_weight=weights, clusters=clusters, level=level)
 
     found = estimate(level)
     high = estimate(1 - (1 - level) / len(chosen)).high if len(chosen) > 1 else found.high
