@@ -269,7 +269,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         assert code == 2
         assert message in err
     text = run("report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")[1]
-    assert "Classes have likelihood intervals" in text
+    assert "The classes have likelihood intervals" in text
     for option in ("--prob", "--cluster"):
         err = run("report", path, option, "x", "--prevalence", "cat=0.95,dog=0.05")[2]
         assert "--prevalence cannot be used together with --prob or --cluster" in err

@@ -178,7 +178,7 @@ def _taken(x: Array, index: Array) -> Array:
 
 
 def _likelihood(s: Array, n: Array, level: float) -> tuple[Array, Array]:
-    """Return both ends: the lower from s[0] successes in n[0] trials, the upper from s[1], n[1]."""
+    """Return the lower end for s[0] successes in n[0] trials, and the upper for s[1] in n[1]."""
     # A third of a failure is added for the lower end, a third of a success for the upper end.
     moved = np.array([[0, 1], [1, 0]]).reshape((2, *(1,) * (s.ndim - 1), 1, 2))
     counts = xp.stack([s, n - s], -1)[..., None, :] + ADDED * moved.astype(n.dtype)

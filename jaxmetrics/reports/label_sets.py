@@ -129,8 +129,8 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
 def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
     """Make the report from sums over examples.
 
-    Metrics of a label have likelihood intervals. Averages over labels have delta-method intervals
-    on the logit scale, with the examples as the independent units.
+    The metrics of a label have likelihood intervals. Averages over labels have delta-method
+    intervals on the logit scale, with the examples as the independent units.
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
@@ -146,10 +146,12 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}. Metrics of a label have likelihood intervals. "
-                "Macro F1 is the mean over the labels that occur, and micro F1 is computed from "
-                "all labels together. The independent units are the examples, because the labels "
-                "of an example may be correlated."
+                f"Intervals: {percent(level)}. The metrics of each label have likelihood "
+                "intervals. Averages have delta-method intervals, because likelihood intervals "
+                "would need the labels of all examples at once. Macro F1 is the mean over the "
+                "labels that occur, and micro F1 is computed from all labels together. The "
+                "independent units are the examples, because the labels of an example may be "
+                "correlated."
             ],
             level=level,
         ),

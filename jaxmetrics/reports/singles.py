@@ -325,15 +325,14 @@ class Report(AnyReport):
         """
         if self.groups:
             return grouped.outline_of(self)
-        methods = "Classes have likelihood intervals"
-        if "roc_auc" in self.per_class:
-            methods += ", and ROC AUC has score intervals"
+        how = "The classes have likelihood intervals"
+        areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
-            intervals=f"Intervals: {percent(self.level)}. {methods}.",
+            intervals=f"Intervals: {percent(self.level)}. {how}{areas}.",
             notes=[f"{capital(title)}: {x.note}" for title, x in self._found.summary() if x.note],
             level=self.level,
             gates=self.gates,
