@@ -28,56 +28,49 @@ TABLES: dict[str, Any] = {
 
 def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
     """Both limits by sequential quadratic programming, over the cells that hold examples once a
-    third of one is added where one hundred-thousandth of an example moves the metric most.
+    third of one is added to a cell: to whichever cell gives the most extreme limit.
     """
     counts = np.asarray(counts, float)
     totals = counts.sum(1, keepdims=True)
     radius = stats.chi2.ppf(0.95, 1) / 2
-    share = np.broadcast_to(totals / (totals + 1 / 3) if stratified else 1.0, counts.shape)
-    limits = []
-    for sign in (-1, 1):
 
-        def with_more(cell: Any, added: Any) -> Any:
-            table = counts.copy()
-            table[cell] += added
-            return table * totals / table.sum(1, keepdims=True) if stratified else table
-
-        gains = {
-            cell: sign * (metric(with_more(cell, 1e-5)) - metric(counts)) * share[cell]
-            for cell in np.ndindex(counts.shape)
-        }
-        base = with_more(max(gains, key=lambda cell: gains[cell]), 1 / 3)
+    def limit(sign: int, cell: Any) -> float:
+        base = counts.copy()
+        base[cell] += 1 / 3
+        if stratified:
+            base *= totals / base.sum(1, keepdims=True)
         seen = base > 0
         observed, rows = base[seen], np.nonzero(seen)[0]
 
-        def table_of(x: Any, seen: Any = seen) -> Any:
+        def table_of(x: Any) -> Any:
             table = np.zeros(seen.shape)
             table[seen] = x
             return table
 
         groups = [rows == i for i in set(rows)] if stratified else [rows >= 0]
         constraints = [
-            {"type": "eq", "fun": lambda x, g=g, o=observed: x[g].sum() - o[g].sum()}
-            for g in groups
+            {"type": "eq", "fun": lambda x, g=g: x[g].sum() - observed[g].sum()} for g in groups
         ]
-        constraints.append(
-            {
-                "type": "ineq",
-                "fun": lambda x, o=observed: radius - special.rel_entr(o, x).sum(),
-            }
-        )
+
+        def room(x: Any) -> float:
+            return float(radius - special.rel_entr(observed, x).sum())
+
+        constraints.append({"type": "ineq", "fun": room})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # steps that leave the bounds
             found = optimize.minimize(
-                lambda x, sign=sign, table_of=table_of: -sign * metric(table_of(x)),
+                lambda x: -sign * metric(table_of(x)),
                 observed,
                 constraints=constraints,
                 bounds=[(1e-9, None)] * len(observed),
                 method="SLSQP",
-                options={"maxiter": 500, "ftol": 1e-13},
+                options={"maxiter": 200, "ftol": 1e-11},
             )
-        limits.append(float(metric(table_of(found.x))))
-    return limits
+        value = float(metric(table_of(found.x)))
+        return value if room(found.x) > -1e-6 else -sign * np.inf
+
+    cells = list(np.ndindex(counts.shape))
+    return [sign * max(sign * limit(sign, cell) for cell in cells) for sign in (-1, 1)]
 
 
 @pytest.mark.parametrize("stratified", [False, True])
@@ -284,7 +277,6 @@ def test_a_value_that_no_likely_table_moves_has_no_interval() -> None:
         (jm.g_mean, [[0, 5], [5, 0]]),  # a product of two zeros
         (jm.recall, [[0, 0], [0, 0]]),
         (jm.matthews_corrcoef, [[0, 0], [0, 0]]),
-        (lambda c: abs(c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]),
     ):
         estimate = jm.interval(metric, counts)
         assert np.isnan(estimate.low).all()
@@ -317,6 +309,44 @@ def test_classifiers_that_always_agree_are_not_known_to_be_equal() -> None:
     assert few.difference.low < 0 < few.difference.high
     assert np.isnan(many.difference.low)  # of many classes pairs that were not seen are not held
     assert np.isnan(many.probability_equivalent)
+
+
+def test_an_absolute_value_has_both_sides_of_the_signed_value() -> None:
+    """Of two classes, Cramér's V is the absolute value of Matthews' correlation coefficient."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet([1, 1], (60, 2))
+    cells = shares[:, 0, :, None] * shares[:, 1, None]  # independent: the sign may be either
+    counts = np.array([rng.multinomial(rng.integers(10, 200), p.ravel()) for p in cells])
+    counts = np.concatenate([counts.reshape(-1, 2, 2), [[[188, 2], [10, 0]]]])
+    counts = counts[counts.sum(1).all(-1) & counts.sum(2).all(-1)]
+    assert len(counts) > 40
+    association, signed = (jm.interval(f, counts) for f in (jm.cramers_v, jm.matthews_corrcoef))
+    assert_allclose(association.high, np.maximum(-signed.low, signed.high), atol=1e-3)
+    gap = jm.interval(
+        lambda c: abs(c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]
+    )
+    signed = jm.interval(
+        lambda c: (c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]
+    )
+    assert_allclose([gap.low, gap.high], [0, signed.high], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("metric", "counts"),
+    [
+        (jm.g_mean, [[270, 0], [30, 0]]),
+        (jm.g_mean, [[500, 0, 0], [20, 0, 5], [20, 0, 10]]),
+        (jm.matthews_corrcoef, [[270, 0], [30, 0]]),
+        (jm.binary(jm.fowlkes_mallows), [[270, 30], [30, 0]]),
+    ],
+)
+def test_a_steep_root_is_no_jump(metric: Any, counts: Any) -> None:
+    """The value is 0, and changes by a root of what is added to empty cells."""
+    for as_array in (np.asarray, jnp.asarray):
+        estimate = jm.interval(metric, as_array(counts))
+        assert estimate.value == 0
+        assert 0.05 < estimate.high < 0.9
+        assert estimate.low <= 0
 
 
 @pytest.mark.parametrize("counts", [[[500, 10], [0, 3]], [[1800, 200], [1, 11]], [[19, 1], [0, 8]]])

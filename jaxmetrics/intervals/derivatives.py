@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,17 +55,25 @@ def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
 
 
 def differentiator(function: Function, table: Array) -> Function:
-    """Return a function that computes derivatives for many tables like this one.
+    """Return a function that computes derivatives for batches of tables like this one.
 
-    Complex steps are tested only once.
+    From tables `(L, K, W)` it computes derivatives `(L, V, K, W)`. Complex steps are tested only
+    once.
     """
-    checked = partial(jacobian, function, times=_WORTH_COMPILING)
-    if is_jax(table) or not _is_small(table, _WORTH_COMPILING):
-        return checked
-    if _tested_complex_steps(function, table) is None:
-        return checked
-    return lambda table: (
-        _by_complex_steps(function, table) if _is_small(table, _WORTH_COMPILING) else checked(table)
+
+    def one_by_one(tables: Array) -> Array:
+        return np.stack([jacobian(function, x, times=_WORTH_COMPILING) for x in tables])
+
+    if (
+        is_jax(table)
+        or not _is_small(table, _WORTH_COMPILING)
+        or _tested_complex_steps(function, table) is None
+    ):
+        return one_by_one
+    return lambda tables: (
+        _by_complex_steps(function, tables)
+        if _is_small(tables.max(0), _WORTH_COMPILING)
+        else one_by_one(tables)
     )
 
 
@@ -87,32 +94,33 @@ def _reverse(function: Function, table: jax.Array) -> jax.Array:
     return jax.jacrev(function)(table)
 
 
-def _by_complex_steps(function: Function, table: np.ndarray) -> np.ndarray:
+def _by_complex_steps(function: Function, tables: np.ndarray) -> np.ndarray:
     token = takes_complex.set(True)
     try:
-        return _by_cell(lambda one: function(table + 1j * _STEP * one).imag / _STEP, table)
+        return _by_cell(lambda one: function(tables + 1j * _STEP * one).imag / _STEP, tables)
     finally:
         takes_complex.reset(token)
 
 
-def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
+def _by_cell(function: Function, tables: np.ndarray) -> np.ndarray:
     """Evaluate a function for each cell with examples, at the table that is 1 in this cell only.
 
-    The result is `(V, K, W)`, with 0 for cells without examples.
+    The result for tables `(..., K, W)` is `(..., V, K, W)`, with 0 for cells without examples.
     """
-    cells = np.flatnonzero(table)
-    at_once = max(1, _AT_ONCE // table.size)
+    *batch, k, w = tables.shape
+    cells = np.flatnonzero(tables.reshape((-1, k * w)).any(0))
+    at_once = max(1, _AT_ONCE // tables.size)
 
     def of_cells(some: np.ndarray) -> np.ndarray:
-        ones = np.zeros((len(some), table.size))
+        ones = np.zeros((len(some), k * w))
         ones[np.arange(len(some)), some] = 1
-        return function(ones.reshape((-1, *table.shape)))
+        return function(ones.reshape((len(some), *[1] * len(batch), k, w)))
 
     starts = range(0, max(len(cells), 1), at_once)
     values = np.concatenate([of_cells(cells[i : i + at_once]) for i in starts])
-    everywhere = np.zeros((values.shape[-1], table.size), values.dtype)
-    everywhere[:, cells] = values.T
-    return everywhere.reshape((-1, *table.shape))
+    everywhere = np.zeros((*values.shape[1:], k * w), values.dtype)
+    everywhere[..., cells] = np.moveaxis(values, 0, -1)
+    return everywhere.reshape((*values.shape[1:], k, w))
 
 
 def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray | None:

@@ -171,13 +171,14 @@ class Functional:
         return other.values, other.errors
 
     def slope(self, i: int, numbers: np.ndarray, derivative: Function) -> np.ndarray:
-        """Return the derivative of value i, `(R, U)`, for NumPy arrays."""
+        """Return the derivatives of value i for L NumPy arrays of numbers, `(L, R, U)`."""
         of, v = divmod(i, self.row.size)
+        tables = np.moveaxis(self.sample.tables(numbers), -3, 0)
         by_tables = [
-            factor * derivative(table)[v] if factor else np.zeros(table.shape)
-            for factor, table in zip(self.contrasts[of], self.sample.tables(numbers), strict=True)
+            factor * derivative(table)[:, v] if factor else np.zeros(table.shape)
+            for factor, table in zip(self.contrasts[of], tables, strict=True)
         ]
-        return self.sample.adjoint(np.stack(by_tables))
+        return np.stack([self.sample.adjoint(slopes) for slopes in np.stack(by_tables, 1)])
 
 
 def _contrast(values: Array, factors: Sequence[int]) -> Array:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,9 +24,13 @@ ADDED_OF_CLUSTER = 3 / 4  # part of a cluster that is added: the cluster that mo
 _TRACE = 1e-6  # part of an example that is added to empty cells to compute derivatives there
 _MOST_PASSES = 20
 _STEPS = (1, 1 - 2**-10, 1 / 2, 1 / 4, 1 / 8)  # the second shows whether the value still increases
-_MOST_ROUNDS = 20  # each makes a segment three times shorter
+_MOST_ROUNDS = 20  # each makes a segment three times shorter; 0 is found to 3e-10 of the segment
+_FEW_ROUNDS = 5  # for segments after the first, where the slopes change again
 _NEWTON_STEPS = 10
-_SOME = 16  # number of cells that are grown at once for JAX arrays
+_TRIAL_PASSES = 4  # after which only the best searches are continued
+_CONTINUED = 3
+_FEW_CELLS = 16  # so many cells are all tried: up to four classes, or pairs for two classes
+_SOME_CELLS = 256  # for more cells, growth is tried only if the metric is flat: it takes long
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
@@ -46,7 +49,8 @@ def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tu
         return xp.where(shares[i] > 0, search.extremes(infinite[i], closed), xp.nan)
 
     if is_jax(values):
-        at_once = max(LANES // (2 * sample.counts.size), 1)
+        numbers = sample.counts.size * max(sample.counts.size, 2 * len(_STEPS))
+        at_once = max(LANES // numbers, 1)
         ends = map_chunks(jax.vmap(limits), at_once, jax.numpy.arange(len(values)))
     else:
         ends = np.stack([limits(i) for i in range(len(values))])
@@ -74,11 +78,13 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
     in_one_group = sample.unused & (sample.unused.sum(0) == 1)
     # The value after the addition may be the same by chance, but not for two uneven additions.
     uneven = (number % 1000) ** 2 * 0.618034 % 1
-    added = _TRACE * xp.stack([1 + uneven, 2 - uneven])[:, None]
-    used = xp.where(in_one_group, added, counts).reshape((-1, *counts.shape))
-    values = metric(xp.concatenate([used, xp.stack([*near, other])]))
-    changes = xp.abs(values[:-3] - start).reshape((2, len(sample.unused), *start.shape))
-    jumps = (~(changes <= 1e-4 * (1 + xp.abs(start)))).any(0)
+    pattern = xp.stack([1 + uneven, 2 - uneven])[:, None]
+    used = xp.stack([xp.where(in_one_group, x * pattern, counts) for x in (_TRACE, _TRACE**2)])
+    values = metric(xp.concatenate([used.reshape((-1, *counts.shape)), xp.stack([*near, other])]))
+    changes = xp.abs(values[:-3] - start).reshape((2, 2, len(sample.unused), *start.shape))
+    # A steep root changes less if less is added; a jump does not.
+    is_small = changes[0] <= 1e-4 * (1 + xp.abs(start))
+    jumps = ~(is_small | (changes[1] <= 0.9 * changes[0])).all(0)
     larger, smaller, elsewhere = values[-3:]
     grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
     limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
@@ -86,19 +92,31 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 
 
 class _Place(NamedTuple):
-    """The state of a search: the weights of units after a step, whose slopes are `slopes`.
+    """The state of L searches: the weights of units after a step, and the slopes of the step.
 
-    `target` are the weights to which the first pass led, and `turns` is whether the value decreased
-    before them.
+    `gain` is by how much the last step increased the value, and `is_inside` is whether the largest
+    value was found before the end of a step.
     """
 
     weights: Array
     slopes: Array
     value: Array
     gain: Array
-    passes: Array
-    target: Array
-    turns: Array
+    is_inside: Array
+
+
+class _Segment(NamedTuple):
+    """The state of L searches on segments: between the steps `first` and `first + width`.
+
+    `step` and `value` are the best so far, and `spread` is the range of the last values.
+    """
+
+    first: Array
+    width: Array
+    step: Array
+    value: Array
+    spread: Array
+    rounds: Array
 
 
 class _LikelihoodSearch(NamedTuple):
@@ -109,7 +127,7 @@ class _LikelihoodSearch(NamedTuple):
         derivative: the function that computes derivatives of the metric for NumPy tables.
         i: the number of the value.
         reach: the log-likelihood ratio up to which tables are not rejected.
-        added: the number of examples that are added to the cell that moves the value most.
+        added: the number of examples that are added to one cell.
     """
 
     metric: Functional
@@ -126,193 +144,190 @@ class _LikelihoodSearch(NamedTuple):
         return xp.where(xp.arange(values.shape[-1]) == self.i, values, 0).sum(-1)
 
     def slope(self, numbers: Array) -> Array:
-        """Return the derivative of the value, `(R, U)`, with 0 for values that are not finite."""
+        """Return the derivatives of the value, `(..., R, U)`, with 0 if they are not finite."""
         if is_jax(numbers):
-            slope = jax.grad(self.value)(numbers)
+            slope = jax.grad(lambda x: self.value(x).sum())(numbers)
         else:
-            slope = self.metric.slope(self.i, numbers, self.derivative)
+            tables = numbers.reshape((-1, *numbers.shape[-2:]))
+            slope = self.metric.slope(self.i, tables, self.derivative).reshape(numbers.shape)
         return xp.where(xp.isfinite(slope), slope, 0)
 
     def extremes(self, infinite: Array, closed: Array) -> Array:
-        """Return the smallest and the largest value; the cells in `closed` stay empty."""
-        sample, start = self.metric.sample, self.metric.values[self.i]
-        allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
-        slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
-        flat = (allowed & (slopes == 0)).reshape(-1)
-        reached = self.reached(flat)[: flat.size]
-        is_known = xp.isfinite(start) | (infinite != 0)
+        """Return the smallest and the largest value; the cells in `closed` stay empty.
 
-        def extreme(sign: Array) -> Array:
-            steepest = _steepest(sample, sign * slopes, allowed, self.added)
-            cell, is_hidden = _hidden(flat, sign * reached, steepest)
-            found = sign * self.ascend(sign, sign * slopes, cell, is_hidden | (infinite != 0))
-            found = xp.where(is_known, found, xp.nan)
-            return xp.where(sign * infinite > 0, infinite, found)
+        Each of several searches adds a part of an example to one cell. The first search begins with
+        the slopes at the counts and adds to the cell that moves the value most. The others begin
+        with the slopes where their cell has grown as far as the likelihood allows. If the metric is
+        a minimum over classes, for example, only growth shows that a class may become the worst.
+        """
+        sample, start = self.metric.sample, self.metric.values[self.i]
+        counts = sample.counts
+        allowed = sample.can_occur & ~closed & (counts.sum(-1, keepdims=True) > 0)
+        trace = xp.where(infinite == 0, _TRACE, ADDED)  # so that no slope is nearly infinite
+        slopes = self.slope(xp.where((counts == 0) & allowed, trace, counts)[None])
+        is_flat = (allowed & (slopes[0] == 0)).any()
+        cells = self.most_extreme_if_grown(allowed, is_flat)
+        grown = _grown(counts, cells, self.reach)
+        slopes = xp.concatenate([slopes, self.slope(grown)]) if len(cells) else slopes
 
         one = xp.ones_like(start)
-        one_by_one = partial(lax.map, extreme)
-        return lax.platform_dependent(
-            xp.stack([-one, one]),
-            cpu=one_by_one,
-            tpu=one_by_one,  # both at once take half as long again to compile
-            default=lambda signs: jax.vmap(extreme)(signs),
-        )
+        sign = xp.stack([-one, one])[:, None]
+        oriented = sign[..., None, None] * slopes  # (2, M, R, U)
+        steepest = _steepest(sample, oriented[:, 0], allowed, self.added)
+        each = xp.concatenate([steepest[:, None], xp.stack([cells, cells])], 1)
+        base = _with_more(sample, each, oriented[:, 0], self.added)
+        may_grow = xp.concatenate([xp.ones(1, bool), allowed.reshape(-1)[cells]])
+        found = sign[:, 0] * self.ascend(sign, base, oriented, may_grow)
+        found = xp.where(found == 0, 0, found)  # no -0
+        found = xp.where(xp.isfinite(start) | (infinite != 0), found, xp.nan)
+        return xp.where(sign[:, 0] * infinite > 0, infinite, found)
 
-    def reached(self, flat: Array) -> Array:
-        """Return for each cell the value after the cell has grown as far as the likelihood allows.
+    def most_extreme_if_grown(self, allowed: Array, is_flat: Array) -> Array:
+        """Return the cells from whose growth searches begin.
 
-        These values are needed for flat cells, whose slope is 0. If the metric is a minimum over
-        classes, for example, all cells of other classes than the worst are flat. If there are no
-        flat cells, or too many cells, all returned values are 0.
+        These are all cells if there are few. Otherwise, they are the two cells after whose growth
+        the value is smallest and largest. If there are too many cells to see this, there are none.
         """
         counts = self.metric.sample.counts
-        values: Any = xp.zeros_like(counts).reshape(-1)
-        if counts.size**2 > AT_ONCE:
-            return values
-        # Smooth metrics have no flat cells. For JAX arrays, several cells are grown at a time.
-        width = _SOME if is_jax(counts) else counts.size
-        blocks = xp.arange(-(-counts.size // width))
-        number = xp.where(flat.any(), len(blocks), 0)
+        cells = xp.arange(counts.size)
+        if counts.size <= _FEW_CELLS:
+            return cells
+        is_slow = counts.size > _SOME_CELLS and not is_jax(counts) and not is_flat
+        if counts.size**2 > AT_ONCE or is_slow:
+            return cells[:0]
+        reached = self.value(_grown(counts, cells, self.reach))
+        may_grow = allowed.reshape(-1) & ~xp.isnan(reached)
+        return argmax(xp.where(may_grow, xp.stack([-reached, reached]), -xp.inf))
 
-        def evaluate(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            block, values = state
-            found = self.value(_grown(counts, block * width + xp.arange(width), self.reach))
-            return block + 1, xp.where((blocks == block)[:, None], found, values)
+    def ascend(self, sign: Array, base: Array, slopes: Array, may_grow: Array) -> Array:
+        """Return the maxima `(2,)` of `sign` times the value within the reach of `base`.
 
-        first = 0 * number, xp.zeros((len(blocks), width), counts.dtype)
-        return lax.while_loop(lambda state: state[0] < number, evaluate, first)[1].reshape(-1)
-
-    def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
-        """Return the maximum of `sign` times the value, with part of an example added to a cell.
+        `sign` is `(2, 1)`, and there are M searches per sign with the tables `base` and first
+        `slopes`, `(2, M, R, U)`. Those where `may_grow`, `(M,)`, is False are ignored.
 
         This is the conditional gradient method of Frank and Wolfe (1956). The value is linearized,
         the table is computed at which the linear function is largest, and the segment from the
-        current table to this table is searched for a greater value. These steps are repeated until
-        the value does not increase any more. The first slopes are the slopes at the counts or, if
-        `is_elsewhere` is True, the slopes where the cell has grown as far as the likelihood allows.
+        current table to this table is searched for a greater value. After this step, the best
+        searches are continued until no value increases any more.
         """
-        base, grown = self.surroundings(slopes, cell, is_elsewhere)
-        start = sign * self.metric.values[self.i]
+        start = self.metric.values[self.i]
         is_known = xp.isfinite(start)
-        origin = xp.where(is_known, start, 0)
+        origin = xp.where(is_known, start, 0) * sign
 
-        def is_unfinished(place: _Place) -> Array:
-            gains = place.gain > 1e-5 * xp.abs(place.value - origin)
-            return (place.passes == 0) | (gains & (place.passes < _MOST_PASSES))
-
-        def improve(place: _Place) -> _Place:
-            is_first = place.passes == 0
-            at = xp.where(is_first, grown, place.weights)
-            slopes = lax.cond(
-                is_first & ~is_elsewhere,
-                lambda: place.slopes,
-                # At a kink, for example if two groups are equally good, both slopes are needed.
-                lambda: (sign * self.slope(at) + place.slopes) / 2,
+        def step(place: _Place, base: Array, slopes: Array, most_rounds: int) -> _Place:
+            target = tilted(base, slopes, self.reach)
+            size, value, is_inside = self.farthest(sign, place, target, most_rounds)
+            gain = value - place.value
+            weights = place.weights + size[..., None, None] * (target - place.weights)
+            return _Place(
+                xp.where((gain > 0)[..., None, None], weights, place.weights),
+                slopes,
+                xp.maximum(value, place.value),
+                gain,
+                xp.where(gain > 0, is_inside, place.is_inside),
             )
-            return self.farthest(sign, place, slopes, tilted(base, slopes, self.reach))
 
-        value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
-        gain, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Place(base, slopes, value, gain, passes, base, xp.zeros((), bool))
-        return self.greatest_before(sign, lax.while_loop(is_unfinished, improve, first))
+        def climb(place: _Place, base: Array, most_passes: int) -> _Place:
+            def is_unfinished(state: tuple[_Place, Array]) -> Array:
+                place, passes = state
+                gains = place.gain > 1e-5 * xp.abs(place.value - origin)
+                return gains.any() & (passes < most_passes)
 
-    def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
-        """Return the counts after a part of an example is added to a cell, and the grown counts.
+            def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
+                place, passes = state
+                # At a kink, for example if two groups are equally good, both slopes are needed.
+                slopes = (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
+                return step(place, base, slopes, _FEW_ROUNDS), passes + 1
 
-        The grown counts are the counts where the cell has grown as far as the likelihood allows. If
-        `grows` is False, they are the same as the first counts.
+            return lax.while_loop(is_unfinished, improve, (place, xp.ones((), xp.int32)))[0]
+
+        none = xp.zeros(base.shape[:2], base.dtype)
+        at_start = none + xp.where(is_known, sign * start, -xp.inf)
+        place = _Place(base, slopes, at_start, none, none > 0)
+        place = step(place, base, slopes, _MOST_ROUNDS)
+        few = base[0, 0].size <= _FEW_CELLS
+        if few:
+            place = climb(place, base, _TRIAL_PASSES)
+        kept = _largest(xp.where(may_grow, place.value, -xp.inf), _CONTINUED if few else 1)
+        place = climb(_Place(*(_rows(x, kept) for x in place)), _rows(base, kept), _MOST_PASSES)
+        # The steps come near a kink at 0, but not exactly to it.
+        room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
+        is_zero = place.is_inside & (xp.abs(place.value) <= room)
+        return xp.where(is_zero, 0 * place.value, place.value).max(1)
+
+    def farthest(
+        self, sign: Array, place: _Place, target: Array, most_rounds: int
+    ) -> tuple[Array, Array, Array]:
+        """Return the steps `(2, M)` towards a target for which `sign` times the value is greatest.
+
+        Also returned are these greatest values, and whether they lie inside of the segment, as the
+        absolute difference of two recalls is 0 where they are equal. Only then the segment is
+        divided: the neighbours of the best of five steps are the ends of a shorter segment, which
+        is searched in the same way.
         """
-        sample = self.metric.sample
-        base = _with_more(sample, cell, slopes, self.added)
-        grown = lax.cond(
-            grows, lambda: _grown(sample.counts, cell[None], self.reach)[0], lambda: base
-        )
-        return base, grown
-
-    def farthest(self, sign: Array, place: _Place, slopes: Array, target: Array) -> _Place:
-        """Return the place on a segment where `sign` times the value is greatest."""
         way = target - place.weights
-        steps = xp.asarray(np.array(_STEPS, way.dtype))[:, None, None]
-        values = sign * self.value(place.weights + steps * way)
-        greatest = values.max()
-        step = xp.where(values == greatest, steps[:, 0, 0], 0).max()
-        gain = greatest - place.value
-        weights = xp.where(gain > 0, place.weights + step * way, place.weights)
-        value = xp.maximum(greatest, place.value)
-        is_first = place.passes == 0
-        first_target = xp.where(is_first, target, place.target)
-        turns = xp.where(is_first, values[1] > values[0], place.turns)
-        return _Place(weights, slopes, value, gain, place.passes + 1, first_target, turns)
+        coarse = xp.asarray(np.array(_STEPS, way.dtype))[:, None, None]
+        numbers = xp.asarray(np.arange(1, 6, dtype=way.dtype))[:, None, None]
+        least = max(1e-9, 8 * float(xp.finfo(way.dtype).eps))
 
-    def greatest_before(self, sign: Array, place: _Place) -> Array:
-        """Return the greatest of `sign` times the values at a place and before its first target.
-
-        The value may be greatest in the middle: for example, the absolute difference of two recalls
-        is 0 where they are equal. Only if the value decreases before the target, it is computed at
-        five steps between the counts and the target. The neighbours of the best step are the ends
-        of a shorter segment, which is searched in the same way.
-        """
-        counts = self.metric.sample.counts
-        way, numbers = place.target - counts, np.arange(1, 6, dtype=counts.dtype)
+        def is_unfinished(segment: _Segment) -> Array:
+            is_inside = (segment.step < 1) & (segment.spread > least * xp.abs(segment.value))
+            return (segment.rounds == 0) | (is_inside.any() & (segment.rounds <= most_rounds))
 
         def search(segment: _Segment) -> _Segment:
+            is_first = segment.rounds == 0
             width = segment.width / 6
-            steps = segment.first + numbers[:, None, None] * width
-            values = sign * self.value(counts + steps * way)
+            steps = xp.where(is_first, coarse, segment.first + numbers * width)
+            values = sign * self.value(place.weights + steps[..., None, None] * way)
             values = xp.where(xp.isnan(values), -xp.inf, values)
-            first = segment.first + argmax(values) * width
-            value = xp.maximum(values.max(), segment.value)
-            return _Segment(first, 2 * width, value, segment.rounds + 1)
+            greatest = values.max(0)
+            step = xp.where(values == greatest, steps, 0).max(0)
+            return _Segment(
+                xp.where(is_first, segment.first, step - width),
+                xp.where(is_first, segment.width, 2 * width),
+                xp.where(greatest > segment.value, step, segment.step),
+                xp.maximum(greatest, segment.value),
+                xp.where(is_first, xp.inf, greatest - values.min(0)),
+                segment.rounds + 1,
+            )
 
         zero = xp.zeros_like(place.value)
-        start = _Segment(zero, zero + 1, place.value, xp.where(place.turns, 0, _MOST_ROUNDS))
-        found = lax.while_loop(lambda segment: segment.rounds < _MOST_ROUNDS, search, start).value
-        # The steps come near a kink, but not exactly to it.
-        room = (1e-8 + 100 * xp.finfo(found.dtype).eps) * xp.abs(self.metric.values[self.i])
-        return xp.where(place.turns & (xp.abs(found) <= room), 0 * sign, found)  # no -0
+        first = _Segment(zero, zero + 1, zero + 1, zero - xp.inf, zero, xp.zeros((), xp.int32))
+        found = lax.while_loop(is_unfinished, search, first)
+        return found.step, found.value, found.step < 1
 
 
-class _Segment(NamedTuple):
-    """The state of a search between the steps `first` and `first + width`.
+def _largest(values: Array, number: int) -> Array:
+    """Return the indices `(N, number)` of the largest numbers of each row."""
+    indices = []
+    for _ in range(number):
+        indices.append(argmax(values))
+        values = xp.where(xp.arange(values.shape[1]) == indices[-1][:, None], -xp.inf, values)
+    return xp.stack(indices, 1)
 
-    `value` is the greatest value so far.
-    """
 
-    first: Array
-    width: Array
-    value: Array
-    rounds: Array
+def _rows(x: Array, indices: Array) -> Array:
+    """Return the entries of `x` `(N, M, ...)` at the indices `(N, L)`."""
+    return x[xp.arange(len(x))[:, None], indices]
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
-    """Return the index of the kind of unit that increases the value most."""
+    """Return the cells `(N,)` that increase the value most, for slopes `(N, R, U)`."""
     counts = sample.counts
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
     share = totals / (totals + added) if len(counts) > 1 else xp.ones_like(totals)
-    return argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf).reshape(-1))
+    return argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf).reshape((len(slopes), -1)))
 
 
-def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
-    """Return the cell with the most extreme value, and whether it is a flat cell.
-
-    The returned cell is the flat cell with the most extreme `reached` value if this value exceeds
-    the value of the steepest cell, and otherwise the steepest cell.
-    """
-    of_flat = xp.where(flat, reached, -xp.inf)
-    of_steepest = xp.where(xp.arange(len(flat)) == steepest, reached, 0).sum()
-    is_hidden = of_flat.max() > of_steepest
-    return xp.where(is_hidden, argmax(of_flat), steepest), is_hidden
-
-
-def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
-    """Add a part of an example to one of the cells `(R, U)`.
+def _with_more(sample: Sample, cells: Array, slopes: Array, added: Array) -> Array:
+    """Add a part of an example to one of the cells: `(N, M)` cells give counts `(N, M, R, U)`.
 
     If there are several strata, the stratum of the cell keeps its total. If there are clusters, a
-    part of the cluster that increases the value most is also added.
+    part of the cluster that increases the value most, with slopes `(N, R, U)`, is also added.
     """
     counts = sample.counts
-    best = (xp.arange(counts.size) == cell).reshape(counts.shape)
+    best = (xp.arange(counts.size) == cells[..., None]).reshape((*cells.shape, *counts.shape))
     more = counts + added * best
     if len(counts) > 1:
         totals = counts.sum(-1, keepdims=True)
@@ -320,9 +335,9 @@ def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Arra
     if sample.clusters is None:
         return more
     mean = divide((counts * slopes).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
-    moves = (sample.clusters * (slopes - mean)).sum((-2, -1))
-    sizes = sample.clusters.sum((-2, -1)) * xp.abs(slopes).max()
-    return more + ADDED_OF_CLUSTER * sample.clusters[farthest_cluster(moves, sizes)]
+    moves = (sample.clusters * (slopes - mean)[:, None]).sum((-2, -1))
+    sizes = sample.clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
+    return more + ADDED_OF_CLUSTER * sample.clusters[farthest_cluster(moves, sizes)][:, None]
 
 
 def farthest_cluster(moves: Array, sizes: Array) -> Array:
@@ -354,24 +369,34 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
     `y = s d / (1 + s mean)`. Both `log t` and the logarithm of the ratio are concave functions of
     `log s`, so that Newton's method on these scales needs no bracket.
     """
-    if not is_jax(counts) and counts.ndim == 2:
-        used = counts.any(0)
+    if not is_jax(counts):
+        used = counts.any((*range(counts.ndim - 1),))
         if not used.any():
             return counts
         if not used.all():  # NumPy computes only the columns that are used
             weights = np.zeros(counts.shape)
-            weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
+            weights[..., used] = tilted(counts[..., used], slopes[..., used], radius)
             return weights
     rows = _TiltedRows.of(counts, slopes)
     variance = _sum_of_all(counts * rows.d**2)
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
 
-    def step(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        return rows.newton_step(state[0], radius)
+    first = xp.broadcast_to(start, rows.totals.shape)
 
-    first = xp.broadcast_to(start, rows.totals.shape), counts
-    _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
+    def is_unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
+        _, _, change, number = state
+        return (change > tolerance) & (number < _NEWTON_STEPS)
+
+    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        log_s, _, _, number = state
+        following, weights = rows.newton_step(log_s, radius)
+        return following, weights, xp.abs(following - log_s).max(), number + 1
+
+    tolerance = max(1e-9, 8 * float(xp.finfo(counts.dtype).eps))
+    zero = xp.zeros_like(first).max()
+    state = first, counts, zero + xp.inf, xp.zeros((), xp.int32)
+    found = lax.while_loop(is_unfinished, step, state)[1]
     return xp.where(possible, found, counts)
 
 
