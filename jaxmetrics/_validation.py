@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -102,8 +103,12 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 def largest_eps(*given: Array) -> float:
     """Return the largest machine epsilon of the dtypes of arrays, 0 for integers."""
-    floats = [x.dtype for x in given if xp.issubdtype(x.dtype, xp.floating)]
-    return max((float(xp.finfo(dtype).eps) for dtype in floats), default=0.0)
+    return max(_eps_of(x.dtype) for x in given)
+
+
+@lru_cache(64)
+def _eps_of(dtype: np.dtype) -> float:
+    return float(xp.finfo(dtype).eps) if xp.issubdtype(dtype, xp.floating) else 0.0
 
 
 def is_integer(x: Array) -> bool:

@@ -20,7 +20,7 @@ from jaxmetrics.cli._tables import (
     check_held,
     check_number_of_rows,
 )
-from jaxmetrics.intervals.means import tolerated, within_bounds
+from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
@@ -61,7 +61,8 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     clusters, _ = _numbered(rows, "cluster")
     groups = _numbered(rows, "group")
     bounds = _bounds(given.bounds, scores)
-    scores = within_bounds(bounds, scores, "scores", eps=largest_eps(scores))
+    if bounds is not None:
+        scores = clipped(scores, bounds, largest_eps(scores))
     return ItemScores(inputs[0][1], scores, bounds, clusters, *groups)
 
 

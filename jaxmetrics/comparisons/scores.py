@@ -32,9 +32,10 @@ from jaxmetrics.intervals.checks import check_num_samples, nan_unless
 from jaxmetrics.intervals.means import (
     Strata,
     check_bounds,
+    clipped,
     mean_estimate,
     mean_of_groups,
-    within_bounds,
+    refuse_beyond,
 )
 
 __all__ = ["compare_scores", "score_leaderboard"]
@@ -95,9 +96,12 @@ def compare_scores(
     systems = as_float(arrays[0], "a"), as_float(arrays[1], "b")
     check_examples(shapes_of(a=systems[0], b=systems[1], where=mask))
     (x, y), shared = _without_missing(systems, mask)
-    if bounds is not None:  # otherwise, two rounding errors could add up in the difference
-        eps = largest_eps(*arrays)
-        x, y = (within_bounds(bounds, *of, shared, eps=eps) for of in ((x, "a"), (y, "b")))
+    eps = largest_eps(*arrays)
+    if bounds is not None:
+        for of, name in ((x, "a"), (y, "b")):
+            refuse_beyond(bounds, of, name, shared, eps=eps)
+        # Otherwise, two rounding errors could add up in the difference.
+        x, y = _clipped((x, y), bounds=bounds, eps=eps)
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
@@ -184,7 +188,8 @@ def score_leaderboard(
                 "If groups is given, scores must be a NumPy array, got JAX arrays. Pass"
                 " np.asarray(scores)."
             )
-        x = within_bounds(bounds, x, "scores", shared, eps=eps)
+        refuse_beyond(bounds, x, "scores", shared, eps=eps)
+        x = x if bounds is None else clipped(x, bounds, eps)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
         return _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
@@ -219,6 +224,13 @@ def _check_number(units: Array) -> None:
             "A ranking needs at least two items, or two clusters of items, for which all systems"
             f" have scores, got {number}."
         )
+
+
+@compiled
+def _clipped(
+    systems: tuple[Array, Array], *, bounds: tuple[float, float], eps: float
+) -> tuple[Array, ...]:
+    return tuple(clipped(x, bounds, eps) for x in systems)
 
 
 @compiled

@@ -236,13 +236,15 @@ def mean_estimate(
     dtype of `values`.
     """
 
+    array = as_array(values, name)
+    if bounds is not None and eps is None:
+        eps = largest_eps(array)
+
     def read(x: Array, name: str, *where: Array | None) -> Array:
         check_no_nan(x, name, *where)
-        return within_bounds(
-            bounds, x, name, *where, eps=largest_eps(array) if eps is None else eps
-        )
+        refuse_beyond(bounds, x, name, *where, eps=eps)
+        return x
 
-    array = as_array(values, name)
     given = Argument(as_float(array, name), name, read)
     _, x, weights, mask = read_examples([], given, sample_weight, where)
     x, amounts = _amounts(x, weights, mask)
@@ -250,7 +252,7 @@ def mean_estimate(
     if clusters is not None:
         numbers, size = clusters_of_examples(clusters, amounts, x.shape)
     options: Any = {"bounds": bounds, "transform": transform, "is_difference": is_difference}
-    return _mean_interval(x, amounts, numbers, z, num_clusters=size, **options)
+    return _mean_interval(x, amounts, numbers, z, eps=eps, num_clusters=size, **options)
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:
@@ -268,24 +270,20 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
         )
 
 
-def within_bounds(
+def refuse_beyond(
     bounds: tuple[float, float] | None,
     x: Array,
     name: str,
     *where: Array | None,
-    eps: float,
-) -> Array:
-    """Clip values that are beyond the bounds by a rounding error; see `tolerated`.
-
-    NumPy values farther beyond the bounds raise an error if they count. All other values beyond the
-    bounds become NaN.
+    eps: float | None,
+) -> None:
+    """Raise an error if an example that counts has a NumPy value beyond the bounds, up to rounding;
+    see `tolerated`.
     """
-    if bounds is None:
-        return x
-    least, greatest = ends = tolerated(bounds, eps)
-    message = f"beyond bounds={bounds!r}."
-    refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, *where)
-    return _clipped(x, bounds=bounds, ends=ends)
+    if bounds is not None and eps is not None:
+        least, greatest = tolerated(bounds, eps)
+        message = f"beyond bounds={bounds!r}."
+        refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, *where)
 
 
 def tolerated(bounds: tuple[float, float], eps: float) -> tuple[float, float]:
@@ -294,9 +292,10 @@ def tolerated(bounds: tuple[float, float], eps: float) -> tuple[float, float]:
     return bounds[0] - rounding, bounds[1] + rounding
 
 
-@compiled
-def _clipped(x: Array, *, bounds: tuple[float, float], ends: tuple[float, float]) -> Array:
-    return xp.where((x >= ends[0]) & (x <= ends[1]), xp.clip(x, *bounds), xp.nan)
+def clipped(x: Array, bounds: tuple[float, float], eps: float) -> Array:
+    """Clip values that are beyond the bounds by rounding; values farther beyond become NaN."""
+    least, greatest = tolerated(bounds, eps)
+    return xp.where((x >= least) & (x <= greatest), xp.clip(x, *bounds), xp.nan)
 
 
 @compiled
@@ -315,10 +314,13 @@ def _mean_interval(
     z: float,
     *,
     bounds: tuple[float, float] | None,
+    eps: float | None,
     transform: str | None,
     num_clusters: int,
     is_difference: bool,
 ) -> Estimate:
+    if bounds is not None and eps is not None:
+        x = clipped(x, bounds, eps)
     x = xp.where(amounts != 0, x, 0)
     found = _summary(x, amounts, numbers, num_clusters)
     if bounds is None:

@@ -17,9 +17,10 @@ from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.means import (
     Strata,
     check_bounds,
+    clipped,
     mean_interval,
     mean_of_groups,
-    within_bounds,
+    refuse_beyond,
 )
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -117,11 +118,12 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
             f"scores must have shape (n,) with the same n for both systems, got {shapes}."
         )
     check_bounds(bounds)
-    checked = []
+    eps = largest_eps(*arrays)
     for argument, x in zip(("scores", "other"), given, strict=False):
         check_each(~np.isinf(x), x, argument, "a finite number")
-        checked.append(within_bounds(bounds, x, argument, ~np.isnan(x), eps=largest_eps(*arrays)))
-    return np.stack(checked).astype(float)
+        refuse_beyond(bounds, x, argument, ~np.isnan(x), eps=eps)
+    values = np.stack(given).astype(float)
+    return values if bounds is None else clipped(values, bounds, eps)
 
 
 class ItemScores(NamedTuple):

@@ -129,12 +129,10 @@ def _rows_of_weights(w: Array, counts: Array) -> Array:
     """Divide weights by the smallest positive weight if it is below 1; ratios that are integers up
     to rounding in float32 become integers.
     """
-    eps = float(np.finfo(np.float32).eps)
-    smallest = xp.where(counts, w, 1).min(-1, keepdims=True, initial=1)
-    largest = xp.where(counts, w, 0).max(-1, keepdims=True)
-    rows = xp.where(counts, divide(w, xp.maximum(smallest, eps * largest)), 0)
+    rows = divide(w, xp.where(counts, w, 1).min(-1, keepdims=True, initial=1))
     whole = xp.round(rows)
-    return xp.where(xp.abs(rows - whole) <= 8 * eps * whole, whole, rows)
+    is_whole = xp.abs(rows - whole) <= 8 * np.finfo(np.float32).eps * whole
+    return xp.where(counts, xp.where(is_whole, whole, rows), 0)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
