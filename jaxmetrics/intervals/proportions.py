@@ -1,4 +1,22 @@
-"""Confidence intervals of proportions by likelihood, Wilson, Jeffreys, Clopper-Pearson, ..."""
+"""Confidence intervals of proportions.
+
+Let s be the successes, n the trials, p = s / n, and z the normal quantile of the level. The methods
+are:
+
+- `"wilson"`: `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
+  Source: Wilson (1927), JASA 22.
+- `"likelihood"`: the proportions q with `s log(p / q) + (n - s) log((1 - p) / (1 - q)) <= z^2 /
+  2`, after a third of a failure was added for the lower end, and a third of a success for the
+  upper end. This is the interval of `interval(accuracy, counts)`. Source: see `Likelihood`.
+- `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
+  midpoint of Wilson's interval. Source: Agresti and Coull (1998), The American Statistician 52.
+- `"jeffreys"`: equal-tailed quantiles of Beta(s + 1/2, n - s + 1/2). The lower end is 0 if s =
+  0, and the upper end is 1 if s = n. Source: Brown, Cai and DasGupta (2001), Statistical
+  Science 16, section 3.1.
+- `"clopper_pearson"`: from the lower quantile of `Beta(s, n - s + 1)` to the upper quantile of
+  `Beta(s + 1, n - s)`. The coverage is at least `level`, and mostly greater. Source: Clopper
+  and Pearson (1934), Biometrika 26.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._arithmetic import divide, pick, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
@@ -59,42 +77,23 @@ def proportion_interval(
 ) -> Estimate:
     """Compute a confidence interval of a binomial proportion, `successes` divided by `trials`.
 
-    Let s be the successes, n the trials, p = s / n, and z the normal quantile of `level`. The
-    methods are:
-
-    - `"wilson"`: `(p + z^2 / (2 n) ± z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n)`.
-      Source: Wilson (1927), JASA 22.
-    - `"likelihood"`: the proportions q with `s log(p / q) + (n - s) log((1 - p) / (1 - q)) <= z^2 /
-      2`, after a third of a failure was added for the lower end, and a third of a success for the
-      upper end. This is the interval of `interval(accuracy, counts)`. Source: Owen (2001),
-      Empirical Likelihood.
-    - `"agresti_coull"`: `c ± z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1], where c is the
-      midpoint of Wilson's interval. Source: Agresti and Coull (1998), The American Statistician 52.
-    - `"jeffreys"`: equal-tailed quantiles of Beta(s + 1/2, n - s + 1/2). The lower end is 0 if s =
-      0, and the upper end is 1 if s = n. Source: Brown, Cai and DasGupta (2001), Statistical
-      Science 16, section 3.1.
-    - `"clopper_pearson"`: from the lower quantile of `Beta(s, n - s + 1)` to the upper quantile of
-      `Beta(s + 1, n - s)`. The coverage is at least `level`, and mostly greater. Source: Clopper
-      and Pearson (1934), Biometrika 26.
+    The formulas are explained in `jaxmetrics.intervals.proportions`.
 
     Use `"likelihood"` or `"clopper_pearson"` at levels above 95 %, or if fewer than one mistake is
-    expected. For 20 or more trials and the levels 95, 99 and 99.9 %, the least coverage of
-    `"likelihood"` is 91.67, 98.18 and 99.80 %. The least coverage of `"wilson"` is 91.58, 96.71 and
-    99.00 % if at least one success and one failure are expected, and otherwise 83.66, 88.84 and
-    92.42 %. These figures are computed exactly from the binomial distribution.
+    expected. At the levels 95, 99 and 99.9 %, the exact coverage of `"likelihood"` for 20 or more
+    trials is at least 91.67, 98.18 and 99.80 %, and of `"wilson"` 83.66, 88.84 and 92.42 % (91.58,
+    96.71 and 99.00 % if at least one success and one failure are expected).
 
     Args:
-        successes, trials: counts of any shapes that broadcast against each other, or sums of
-            weights.
+        successes, trials: counts, or sums of weights, whose shapes broadcast against each other.
         level: the confidence level.
         method: `"wilson"`, `"likelihood"`, `"agresti_coull"`, `"jeffreys"` or `"clopper_pearson"`.
         cluster_axis: the axis of clusters in `successes` and `trials`. A cluster is a group of
             correlated trials, such as the images of one patient. `trials` is then replaced by an
             effective number of independent trials (Korn and Graubard, 1998, Survey Methodology 24).
             For `"likelihood"`, three quarters of the cluster that moves p most towards an end are
-            also added. For accuracy, the result is then the same as of `interval`; for the recall
-            of a class, only clusters with examples of this class count, and all in `interval`. For
-            NumPy arrays, fewer than 20 clusters give a warning.
+            added. For accuracy, `interval` gives the same result. For recall, it also counts the
+            clusters without examples of the class. Fewer than 20 clusters give a warning in NumPy.
 
     Returns:
         `Estimate` of p, in [0, 1]. Without clusters, the standard error is `sqrt(p (1 - p) / n)`.
@@ -169,12 +168,8 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     moves = of_clusters[0] - p[..., None] * of_clusters[1]
     sizes = of_clusters[1] * xp.maximum(p, 1 - p)[..., None]
     places = [farthest_cluster(sign * moves, sizes) for sign in (-1, 1)]
-    farthest = [[_taken(x, i) for i in places] for x in of_clusters]
+    farthest = [[pick(x, i[..., None])[..., 0] for i in places] for x in of_clusters]
     return s, n, share, xp.where(n > 0, error, xp.nan), xp.stack([xp.stack(x) for x in farthest])
-
-
-def _taken(x: Array, index: Array) -> Array:
-    return xp.take_along_axis(x, index[..., None], -1)[..., 0]
 
 
 def _likelihood(s: Array, n: Array, level: float) -> tuple[Array, Array]:
