@@ -225,20 +225,41 @@ def publish(
     source = f"The command `python -m bench.{name}` gave these results, {where}."
     text = f"{table(headings, rows)}\n\n{note} {units} {source}"
     print(text)
-    path = (
-        ROOT / "bench" / "results" / f"{name}{'' if is_for_guide else '.' + device.platform}.json"
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figures = json.dumps({"machine": machine, "results": results}, indent=1)
-    # A list of numbers is one line.
-    figures = re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), figures)
-    path.write_text(figures + "\n", encoding="utf-8")
+    path = store(f"{name}{'' if is_for_guide else '.' + device.platform}", machine, results)
     if sweeps:
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)
         text += f"\n\n![{_in_words(headings[0], sweeps)}](../bench/results/{picture.name})"
     if is_for_guide:
         insert(name, text)
+
+
+def publish_tables(
+    name: str,
+    results: Mapping[str, Any],
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]],
+) -> None:
+    """Print tables of what is the same on every device, by the names of their marks in the guide;
+    write their figures into bench/results/ and the tables into the guide.
+    """
+    machine = f"jax {jax.__version__}"
+    store(name, machine, results)
+    for mark, (headings, rows) in tables.items():
+        source = f"The command `python -m bench {name}` gave these results, with {machine}."
+        text = f"{table(headings, rows)}\n\n{source}"
+        print(f"{text}\n")
+        insert(mark, text)
+
+
+def store(name: str, machine: str, results: Mapping[str, Any]) -> Path:
+    """Write all figures into bench/results/, and return the path of the file."""
+    path = ROOT / "bench" / "results" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figures = json.dumps({"machine": machine, "results": results}, indent=1)
+    # A list of numbers is one line.
+    figures = re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), figures)
+    path.write_text(figures + "\n", encoding="utf-8")
+    return path
 
 
 def insert(name: str, text: str) -> None:

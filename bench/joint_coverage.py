@@ -1,5 +1,4 @@
-"""Joint coverage: disparities of groups, all classes, all times, whole curves; and
-of means, clusters and numbers of reports, each alone.
+"""Joint coverage: disparities of groups, all classes, all times, whole curves.
 
 Of data sets drawn from a known population, published are the share in which everything that an
 interval says is true, the shares in which some of it lies above and below the truth, and the mean
@@ -14,16 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import special
 
 import jaxmetrics as jm
 from bench import coverage, harness
@@ -146,21 +143,27 @@ def sequences(size: int) -> Measured:
         right = jax.random.bernoulli(key, accuracy, (size, LAST // BATCH, BATCH))
         found = {}
         for method in ("mixture", "bernstein"):
-            sequence = jm.confidence_sequence(LEVEL, method=method)
-
-            @jax.jit
-            @jax.vmap
-            def bounds(stream: jax.Array, sequence: Any = sequence) -> tuple[jax.Array, jax.Array]:
-                def look(state: Any, batch: jax.Array) -> Any:
-                    state = sequence.update(state, batch)
-                    estimate = sequence.compute(state)
-                    return state, (estimate.low, estimate.high)
-
-                return jax.lax.scan(look, sequence.init(), stream)[1]
-
-            low, high = bounds(right)
+            low, high = over_time(method, right)
             found[method] = figures_of(low, high, accuracy)
         yield f"accuracy {accuracy}", found
+
+
+def over_time(method: str, streams: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Ends `(N, T)` of a confidence sequence after each of T batches of streams `(N, T, batch)`."""
+    low, high = _scan(method)(streams)
+    return low, high
+
+
+@cache
+def _scan(method: Any) -> Any:
+    sequence = jm.confidence_sequence(LEVEL, method=method)
+
+    def look(state: Any, batch: jax.Array) -> Any:
+        state = sequence.update(state, batch)
+        estimate = sequence.compute(state)
+        return state, (estimate.low, estimate.high)
+
+    return jax.jit(jax.vmap(lambda stream: jax.lax.scan(look, sequence.init(), stream)[1]))
 
 
 # Curves: the band of isotonic calibration, which contains the frequency everywhere.
@@ -196,97 +199,6 @@ def curves(size: int) -> Measured:
         yield f"{n} {name}", {f"n = {n}": figures_of(curve.low, curve.high, true)}
 
 
-# Means: losses of classifiers that are sure of their answers.
-
-TRUTHS: dict[str, Callable[[np.random.Generator, Any], Any]] = {  # their probabilities
-    "calibrated, beta(.05, .05)": lambda rng, s: _calibrated(rng, s, 0.05),
-    "calibrated, uniform": lambda rng, s: _calibrated(rng, s, 1.0),
-    "logits 5 + 2.5 N": lambda rng, s: special.expit(rng.normal(5, 2.5, s)),
-    "wrong in .4 %, sure": lambda rng, s: np.where(rng.random(s) < 0.004, 0.02, 0.98),
-    "wrong in 5 %": lambda rng, s: np.where(rng.random(s) < 0.05, 0.1, rng.beta(9, 1, s)),
-}
-
-
-def _calibrated(rng: np.random.Generator, shape: Any, a: float) -> np.ndarray:
-    prob = np.clip(rng.beta(a, a, shape), 1e-15, 1 - 1e-15)
-    return np.where(rng.random(shape) < prob, prob, 1 - prob)
-
-
-def means(size: int) -> Measured:
-    for n, (name, draw) in product((10, 40, 500), TRUTHS.items()):
-        rng = np.random.default_rng([n, *map(ord, name)])
-        prob, many = draw(rng, (size, n)), draw(rng, 4_000_000)
-        brier, loss = (1 - prob) ** 2, -np.log(prob)
-        score, entropy = ((1 - many) ** 2).mean(), -np.log(many).mean()
-        yield (
-            f"{n} {name}",
-            {
-                "Brier, bounds": _of(jm.mean_interval(brier, bounds=(0, 1)), score),
-                "Brier, Student": _of(jm.mean_interval(brier), score),
-                "log loss, log scale": _of(jm.mean_interval(loss, transform="log"), entropy),
-            },
-        )
-
-
-# Clusters whose sizes are drawn with them, and which are harder the larger they are, or not.
-
-OF_CLUSTERS: dict[str, Metric] = {"accuracy": jm.accuracy, "Matthews": jm.matthews_corrcoef}
-CLUSTER_SIZES: dict[str, Callable[[np.random.Generator, Any], Any]] = {
-    "up to 10:1": lambda rng, s: 2 * rng.integers(1, 11, s),
-    "heavy tails": lambda rng, s: np.minimum(2 * (1 + rng.pareto(1.5, s)), 1000).astype(int),
-}
-
-
-def _clusters(rng: np.random.Generator, sizes: np.ndarray, harder: float) -> np.ndarray:
-    """Draw tables `(*, 2, 2)` of clusters of sizes `(*)`, a third of class 1."""
-    logit = 2 - harder * np.log(sizes / 3) + 0.7 * rng.normal(size=sizes.shape)
-    of_one = rng.binomial(sizes, 1 / 3)
-    recall = special.expit(logit)
-    right = rng.binomial([sizes - of_one, of_one], recall)
-    wrong = [sizes - of_one, of_one] - right
-    return np.stack([right[0], wrong[0], wrong[1], right[1]], -1).reshape(*sizes.shape, 2, 2)
-
-
-def clusters(size: int, kind: str) -> Measured:
-    draw = CLUSTER_SIZES[kind]
-    for number, harder in product((30, 100), (0.0, 0.4)):
-        rng = np.random.default_rng([number, int(10 * harder), len(kind)])
-        population = _clusters(rng, draw(rng, 10**6), harder).sum(0)
-        counts = jnp.asarray(_clusters(rng, draw(rng, (size, number)), harder))
-        for name, metric in OF_CLUSTERS.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of clusters that are so unequal
-                estimate = jm.interval(metric, counts, cluster_axis=-3)
-            found = {"likelihood": _of(estimate, float(metric(population)))}
-            yield f"{number} clusters, harder by {harder}, {name}", found
-
-
-# Reports: every number that has an interval.
-
-
-def numbers(size: int) -> Measured:
-    """Measure with calibrated probabilities of 2 and 3 classes."""
-    for k, n, a in product((2, 3), (60, 500), (0.1, 0.6)):
-        rng = np.random.default_rng([k, n, int(10 * a)])
-
-        def values(n: int, k: int = k, a: float = a, rng: Any = rng) -> dict[str, Any]:
-            prob = rng.dirichlet(a * np.arange(1, k + 1), n)
-            y = np.minimum((rng.random((n, 1)) > prob.cumsum(1)).sum(1), k - 1)
-            report = jm.report(y, prob.argmax(1), y_prob=prob)
-            of_classes = {f"{x} of each class": v for x, v in report.per_class.items()}
-            return {**{x: [v] for x, v in report.overall.items()}, **of_classes}
-
-        truth, drawn = values(1_000_000), [values(n) for _ in range(size)]
-        for name, of_truth in truth.items():
-            if drawn[0][name][0].low is None:
-                continue
-            low, high = (
-                np.array([[getattr(v, end) for v in x[name]] for x in drawn], float)[:, :1]
-                for end in ("low", "high")
-            )
-            yield f"{k} {n} {a}, {name}", {name: figures_of(low, high, of_truth[0].value)}
-
-
 PARTS: dict[str, tuple[Callable[[int], Measured], int]] = {
     "disparity of groups": (partial(groups, gaps=(0.1, 0.3)), DATA_SETS),
     "disparity of equal groups": (partial(groups, gaps=(0.0,)), DATA_SETS),
@@ -294,10 +206,6 @@ PARTS: dict[str, tuple[Callable[[int], Measured], int]] = {
     "all times": (times, STREAMS),
     "confidence_sequence": (sequences, 2 * STREAMS),
     "isotonic band": (curves, DATA_SETS),
-    "means of losses": (means, DATA_SETS),
-    "clusters up to 10:1": (partial(clusters, kind="up to 10:1"), DATA_SETS),
-    "clusters, heavy tails": (partial(clusters, kind="heavy tails"), DATA_SETS),
-    "a number of a report": (numbers, DATA_SETS // 5),
 }
 
 
@@ -335,11 +243,7 @@ NOTE = (
     ' "confidence_sequence", an interval of the accuracy was computed after every 100 examples.'
     ' The true accuracies were .5 to .99. In the rows "isotonic band", the band must contain a'
     f" whole calibration curve. The {len(CURVES)} simulated curves include curves with ties, with"
-    " steps and with rare events. In all other rows, each interval is evaluated alone. These rows"
-    " show mean losses of overconfident classifiers for 10, 40 and 500 examples; accuracy and"
-    " Matthews' coefficient for 30 and 100 clusters, in which larger clusters may be harder to"
-    " classify; and the values of reports for the first class, with calibrated probabilities of 2"
-    " and 3 classes and with 60 and 500 examples."
+    " steps and with rare events."
 )
 
 

@@ -3,9 +3,11 @@
 import importlib
 import itertools
 import json
+import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,11 @@ pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
 from bench import (
+    __main__ as command,
+)
+from bench import (
     calls,
+    constants,
     coverage,
     crossing,
     first_call,
@@ -25,8 +31,13 @@ from bench import (
     joint_coverage,
     judged,
     pictures,
+    populations,
+    proportions,
+    simulations,
+    studies,
     tables,
 )
+from bench.studies import labels, statements
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -391,3 +402,177 @@ def test_the_device_is_faster_from_where_it_crosses_the_host(
         for n, ours in zip((11, 100, 1000), device, strict=True)
     }
     assert crossing.crossing(found, crossing.DEVICE) == shown
+
+
+COMPILED = {"leaderboards", "leaderboards of clusters", "random leaderboards", "streams", "drift"}
+SLOW = {"gates", "reports", "reports of groups", *COMPILED}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in studies.STUDIES]
+)
+def test_every_study_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four data sets of the first design, on the host, which compiles nothing."""
+    study = studies.STUDIES[name]
+    for module in (labels, studies.study):
+        monkeypatch.setattr(module, "on_device", np.asarray)
+    monkeypatch.setitem(studies.STUDIES, name, study._replace(designs=study.designs[:1]))
+    found = simulations.simulate(name, 4)
+    assert found
+    for designs in found.values():
+        for figures in designs.values():
+            if isinstance(figures, list) and len(figures) == len(simulations.Intervals._fields):
+                covers, above, below, *_, undefined, data_sets = figures
+                assert undefined == 1 or 0 <= 1 - covers <= above + below + 1e-3 <= 2
+                assert data_sets == 4
+    stored = json.loads(json.dumps({name: found}))
+    assert sum(len(rows(stored)) for _, rows in simulations.TABLES.values()) >= len(found)
+
+
+def test_ranks_and_tiers_are_wrong_where_they_contradict_the_truth() -> None:
+    class Board(NamedTuple):
+        rank_low: np.ndarray
+        rank_high: np.ndarray
+        tiers: np.ndarray
+
+    true = np.array([[0.9, 0.8, 0.8]] * 5)
+    low = [[1, 1, 1], [1, 2, 2], [2, 1, 1], [1, 2, 3], [1, 1, 1]]
+    high = [[3, 3, 3], [1, 3, 3], [3, 2, 3], [1, 2, 3], [3, 3, 3]]
+    tiers = [[1, 1, 1], [1, 2, 2], [2, 1, 1], [1, 2, 3], [1, 1, 2]]
+    found = statements.is_wrong(Board(*map(np.array, (low, high, tiers))), true)
+    # Of the last, the third is rightly below the first.
+    assert found.tolist() == [False, False, True, True, False]
+
+
+def guide_text() -> str:
+    return (harness.ROOT / "notebooks" / "intervals.md").read_text(encoding="utf-8")
+
+
+def test_every_function_with_a_coverage_in_the_guide_is_simulated() -> None:
+    section = guide_text().split("| Data | Function | Coverage")[1].split("\n\n")[0]
+    functions = [row.split("|")[2] for row in section.split("\n")[2:]]
+    named = set(re.findall(r"`(\w+)", " ".join(functions)))
+    named = {name for name in named if callable(getattr(jm, name, None))}
+    assert len(named) >= 15
+    simulated = "\n".join(
+        (harness.ROOT / "bench" / "results" / f"{name}.json").read_text(encoding="utf-8")
+        for name in ("simulations", "proportions")
+    )
+    missing = {
+        name for name in named if f"`{name}" not in simulated and f"{name}(" not in simulated
+    }
+    assert missing == {"difference"}  # in the grid of `bench.coverage`
+
+
+def test_simulated_tables_of_the_guide_are_those_of_the_stored_figures() -> None:
+    stored = json.loads((harness.ROOT / "bench/results/simulations.json").read_text("utf-8"))
+    assert set(stored["results"]) == set(studies.STUDIES)
+    for mark, (headings, rows) in simulations.TABLES.items():
+        table = harness.table(headings.split("; "), rows(stored["results"]))
+        assert (
+            f"<!-- bench:{mark} -->\n\n{table}\n\nThe command `python -m bench sim" in guide_text()
+        )
+    for name, script in {"proportions": proportions, "constants": constants}.items():
+        stored = json.loads((harness.ROOT / f"bench/results/{name}.json").read_text("utf-8"))
+        table = harness.table(script.HEADINGS, script.rows_of(stored["results"]))
+        assert f"<!-- bench:{name} -->\n\n{table}\n" in guide_text()
+
+
+def test_figures_of_simulations_are_seen_at_once_where_an_interval_is_too_wide() -> None:
+    value = np.array([-1.0, 0.0, 1.0, 0.0])
+    found = jm.Estimate(value, value - 3, value + 3, 0 * value, 0 * value)
+    figures: Any = simulations.figures_of((found, 0.0))
+    ratio = 6 / (2 * simulations.Z * np.std(value))
+    np.testing.assert_allclose(figures, [1, 0, 0, ratio, 0, 4])
+    # Values that must be covered together, each with its own truth; one has no interval.
+    low = np.array([[0.1, 0.4], [0.3, 0.6], [0.1, np.nan], [0.3, 0.1]])
+    pairs = jm.Estimate(low + 0.1, low, low + 0.2, 0 * low, 0 * low)
+    figures = simulations.figures_of((pairs, np.array([0.2, 0.5])))
+    np.testing.assert_allclose(np.delete(figures, 3), [1 / 3, 2 / 3, 1 / 3, 1 / 4, 4])
+    assert simulations.figures_of(np.array([True, False, False, False])) == (0.25, 4)
+    assert simulations.figures_of(0.09) == (0.09, 0)
+
+
+def test_rows_that_are_not_asked_for_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    marks = [f"<!-- bench:{mark} -->\n<!-- /bench -->\n" for mark in simulations.TABLES]
+    page = guide_page(tmp_path, "".join(marks))
+    monkeypatch.setattr(
+        simulations, "run", lambda names, of: {x: simulations.simulate(x, 20) for x in names}
+    )
+    for name in ("attempts", "calibration errors"):
+        simulations.main(["--rows", name])
+    stored = json.loads((tmp_path / "bench/results/simulations.json").read_text("utf-8"))
+    assert list(stored["results"]) == ["attempts", "calibration errors"]
+    text = page.read_text(encoding="utf-8")
+    assert "| `mean_interval(bounds=)` of `pass_at_k` | 30 to 300 items" in text
+    assert "; mean with `debiased=True` 0." in text
+    simulations.main(["--quick", "--rows", "means"])
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_exact_coverage_is_that_of_sums_over_all_numbers_of_mistakes() -> None:
+    n = 20
+    k = np.arange(n + 1)
+    low, high = (np.asarray(x) for x in jm.proportion_interval(k, n)[1:3])
+    p = np.linspace(1e-4, 1 - 1e-4, 20_001)[:, None]
+    pmf = stats.binom.pmf(k, n, p)
+    covers = (pmf * ((low <= p) & (p <= high))).sum(-1)
+    found = proportions.exact(low, high)
+    assert found["covers"] <= covers.min() < found["covers"] + 2e-3
+    assert min(found["p"], 1 - found["p"]) * n == pytest.approx(0.178, abs=0.002)
+    one_side = np.maximum((pmf * (low > p)).sum(-1), (pmf * (high < p)).sum(-1)).max()
+    assert found["side"] == pytest.approx(one_side, abs=2e-3)
+    some = (p >= 1 / n) & (p <= 1 - 1 / n)
+    least = covers[some[:, 0]].min()
+    assert proportions.exact(low, high, fewest=1.0)["covers"] == pytest.approx(least, abs=2e-3)
+
+
+def test_populations_have_the_correlations_and_the_truth_that_they_say() -> None:
+    rng, clusters = np.random.default_rng(0), populations.clusters_of(400, 6, 5)
+    sizes = np.bincount(clusters)
+    assert sizes[-1] == 5 * sizes[0]
+    a, b = populations.systems(rng, 2, (200, len(clusters)), 0.6, clusters, 0.3).swapaxes(0, 1)
+    first = np.append(0, sizes.cumsum()[:-1])
+    for x, y, expected in (
+        (a, b, 0.6),
+        (a[:, first], a[:, first + 1], 0.3),
+        (a[:, first], b[:, first + 1], 0.6 * 0.3),
+        (a[:, first[1:]], a[:, first[:-1]], 0.0),
+    ):
+        assert np.corrcoef(x.ravel(), y.ravel())[0, 1] == pytest.approx(expected, abs=0.02)
+    assert a.std() == pytest.approx(1, abs=0.02)
+    for kind in ("0/1", "grades", "beta"):
+        assert populations.values(kind, 0.85).mean() == pytest.approx(0.85, abs=1e-3)
+    assert populations.scores(0.2, 0.9).area == pytest.approx(0.9, abs=1e-4)
+    assert populations.scores(0.2, 0.9, "exponential").area == pytest.approx(0.9, abs=1e-3)
+    prior, predictions = coverage.class_shares("Zipf", 3), np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    y, pred = populations.labels(prior, predictions, *rng.standard_normal((2, 200_000)))
+    cells = jm.confusion_matrix(y, pred, num_classes=3) / y.size
+    np.testing.assert_allclose(cells, prior[:, None] * predictions, atol=0.005)
+
+
+def test_constants_are_found_in_every_module_that_uses_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from jaxmetrics.intervals import likelihoods, means
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("jaxmetrics") and "ADDED" in vars(module):
+            monkeypatch.setattr(module, "ADDED", likelihoods.ADDED)  # is undone after the test
+    assert constants.patch(constants.CONSTANTS[0], 2.0) == pytest.approx(1 / 3)
+    assert likelihoods.ADDED == vars(means)["ADDED"] == pytest.approx(2 / 3)
+    for constant in constants.CONSTANTS:
+        module = importlib.import_module(constant.module)
+        assert isinstance(getattr(module, constant.name), int | float)
+        assert set(constant.lines) <= set(studies.STUDIES)
+
+
+def test_options_are_handed_to_a_single_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(proportions, "main", seen.append)
+    command.main(["proportions", "--quick"])
+    assert seen == [["--quick"]]
+    with pytest.raises(SystemExit, match="single script"):
+        command.main(["proportions", "judged", "--quick"])
+    assert not {"studies", "populations"} & set(command.SCRIPTS)

@@ -1,0 +1,205 @@
+"""Studies of the area under the ROC curve and of average precision, of one and two classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from bench import populations
+from bench.populations import Rng, Scores, clusters_of, normal, systems
+from bench.studies.study import Outcomes, Study
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[Scores], float]]] = {
+    "delong_interval": (jm.delong_interval, lambda x: x.area),
+    "average_precision_interval": (jm.average_precision_interval, lambda x: x.average_precision),
+}
+
+
+def areas(rng: Rng, size: int, kind: str, positives: int, negatives: int, area: float) -> Outcomes:
+    population = populations.scores(0.5, area, kind)
+    y = np.tile(np.repeat([1, 0], [positives, negatives]), (size, 1))
+    score = population.draw(y, normal(rng, y.shape))
+    for method in ("score", "logit"):
+        found = jm.delong_interval(y, score, method=method)
+        how = "" if method == "score" else f'(method="{method}")'
+        yield f"`delong_interval{how}`", "", (found, population.area)
+
+
+def precisions(rng: Rng, size: int, kind: str, n: int, share: float, area: float) -> Outcomes:
+    population = populations.scores(share, area, kind)
+    y = population.labels(normal(rng, (size, n)))
+    found = jm.average_precision_interval(y, population.draw(y, normal(rng, y.shape)))
+    expected = n * share
+    number = "10 or more" if expected >= 10 else "5 to 10" if expected >= 5 else "2 to 5"
+    line = f"`average_precision_interval`, {number} positives"
+    yield line, "", (found, population.average_precision)
+
+
+def clustered_areas(
+    rng: Rng, size: int, clusters: tuple[int, int, float], within: float, share: float, area: float
+) -> Outcomes:
+    numbers, population = clusters_of(*clusters), populations.scores(share, area)
+    shape = size, len(numbers)
+    y = population.labels(normal(rng, shape, numbers, within))
+    score = population.draw(y, normal(rng, shape, numbers, within))
+    for name, (function, truth) in FUNCTIONS.items():
+        yield f"`{name}(clusters=)`", "", (function(y, score, clusters=numbers), truth(population))
+
+
+def two_areas(
+    rng: Rng, size: int, positives: int, negatives: int, a: float, b: float, between: float
+) -> Outcomes:
+    y = np.tile(np.repeat([1, 0], [positives, negatives]), (size, 1))
+    both = [populations.scores(0.5, area) for area in (a, b)]
+    latent = systems(rng, 2, y.shape, between)
+    found = jm.delong(y, *(x.draw(y, latent[:, i]) for i, x in enumerate(both)))
+    line = f"`delong`, {positives if positives < 5 else '5 or more'} positives"
+    yield f"{line}: difference", "", (found.difference, both[0].area - both[1].area)
+    if a == b:
+        yield line, "", found.p_value <= 0.05
+
+
+def two_areas_of_clusters(
+    rng: Rng,
+    size: int,
+    clusters: tuple[int, int, float],
+    within: float,
+    share: float,
+    a: float,
+    b: float,
+    between: float,
+) -> Outcomes:
+    numbers, both = clusters_of(*clusters), [populations.scores(share, area) for area in (a, b)]
+    shape = size, len(numbers)
+    y = both[0].labels(normal(rng, shape, numbers, within))
+    latent = systems(rng, 2, shape, between, numbers, within)
+    scores = [x.draw(y, latent[:, i]) for i, x in enumerate(both)]
+    found = jm.delong(y, *scores, clusters=numbers)
+    truth = both[0].area - both[1].area
+    yield "`delong(clusters=)`: difference", "", (found.difference, truth)
+    if a == b:
+        yield "`delong(clusters=)`", "", found.p_value <= 0.05
+        alone = jm.delong(y, *scores).p_value <= 0.05
+        yield "for comparison: `delong` without `clusters=`", "", alone
+    precision = jm.compare_average_precision(y, *scores, clusters=numbers).difference
+    truth = both[0].average_precision - both[1].average_precision
+    yield "`compare_average_precision(clusters=)`", "", (precision, truth)
+
+
+def two_precisions(
+    rng: Rng, size: int, n: int, share: float, a: float, b: float, between: float
+) -> Outcomes:
+    both = [populations.scores(share, area) for area in (a, b)]
+    y = both[0].labels(normal(rng, (size, n)))
+    latent = systems(rng, 2, y.shape, between)
+    scores = [x.draw(y, latent[:, i]) for i, x in enumerate(both)]
+    found = jm.compare_average_precision(y, *scores).difference
+    line = f"{'at most' if n * share <= 30 else 'more than'} 30 positives"
+    truth = both[0].average_precision - both[1].average_precision
+    yield f"`compare_average_precision`, {line}", "", (found, truth)
+
+
+STUDIES: dict[str, Study] = {
+    "areas": Study(
+        "10 to 500 examples of each class, areas of .6 to .99; scores are normal, exponential or"
+        " rounded, or some positives have scores like negatives or below all of them",
+        [
+            ("normal", 10, 10, 0.6),
+            ("normal", 12, 200, 0.95),
+            ("normal", 40, 60, 0.99),
+            ("normal", 500, 500, 0.8),
+            ("exponential", 15, 30, 0.9),
+            ("exponential", 100, 25, 0.7),
+            ("exponential", 300, 300, 0.985),
+            ("coarse", 10, 50, 0.85),
+            ("coarse", 80, 80, 0.97),
+            ("positives like negatives 1 in 5", 30, 100, 0.98),
+            ("positives below all 1 in 20", 40, 40, 0.97),
+            ("positives below all 1 in 50", 60, 400, 0.99),
+        ],
+        areas,
+    ),
+    "precisions": Study(
+        "60 to 3000 examples with 1 to 50 % positives, areas of .7 to .99; scores are normal or"
+        " rounded, or a fifth of the positives have scores like negatives",
+        [
+            ("normal", 60, 0.5, 0.7),
+            ("normal", 150, 0.2, 0.95),
+            ("normal", 400, 0.05, 0.85),
+            ("normal", 1500, 0.02, 0.99),
+            ("normal", 3000, 0.1, 0.9),
+            ("coarse", 300, 0.1, 0.8),
+            ("coarse", 1000, 0.03, 0.97),
+            ("positives like negatives 1 in 5", 500, 0.1, 0.98),
+            ("normal", 80, 0.09, 0.9),
+            ("normal", 600, 0.0125, 0.97),
+            ("normal", 60, 0.06, 0.8),
+            ("normal", 300, 0.012, 0.99),
+        ],
+        precisions,
+    ),
+    "label noise": Study(
+        "one in 250 to 4000 negatives is ranked above all positives; 24 to 300 positives",
+        [
+            ("negatives above all 1 in 250", 1000, 0.04, 0.99),
+            ("negatives above all 1 in 500", 500, 0.1, 0.97),
+            ("negatives above all 1 in 1000", 1200, 0.02, 0.98),
+            ("negatives above all 1 in 4000", 3000, 0.1, 0.995),
+        ],
+        precisions,
+    ),
+    "clustered areas": Study(
+        "20 to 100 clusters of up to 10:1, intraclass correlations of 0 to .6, areas of .7 to .97",
+        [
+            ((20, 12, 1), 0.2, 0.3, 0.8),
+            ((20, 20, 5), 0.4, 0.2, 0.9),
+            ((30, 15, 10), 0.6, 0.3, 0.7),
+            ((50, 8, 5), 0.0, 0.15, 0.97),
+            ((100, 10, 10), 0.3, 0.1, 0.85),
+        ],
+        clustered_areas,
+    ),
+    "two areas": Study(
+        "two classifiers, 2 to 100 positives and 60 to 500 negatives, equal or different areas of"
+        " .7 to .995",
+        [
+            (2, 300, 0.8, 0.8, 0.4),
+            (3, 300, 0.85, 0.85, 0.5),
+            (5, 300, 0.9, 0.8, 0.5),
+            (8, 500, 0.7, 0.7, 0.3),
+            (10, 400, 0.95, 0.95, 0.7),
+            (30, 60, 0.85, 0.85, 0.6),
+            (100, 100, 0.98, 0.96, 0.8),
+            (60, 440, 0.995, 0.995, 0.5),
+        ],
+        two_areas,
+    ),
+    "two areas of clusters": Study(
+        "two classifiers, 20 to 100 clusters of up to 10:1, intraclass correlations of .2 to .7",
+        [
+            ((20, 12, 1), 0.3, 0.3, 0.8, 0.8, 0.4),
+            ((20, 20, 10), 0.5, 0.3, 0.9, 0.9, 0.5),
+            ((40, 10, 5), 0.7, 0.2, 0.85, 0.85, 0.6),
+            ((100, 8, 10), 0.2, 0.4, 0.75, 0.7, 0.3),
+            ((40, 12, 5), 0.5, 0.2, 0.95, 0.95, 0.5),
+        ],
+        two_areas_of_clusters,
+    ),
+    "two precisions": Study(
+        "two classifiers, 100 to 1500 examples with 2 to 40 % positives, areas of .65 to .997",
+        [
+            (100, 0.1, 0.997, 0.99, 0.5),
+            (200, 0.1, 0.8, 0.8, 0.3),
+            (1500, 0.02, 0.9, 0.9, 0.6),
+            (1000, 0.03, 0.95, 0.85, 0.5),
+            (120, 0.4, 0.75, 0.65, 0.0),
+            (400, 0.2, 0.9, 0.9, 0.8),
+            (1500, 0.1, 0.97, 0.95, 0.7),
+            (1000, 0.3, 0.85, 0.85, 0.5),
+        ],
+        two_precisions,
+    ),
+}
