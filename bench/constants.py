@@ -78,6 +78,53 @@ CONSTANTS: list[Constant] = [
         " two)",
         {"leaderboards": ("`leaderboard`: some", "`leaderboard`: `winner")},
     ),
+    Constant(
+        "jaxmetrics.clusters",
+        "COIN_TOSS",
+        "variance of a coin toss, the largest of a proportion, added to sums of squares that may be"
+        " 0 by chance (as Agresti and Coull 1998 add trials)",
+        {
+            "areas": ("`delong_interval`",),
+            "precisions": ("`average_precision_interval`",),
+            "two areas": ("`delong`, 5",),
+        },
+    ),
+    Constant(
+        "jaxmetrics.ranking.areas",
+        "ADDED_BINOMIAL",
+        "added to the binomial variance: if all placement values are 1, an example counts as two"
+        " trials",
+        {
+            "areas": ("`delong_interval`",),
+            "precisions": ("`average_precision_interval`",),
+            "two areas": ("`delong`, 5",),
+        },
+    ),
+    Constant(
+        "jaxmetrics.comparisons.two_areas",
+        "UNSEEN",
+        "variance of the mistakes of one classifier that did not occur, for one positive",
+        {"two precisions": ("`compare_average_precision",)},
+    ),
+    Constant(
+        "jaxmetrics.comparisons.two_areas",
+        "MOST_LOST",
+        "most standard errors that are allowed for one more negative that is ranked first",
+        {"two precisions": ("`compare_average_precision",)},
+    ),
+    Constant(
+        "jaxmetrics.intervals.means",
+        "FEW",
+        "items that differ, up to which the largest possible difference is added (rule of three:"
+        " Hanley and Lippman-Hand 1983)",
+        {"paired scores": ("`compare_scores(bounds=",)},
+    ),
+    Constant(
+        "jaxmetrics.intervals.means",
+        "DECAY",
+        "power with which the weight of the largest possible difference decreases",
+        {"paired scores": ("`compare_scores(bounds=",)},
+    ),
 ]
 
 
