@@ -54,7 +54,7 @@ __all__ = ["prediction_powered"]
 # cells are not empty and derivatives exist. The choice affects λ, and λ only affects the width.
 _JUDGED = 0.1
 # Number of examples that are added to compute λ, which only matters if var(j) is almost 0. With a
-# hundredth or a whole example, the bias and the error of accuracy change by less than 3 %.
+# hundredth or a whole example, the bias and the error of accuracy change by less than 5 %.
 _ADDED = 0.1
 # cov(t, j) / var(j) in the added example, which is λ if the labelled examples show no mistakes. It
 # would be 1 for a judge without mistakes, whose mean estimate is otherwise too high. It would be

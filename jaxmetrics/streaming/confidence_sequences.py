@@ -87,8 +87,8 @@ def confidence_sequence(
     - `"mixture"`: all means m with `n KL(mean, m) <= ln(1 / α) + r`. Here KL is the
       Kullback-Leibler divergence of Bernoulli distributions. r is the log-likelihood of the mean so
       far, minus the log-likelihood of a mixture of Bernoulli distributions with Jeffreys' prior.
-      Source: Robbins (1970), Annals of Mathematical Statistics 41. This method is narrower than
-      "bernstein" for values 0 and 1 with a mean between 0.01 and 0.99.
+      Source: Robbins (1970), Annals of Mathematical Statistics 41. For at least 2000 values 0 and
+      1 with a mean between 0.1 and 0.9, this method is narrower than "bernstein".
 
     Args:
         level: the probability that the intervals after all batches contain the true mean.
