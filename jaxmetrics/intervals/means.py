@@ -14,7 +14,11 @@ Sampling.
 largest mean over all distributions that a likelihood-ratio test does not reject. For each end, a
 third of an example with the value of the bound is added, so that the interval allows for values
 that did not occur. If there are clusters, three quarters of the cluster that moves the mean most
-are added too, as in `interval`. Source: Owen (1988), Biometrika 75.
+are added too, as in `interval`. Source: Owen (1988), Biometrika 75. Values that are beyond the
+bounds by rounding, up to 8 eps of the larger bound, are clipped.
+
+If values are 0 and 1, pass `bounds`. In simulations with 20 to 100 clusters and means of .9 to .98,
+the coverage of Student's 95 % interval was 87 to 92 %. With bounds, it was 96 to 99 %.
 
 **The likelihood interval of a mean difference** of two bounded scores of the same items is
 narrower. The largest possible difference c is mostly far beyond all differences x that occur. If
@@ -94,11 +98,7 @@ def mean_interval(
     Args:
         values: real numbers of shape `(..., n)`, one per example, such as log losses.
         level: the confidence level.
-        bounds: least and greatest possible value, such as (0, 1) for Brier scores of two classes.
-            Values that are beyond them by rounding (8 eps of the larger bound) are clipped. If
-            values are 0 or 1, pass `bounds`: with 20 to 100 clusters and means of .9 to .98, the
-            coverage of Student's 95 % interval was 87 to 92 % in simulations, and with bounds 96 to
-            99 %.
+        bounds: least and greatest possible value. Pass (0, 1) if values are 0 and 1.
         transform: the scale on which the interval is computed. Use `"log"` for values >= 0,
             `"logit"` for values in [0, 1] and `"atanh"` for values in [-1, 1]. It cannot be used
             with `bounds`.
