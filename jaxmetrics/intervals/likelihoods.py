@@ -30,7 +30,7 @@ _NEWTON_STEPS = 10
 _TRIAL_PASSES = 4  # after which only the best searches are continued
 _CONTINUED = 3
 _FEW_CELLS = 16  # so many cells are all tried: up to four classes, or pairs for two classes
-_SOME_CELLS = 256  # for more cells, growth is tried only if the metric is flat: it takes long
+_SOME_CELLS = 256  # of more cells, each is grown only if the metric is flat: it takes long
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
@@ -164,11 +164,20 @@ class _LikelihoodSearch(NamedTuple):
         counts = sample.counts
         allowed = sample.can_occur & ~closed & (counts.sum(-1, keepdims=True) > 0)
         trace = xp.where(infinite == 0, _TRACE, ADDED)  # so that no slope is nearly infinite
-        slopes = self.slope(xp.where((counts == 0) & allowed, trace, counts)[None])
-        is_flat = (allowed & (slopes[0] == 0)).any()
-        cells = self.most_extreme_if_grown(allowed, is_flat)
-        grown = _grown(counts, cells, self.reach)
-        slopes = xp.concatenate([slopes, self.slope(grown)]) if len(cells) else slopes
+        traced = xp.where((counts == 0) & allowed, trace, counts)[None]
+        if counts.size <= _SOME_CELLS:
+            cells = self.most_extreme_if_grown(allowed)
+            slopes = self.slope(xp.concatenate([traced, _grown(counts, cells, self.reach)]))
+            may_grow = allowed.reshape(-1)[cells]
+        else:
+            slopes, cells, may_grow = self.slope(traced), xp.arange(0), xp.zeros(0, bool)
+            is_flat = (allowed & (slopes[0] == 0)).any()
+            if counts.size**2 <= AT_ONCE and (is_jax(counts) or is_flat):
+                cells = self.most_extreme_if_grown(allowed)
+                grown = self.slope(_grown(counts, cells, self.reach))
+                slopes = xp.concatenate([slopes, grown])
+                may_grow = is_flat & allowed.reshape(-1)[cells]
+        may_grow = xp.concatenate([xp.ones(1, bool), may_grow])
 
         one = xp.ones_like(start)
         sign = xp.stack([-one, one])[:, None]
@@ -176,25 +185,21 @@ class _LikelihoodSearch(NamedTuple):
         steepest = _steepest(sample, oriented[:, 0], allowed, self.added)
         each = xp.concatenate([steepest[:, None], xp.stack([cells, cells])], 1)
         base = _with_more(sample, each, oriented[:, 0], self.added)
-        may_grow = xp.concatenate([xp.ones(1, bool), allowed.reshape(-1)[cells]])
         found = sign[:, 0] * self.ascend(sign, base, oriented, may_grow)
         found = xp.where(found == 0, 0, found)  # no -0
         found = xp.where(xp.isfinite(start) | (infinite != 0), found, xp.nan)
         return xp.where(sign[:, 0] * infinite > 0, infinite, found)
 
-    def most_extreme_if_grown(self, allowed: Array, is_flat: Array) -> Array:
+    def most_extreme_if_grown(self, allowed: Array) -> Array:
         """Return the cells from whose growth searches begin.
 
         These are all cells if there are few. Otherwise, they are the two cells after whose growth
-        the value is smallest and largest. If there are too many cells to see this, there are none.
+        the value is smallest and largest.
         """
         counts = self.metric.sample.counts
         cells = xp.arange(counts.size)
         if counts.size <= _FEW_CELLS:
             return cells
-        is_slow = counts.size > _SOME_CELLS and not is_jax(counts) and not is_flat
-        if counts.size**2 > AT_ONCE or is_slow:
-            return cells[:0]
         reached = self.value(_grown(counts, cells, self.reach))
         may_grow = allowed.reshape(-1) & ~xp.isnan(reached)
         return argmax(xp.where(may_grow, xp.stack([-reached, reached]), -xp.inf))
@@ -214,49 +219,53 @@ class _LikelihoodSearch(NamedTuple):
         is_known = xp.isfinite(start)
         origin = xp.where(is_known, start, 0) * sign
 
-        def step(place: _Place, base: Array, slopes: Array, most_rounds: int) -> _Place:
-            target = tilted(base, slopes, self.reach)
-            size, value, is_inside = self.farthest(sign, place, target, most_rounds)
-            gain = value - place.value
-            weights = place.weights + size[..., None, None] * (target - place.weights)
-            return _Place(
-                xp.where((gain > 0)[..., None, None], weights, place.weights),
-                slopes,
-                xp.maximum(value, place.value),
-                gain,
-                xp.where(gain > 0, is_inside, place.is_inside),
-            )
+        def climb(place: _Place, base: Array, most_passes: int, *, is_first: bool) -> _Place:
+            most_rounds = _FEW_ROUNDS if is_first else _MOST_ROUNDS
 
-        def climb(place: _Place, base: Array, most_passes: int) -> _Place:
             def is_unfinished(state: tuple[_Place, Array]) -> Array:
                 place, passes = state
                 gains = place.gain > 1e-5 * xp.abs(place.value - origin)
-                return gains.any() & (passes < most_passes)
+                return (passes == 0) | (gains.any() & (passes < most_passes))
 
             def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
                 place, passes = state
-                # At a kink, for example if two groups are equally good, both slopes are needed.
-                slopes = (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
-                return step(place, base, slopes, _FEW_ROUNDS), passes + 1
 
-            return lax.while_loop(is_unfinished, improve, (place, xp.ones((), xp.int32)))[0]
+                def mean_slopes() -> Array:
+                    # At a kink, for example if two groups are equally good, both are needed.
+                    return (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
+
+                slopes = (
+                    lax.cond(passes == 0, lambda: place.slopes, mean_slopes)
+                    if is_first
+                    else mean_slopes()
+                )
+                target = tilted(base, slopes, self.reach)
+                rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
+                step, value, is_inside = self.farthest(sign, place, target, rounds)
+                gain = value - place.value
+                weights = place.weights + step[..., None, None] * (target - place.weights)
+                weights = xp.where((gain > 0)[..., None, None], weights, place.weights)
+                value = xp.maximum(value, place.value)
+                is_inside = xp.where(gain > 0, is_inside, place.is_inside)
+                return _Place(weights, slopes, value, gain, is_inside), passes + 1
+
+            return lax.while_loop(is_unfinished, improve, (place, xp.zeros((), xp.int32)))[0]
 
         none = xp.zeros(base.shape[:2], base.dtype)
         at_start = none + xp.where(is_known, sign * start, -xp.inf)
         place = _Place(base, slopes, at_start, none, none > 0)
-        place = step(place, base, slopes, _MOST_ROUNDS)
-        few = base[0, 0].size <= _FEW_CELLS
-        if few:
-            place = climb(place, base, _TRIAL_PASSES)
-        kept = _largest(xp.where(may_grow, place.value, -xp.inf), _CONTINUED if few else 1)
-        place = climb(_Place(*(_rows(x, kept) for x in place)), _rows(base, kept), _MOST_PASSES)
+        passes, number = (_TRIAL_PASSES, _CONTINUED) if none.shape[1] > 3 else (1, 1)
+        place = climb(place, base, passes, is_first=True)
+        kept = _largest(xp.where(may_grow, place.value, -xp.inf), number)
+        kept_place = _Place(*(_rows(x, kept) for x in place))
+        place = climb(kept_place, _rows(base, kept), _MOST_PASSES, is_first=False)
         # The steps come near a kink at 0, but not exactly to it.
         room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
         is_zero = place.is_inside & (xp.abs(place.value) <= room)
         return xp.where(is_zero, 0 * place.value, place.value).max(1)
 
     def farthest(
-        self, sign: Array, place: _Place, target: Array, most_rounds: int
+        self, sign: Array, place: _Place, target: Array, most_rounds: Array
     ) -> tuple[Array, Array, Array]:
         """Return the steps `(2, M)` towards a target for which `sign` times the value is greatest.
 
