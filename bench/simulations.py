@@ -108,13 +108,21 @@ def _timed(name: str, data_sets: int) -> tuple[Stored, float]:
     return simulate(name, data_sets), time.perf_counter() - start
 
 
-def run(names: Sequence[str], size_of: Callable[[str], int]) -> dict[str, Stored]:
+def _hurry() -> None:
+    """Compile with few optimizations, where few data sets are simulated."""
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+def run(
+    names: Sequence[str], size_of: Callable[[str], int], quick: bool = False
+) -> dict[str, Stored]:
     """Simulate studies, each in one of as many processes as there are cores."""
     sizes = [size_of(name) for name in names]
     results = {}
     processes = max(min(os.cpu_count() or 1, len(names)), 1)
     # JAX has threads, which do not survive a fork.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    context, hurry = get_context("spawn"), _hurry if quick else None
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=hurry) as pool:
         for name, size, (found, seconds) in zip(
             names, sizes, pool.map(_timed, names, sizes), strict=True
         ):
@@ -210,10 +218,13 @@ TABLES: dict[str, tuple[str, Rows]] = {
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench simulations")
     parser.add_argument("--quick", action="store_true", help="few data sets, nothing is written")
-    parser.add_argument("--rows", nargs="*", default=list(STUDIES), metavar="STUDY")
+    parser.add_argument("--rows", nargs="*", default=None, metavar="STUDY")
     parser.add_argument("--sets", type=int, metavar="N", help="data sets per design, at most")
     options = parser.parse_args(arguments)
-    if unknown := set(options.rows) - set(STUDIES):
+    names = options.rows
+    if names is None:
+        names = [name for name, x in STUDIES.items() if not (options.quick and x.is_slow)]
+    if unknown := set(names) - set(STUDIES):
         parser.error(f"no study is named {', '.join(unknown)}; there are {', '.join(STUDIES)}.")
     path = harness.ROOT / "bench" / "results" / "simulations.json"
 
@@ -225,7 +236,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
     is_known = path.exists() and not options.quick
     results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
-    results |= run(options.rows, size_of)
+    results |= run(names, size_of, options.quick)
     results = {name: results[name] for name in STUDIES if name in results}
     tables = {mark: (text.split("; "), rows(results)) for mark, (text, rows) in TABLES.items()}
     if options.quick:

@@ -498,7 +498,7 @@ def test_rows_that_are_not_asked_for_stay(tmp_path: Path, monkeypatch: pytest.Mo
     marks = [f"<!-- bench:{mark} -->\n<!-- /bench -->\n" for mark in simulations.TABLES]
     page = guide_page(tmp_path, "".join(marks))
     monkeypatch.setattr(
-        simulations, "run", lambda names, of: {x: simulations.simulate(x, 20) for x in names}
+        simulations, "run", lambda names, of, quick: {x: simulations.simulate(x, 20) for x in names}
     )
     for name in ("attempts", "calibration errors"):
         simulations.main(["--rows", name])

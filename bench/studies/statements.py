@@ -260,6 +260,7 @@ STUDIES: dict[str, Study] = {
         [(5000, 15, 9, 0.98)],
         group_reports,
         1,
+        is_slow=True,
     ),
     "leaderboards": Study(
         "2 or 5 classifiers, equal or not, 20 to 600 examples, latent correlations of .2 to .7;"

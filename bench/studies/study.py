@@ -24,12 +24,14 @@ class Study(NamedTuple):
         designs: arguments of `simulate`.
         simulate: a function of a generator, a number of data sets and a design.
         size: the number of data sets per design.
+        is_slow: whether it is left out of `--quick`, unless it is named.
     """
 
     data: str
     designs: Sequence[tuple[Any, ...]]
     simulate: Callable[..., Outcomes]
     size: int = 2000
+    is_slow: bool = False
 
 
 def stacked(estimates: Sequence[Any]) -> jm.Estimate:
