@@ -73,7 +73,7 @@ from jaxmetrics.estimates import (
     normal_estimate,
     normal_quantile,
 )
-from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
+from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__ = ["cross_validation_interval", "mean_interval"]
 
@@ -401,20 +401,22 @@ def _by_likelihood(
     independent value.
     """
     share = xp.ones_like(found.mean)
+    of_units: Callable[[Array], Array] = lambda x: x
     if found.moves is not None:
         share = effective_share(found.independent, found.error, found.total, found.number, z)
+        of_units = partial(sums_by_cluster, numbers=units, size=found.moves.shape[-1])
     added: tuple[Array | float, Array | float] = bounds
     if is_difference:
-        sizes = amounts * xp.abs(x)
-        if found.moves is not None:
-            sizes = sums_by_cluster(sizes, units, found.moves.shape[-1])
-        largest = _largest_difference(xp.where(amounts > 0, x, 0), sizes, bounds[1])
+        largest = _largest_difference(
+            xp.where(amounts > 0, x, 0), of_units(amounts * xp.abs(x)), bounds[1]
+        )
         added = -largest, largest
 
     def end(sign: int, value: Array | float) -> Array:
         more = amounts * share[..., None]
         if found.moves is not None and not is_difference:
-            farthest = (sign * found.moves).argmax(-1)[..., None]
+            sizes = divide(of_units(amounts), found.total[..., None]) * (bounds[1] - bounds[0])
+            farthest = farthest_cluster(sign * found.moves, sizes)[..., None]
             more = more * (1 + ADDED_OF_CLUSTER * (units == farthest))
         extreme = _extreme(*table_of(x, more), z, sign, xp.asarray(value, x.dtype))
         return xp.where((found.total > 0) & (share > 0), extreme, xp.nan)
