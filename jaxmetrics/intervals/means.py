@@ -401,10 +401,12 @@ def _by_likelihood(
     independent value.
     """
     share = xp.ones_like(found.mean)
-    of_units: Callable[[Array], Array] = lambda x: x
     if found.moves is not None:
         share = effective_share(found.independent, found.error, found.total, found.number, z)
-        of_units = partial(sums_by_cluster, numbers=units, size=found.moves.shape[-1])
+
+    def of_units(x: Array) -> Array:
+        return x if found.moves is None else sums_by_cluster(x, units, found.moves.shape[-1])
+
     added: tuple[Array | float, Array | float] = bounds
     if is_difference:
         largest = _largest_difference(
