@@ -293,15 +293,15 @@ def test_designs_of_coverage_are_what_they_say() -> None:
 
 def test_intervals_of_coverage_are_those_of_reports_and_of_papers() -> None:
     counts = coverage.draw(coverage.Design(50, 3, "Zipf", 0.8), 5)
-    found = {
-        **coverage.SINGLE["likelihood"].function(counts, 0.95),
-        **coverage.by_wilson(counts, 0.95),
-    }
+    found = coverage.SINGLE["likelihood"].function(counts, 0.95)
+    wilson = coverage.by_wilson(counts, 0.95)["accuracy"]
     for i, matrix in enumerate(counts):
         overall = jm.Report.from_counts(matrix).overall
         for name in coverage.METRICS:
             ends = np.array(overall[name][1:3], float)
             np.testing.assert_allclose([found[name].low[i], found[name].high[i]], ends, atol=1e-5)
+        expected = jm.proportion_interval(np.trace(matrix), matrix.sum())
+        assert (wilson.low[i], wilson.high[i]) == pytest.approx((expected.low, expected.high))
     # Limits of 9 of 10 and 5 of 5 right under Jeffreys' prior, squared and added.
     mover = coverage.by_mover(np.array([[[9, 1], [0, 5]]]), 0.95)["balanced_accuracy"]
     down = [0.9 - stats.beta.ppf(0.025, 9.5, 1.5), 1 - stats.beta.ppf(0.025, 5.5, 0.5)]
