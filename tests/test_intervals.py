@@ -157,8 +157,10 @@ def test_the_order_of_clusters_does_not_matter() -> None:
         lows = [float(jm.interval(jm.accuracy, x, cluster_axis=0).low) for x in orders]
         sizes = [x.sum((1, 2)) for x in orders]
         options: Any = {"cluster_axis": 0, "method": "likelihood"}
-        lows += [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
+        others = [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
     np.testing.assert_allclose(lows, lows[0], rtol=1e-12)
+    np.testing.assert_allclose(others, others[0], rtol=1e-12)
+    np.testing.assert_allclose(others[0], lows[0], rtol=1e-9)  # another search
 
 
 def test_proportions_at_the_edges() -> None:
