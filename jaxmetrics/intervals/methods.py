@@ -141,6 +141,11 @@ class Likelihood(IntervalMethod):
     effective number of independent examples (Rao and Scott, 1981, JASA 76). For each end, three
     quarters of the cluster that moves the metric most towards this end are also added.
 
+    The search is local: it follows the slopes of the metric. It begins at each cell of tables with
+    up to 16 cells, and of tables with up to 256 cells at the cells whose growth moves the metric
+    most. In larger tables, this is done only if the metric is flat, up to 32 classes, and an end
+    may be a local extremum, for example of mutual information.
+
     The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
     if these recalls are equal. Its interval then lies too low. Mutual information and Cramér's V of
     three or more classes are too high near 0. Their intervals then lie too high.
