@@ -291,7 +291,7 @@ def test_labels_are_counted(programs: list[str]) -> None:
 
 
 def test_intervals_of_a_batch_and_of_a_report() -> None:
-    recalls = jm.proportion_interval(np.diagonal(COUNTS[0]), COUNTS[0].sum(1))
+    recalls = jm.proportion_interval(np.diagonal(COUNTS[0]), COUNTS[0].sum(1), method="likelihood")
     axes: Any = plots.intervals(recalls, ["cat", "dog"])
     bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
     np.testing.assert_array_equal(bars, np.stack([recalls.low, recalls.high], -1))
