@@ -151,7 +151,9 @@ def random_leaderboards(
     said, best = found.probability_best, true == true.max(1, keepdims=True)
     bins = np.minimum((10 * said).astype(int), 9)
     shown = {
-        f"said {said[bins == b].mean():.2f}, true": best[bins == b].mean() for b in (0, 2, 5, 9)
+        f"said {said[bins == b].mean():.2f}, true": best[bins == b].mean()
+        for b in (0, 2, 5, 9)
+        if (bins == b).any()
     }
     by = "" if isinstance(n, int) else "(clusters=)"
     yield f"`leaderboard{by}`: `probability_best`, in bins", "", shown
