@@ -414,3 +414,45 @@ def precision_at_prevalence(counts: np.ndarray, prevalence: tuple[float, ...]) -
         predicted = sum(prevalence[i] * counts[i][j] / sum(counts[i]) for i in range(k))
         found[j] = right / predicted if predicted > 0 else 0.0
     return found
+
+
+def likelihood_limits(
+    metric: Callable[[np.ndarray], Any], counts: np.ndarray, rng: np.random.Generator
+) -> list[float]:
+    """Extreme values over all tables E with `sum C log(C / E) <= 1.92`, where C are the counts and
+    a third of an example in any one cell: by an evolution strategy from random tables.
+    """
+    size, radius = counts.size, stats.chi2.ppf(0.95, 1) / 2
+    base = (counts.reshape(-1) + np.eye(size) / 3)[:, None, None]  # (cells, starts, 1, U)
+
+    def inside(tables: np.ndarray) -> np.ndarray:
+        """The tables, moved towards the base until the likelihood ratio is small enough."""
+        tables = tables * (base.sum(-1, keepdims=True) / tables.sum(-1, keepdims=True))
+        low, high = np.zeros((*tables.shape[:-1], 1)), np.ones((*tables.shape[:-1], 1))
+        for _ in range(40):
+            step = (low + high) / 2
+            there = base + step * (tables - base)
+            ratio = special.xlogy(base, base) - special.xlogy(base, np.where(base > 0, there, 1))
+            is_far = ratio.sum(-1, keepdims=True) > radius
+            low, high = np.where(is_far, low, step), np.where(is_far, step, high)
+        return base + low * (tables - base)
+
+    def value(tables: np.ndarray) -> np.ndarray:
+        return np.asarray(metric(tables.reshape((*tables.shape[:-1], *counts.shape))))
+
+    limits = []
+    for sign in (-1, 1):
+        drawn = inside(base * np.exp(2 * rng.normal(size=(size, 1, 100, size))))
+        best = np.argsort(-sign * value(drawn), -1)[..., :3]
+        place = np.swapaxes(np.take_along_axis(drawn, best[..., None], 2), 1, 2)
+        found, width = sign * value(place), np.full((size, 3, 1, 1), 0.3)
+        for _ in range(120):
+            scaled = place * np.exp(width * rng.normal(size=(size, 3, 8, size)))
+            tried = np.concatenate([place, inside(scaled)], 2)
+            values = np.concatenate([found, sign * value(tried[:, :, 1:])], 2)
+            best = values.argmax(2)[..., None]
+            width = np.where((best > 0)[..., None], width * 1.3, width * 0.75)
+            place = np.take_along_axis(tried, best[..., None], 2)
+            found = np.take_along_axis(values, best, 2)
+        limits.append(sign * float(found.max()))
+    return limits

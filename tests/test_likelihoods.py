@@ -11,6 +11,9 @@ from numpy.testing import assert_allclose
 from scipy import optimize, special, stats
 
 import jaxmetrics as jm
+from tests import oracles
+from tests.cases import MATRICES
+from tests.cases import METRICS as METRICS_OF_COUNTS
 
 METRICS: dict[str, Any] = {
     "macro_f1": jm.macro(jm.f1),
@@ -26,9 +29,9 @@ TABLES: dict[str, Any] = {
 }
 
 
-def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
+def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> tuple[float, float]:
     """Both limits by sequential quadratic programming, over the cells that hold examples once a
-    third of one is added to a cell: to whichever cell gives the most extreme limit.
+    third of one is added to a cell: to whichever of four cells gives the most extreme limit.
     """
     counts = np.asarray(counts, float)
     totals = counts.sum(1, keepdims=True)
@@ -64,13 +67,20 @@ def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
                 constraints=constraints,
                 bounds=[(1e-9, None)] * len(observed),
                 method="SLSQP",
-                options={"maxiter": 200, "ftol": 1e-11},
+                options={"maxiter": 500, "ftol": 1e-13},
             )
         value = float(metric(table_of(found.x)))
         return value if room(found.x) > -1e-6 else -sign * np.inf
 
-    cells = list(np.ndindex(counts.shape))
-    return [sign * max(sign * limit(sign, cell) for cell in cells) for sign in (-1, 1)]
+    def gain(cell: Any) -> float:
+        more = counts.copy()
+        more[cell] += 1e-5
+        more = more * totals / more.sum(1, keepdims=True) if stratified else more
+        return float(metric(more))
+
+    cells = sorted(np.ndindex(counts.shape), key=gain)
+    low = min(limit(-1, cell) for cell in cells[:4])
+    return low, max(limit(1, cell) for cell in cells[-4:])
 
 
 @pytest.mark.parametrize("stratified", [False, True])
@@ -309,6 +319,50 @@ def test_classifiers_that_always_agree_are_not_known_to_be_equal() -> None:
     assert few.difference.low < 0 < few.difference.high
     assert np.isnan(many.difference.low)  # of many classes pairs that were not seen are not held
     assert np.isnan(many.probability_equivalent)
+
+
+def _random_tables(seed: int, k: int, number: int) -> list[Any]:
+    """Tables in which each class occurs in truth and predictions, so that no value jumps."""
+    rng, tables = np.random.default_rng(seed), []
+    while len(tables) < number:
+        rows = np.where(rng.random() < 0.5, np.eye(k) * 0.8, 0) + rng.dirichlet(np.ones(k), k) / 5
+        cells = rng.dirichlet(np.ones(k))[:, None] * rows
+        table = rng.multinomial(rng.integers(8, 120), (cells / cells.sum()).ravel()).reshape(k, k)
+        if table.sum(0).all() and table.sum(1).all():
+            tables.append(table)
+    return tables
+
+
+def _check_against_brute_force(metric: Any, k: int, number: int) -> None:
+    rng = np.random.default_rng(1)
+    for counts in _random_tables(k, k, number):
+        found = jm.interval(metric, counts)
+        low, high = oracles.likelihood_limits(metric, counts, rng)
+        assert found.low < low + 1e-3 * max(1, abs(low)), (counts, low)
+        assert found.high > high - 1e-3 * max(1, abs(high)), (counts, high)
+
+
+@pytest.mark.parametrize(
+    "name", ["balanced_accuracy", "cramers_v", "mutual_information", "cohen_kappa quadratic"]
+)
+def test_limits_are_those_of_brute_force(name: str) -> None:
+    _check_against_brute_force(METRICS_OF_COUNTS[name].call, 2, 8)
+
+
+# The search is local for the maxima of a minimum and the minima of a maximum over classes.
+LOCAL = {"no_information_rate", "cohen_kappa majority"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [x for x, row in METRICS_OF_COUNTS.items() if row.cases.keys() == MATRICES.keys()]
+)
+def test_limits_of_every_metric_are_those_of_brute_force(name: str) -> None:
+    row = METRICS_OF_COUNTS[name]
+    if name not in LOCAL and "ratio" not in name:
+        _check_against_brute_force(
+            lambda c: row.call(c)[..., 0] if row.per_class else row.call(c), 3, 8
+        )
 
 
 def test_an_absolute_value_has_both_sides_of_the_signed_value() -> None:
