@@ -12,7 +12,6 @@ from scipy import optimize, special, stats
 
 import jaxmetrics as jm
 from tests import oracles
-from tests.cases import MATRICES
 from tests.cases import METRICS as METRICS_OF_COUNTS
 
 METRICS: dict[str, Any] = {
@@ -347,22 +346,6 @@ def _check_against_brute_force(metric: Any, k: int, number: int) -> None:
 )
 def test_limits_are_those_of_brute_force(name: str) -> None:
     _check_against_brute_force(METRICS_OF_COUNTS[name].call, 2, 8)
-
-
-# The search is local for the maxima of a minimum and the minima of a maximum over classes.
-LOCAL = {"no_information_rate", "cohen_kappa majority"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [x for x, row in METRICS_OF_COUNTS.items() if row.cases.keys() == MATRICES.keys()]
-)
-def test_limits_of_every_metric_are_those_of_brute_force(name: str) -> None:
-    row = METRICS_OF_COUNTS[name]
-    if name not in LOCAL and "ratio" not in name:
-        _check_against_brute_force(
-            lambda c: row.call(c)[..., 0] if row.per_class else row.call(c), 3, 8
-        )
 
 
 def test_an_absolute_value_has_both_sides_of_the_signed_value() -> None:
