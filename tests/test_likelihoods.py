@@ -322,7 +322,7 @@ def test_classifiers_that_always_agree_are_not_known_to_be_equal() -> None:
 
 def _random_tables(seed: int, k: int, number: int) -> list[Any]:
     """Tables in which each class occurs in truth and predictions, so that no value jumps."""
-    rng, tables = np.random.default_rng(seed), []
+    rng, tables = np.random.default_rng(seed), list[Any]()
     while len(tables) < number:
         rows = np.where(rng.random() < 0.5, np.eye(k) * 0.8, 0) + rng.dirichlet(np.ones(k), k) / 5
         cells = rng.dirichlet(np.ones(k))[:, None] * rows
