@@ -147,7 +147,9 @@ class Likelihood(IntervalMethod):
     may be a local extremum, for example of mutual information.
 
     The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
-    if these recalls are equal. Its interval then lies too low. Mutual information and Cramér's V of
+    if these recalls are equal. Its interval then lies too low. The search also ends too early at
+    the upper end of a minimum and at the lower end of a maximum over classes, such as the
+    no-information rate. Mutual information and Cramér's V of
     three or more classes are too high near 0. Their intervals then lie too high.
 
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
