@@ -141,16 +141,14 @@ class Likelihood(IntervalMethod):
     effective number of independent examples (Rao and Scott, 1981, JASA 76). For each end, three
     quarters of the cluster that moves the metric most towards this end are also added.
 
-    The search is local: it follows the slopes of the metric. It begins at each cell of tables with
-    up to 16 cells, and of tables with up to 256 cells at the cells whose growth moves the metric
-    most. In larger tables, this is done only if the metric is flat, up to 32 classes, and an end
-    may be a local extremum, for example of mutual information.
+    The search is local. It begins at each of up to 16 cells; of up to 256, at those whose growth
+    moves the metric most; of up to 1024, so only if the metric is flat; otherwise, at the steepest.
+    In larger tables, an end may be a local extremum, for example of mutual information.
 
-    The metric must be a smooth function of the counts. The minimum of several recalls is not smooth
-    if these recalls are equal. Its interval then lies too low. The search also ends too early at
-    the upper end of a minimum and at the lower end of a maximum over classes, such as the
-    no-information rate. Mutual information and Cramér's V of
-    three or more classes are too high near 0. Their intervals then lie too high.
+    The metric must be a smooth function of the counts. The search ends too early at the upper end
+    of a minimum over classes, and at the lower end of a maximum. The interval of the minimum of
+    equal recalls lies too low. Mutual information and Cramér's V of three or more classes are too
+    high near 0. Their intervals then lie too high.
 
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
     without false positives. The ends are NaN if the metric has the same value in all plausible
