@@ -127,7 +127,7 @@ def compare(num_classes: int) -> Results:
         mean, sd, interval = (np.asarray(x)[..., 0] for x in values.pop("jaxmetrics"))
         on_host = values.pop("jaxmetrics, host")
         for a, b in zip((mean, sd, interval), on_host, strict=True):
-            np.testing.assert_allclose(a, b, atol=0.01 * sd)
+            np.testing.assert_allclose(a, b, atol=0.01 * float(sd))
         grid = values.pop("mclearn's method", None)
         if isinstance(grid, list):
             np.testing.assert_allclose(interval, grid, atol=2 * FixedGrid.step)

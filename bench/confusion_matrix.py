@@ -18,7 +18,7 @@ SIZES = (10**4, 10**5, 10**6, 10**7)
 CLASSES = (2, 10, 100, 1000)
 MATRICES = (10, 100, 1000, 10_000)
 FEW = 10  # matrices of the scikit-learn loop at most; its time is multiplied
-METRICS = {
+METRICS: dict[str, Any] = {
     "accuracy": jm.accuracy,
     "balanced_accuracy": jm.balanced_accuracy,
     "matthews_corrcoef": jm.matthews_corrcoef,
@@ -45,7 +45,7 @@ def counting(n: int, num_classes: int) -> Results:
     weight = jnp.asarray(y_weight)
     torch_true, torch_pred = torch.from_numpy(y_true), torch.from_numpy(y_pred)
     fused_bincount = jax.jit(lambda t, p: jnp.bincount(t * num_classes + p, length=num_classes**2))
-    contenders = {
+    contenders: dict[str, Any] = {
         "jaxmetrics": lambda: jm.confusion_matrix(true, pred, num_classes=num_classes),
         "jaxmetrics, host": lambda: jm.confusion_matrix(y_true, y_pred, num_classes=num_classes),
         "jnp.bincount, jitted, unchecked": lambda: fused_bincount(true, pred),

@@ -25,6 +25,7 @@ import numpy as np
 
 import jaxmetrics
 from bench import harness, simulations
+from bench.studies import STUDIES
 
 SETS = 1000
 SCALES = {"half": 0.5, "once": 1.0, "twice": 2.0}
@@ -134,11 +135,9 @@ def key_of(constant: Constant) -> str:
 
 def patch(constant: Constant, scale: float) -> float:
     """Multiply a constant in all modules of the package, and return its former value."""
-    for module in pkgutil.walk_packages(jaxmetrics.__path__, "jaxmetrics."):
-        if not module.name.startswith(
-            ("jaxmetrics.cli", "jaxmetrics.plots", "jaxmetrics.__main__")
-        ):
-            importlib.import_module(module.name)
+    for found in pkgutil.walk_packages(jaxmetrics.__path__, "jaxmetrics."):
+        if not found.name.startswith(("jaxmetrics.cli", "jaxmetrics.plots", "jaxmetrics.__main__")):
+            importlib.import_module(found.name)
     value: float = getattr(sys.modules[constant.module], constant.name)
     for name, module in list(sys.modules.items()):
         if name.startswith("jaxmetrics") and getattr(module, constant.name, None) is value:
@@ -151,7 +150,7 @@ def measure(index: int, scale: float, data_sets: int) -> tuple[float, dict[str, 
     constant = CONSTANTS[index]
     value, found = patch(constant, scale), {}
     for study, shown in constant.lines.items():
-        size = min(simulations.STUDIES[study].size, data_sets)
+        size = min(STUDIES[study].size, data_sets)
         for line, designs in simulations.simulate(study, size).items():
             if line.startswith(shown):
                 found[f"{line}: {study}"] = list(designs.values())
@@ -176,8 +175,10 @@ def run(indices: Sequence[int], data_sets: int) -> dict[str, Any]:
 def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for constant in CONSTANTS:
-        found = results.get(key_of(constant))
-        for i, (line, by_scale) in enumerate(found["lines"].items() if found else ()):
+        if key_of(constant) not in results:
+            continue
+        found = results[key_of(constant)]
+        for i, (line, by_scale) in enumerate(found["lines"].items()):
             first = [f"`{key_of(constant)}` = {found['value']:.3g}", constant.reason]
             rows.append([*(first if i == 0 else ("", "")), line, *map(_cell, by_scale.values())])
     return rows

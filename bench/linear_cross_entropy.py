@@ -85,7 +85,8 @@ def _growth(name: str, dtype: Any) -> float:
 
 def _status(entry: str) -> int:
     """Bytes, as Linux says; a process inherits the `ru_maxrss` of the one that started it."""
-    return 1024 * int(re.search(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+    [kilobytes] = re.findall(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(kilobytes)
 
 
 def memory(name: str, dtype: Any) -> str:
@@ -129,7 +130,7 @@ def main() -> None:
         f"words, {dtype.__name__}": {v: large_vocabulary(v, dtype) for v in WORDS}
         for dtype in dtypes
     }
-    held = {
+    held: Any = {
         f"{dtype.__name__}, memory": {name: memory(name, dtype) for name in LOSSES}
         for dtype in dtypes
     }

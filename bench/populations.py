@@ -148,7 +148,7 @@ def scores(share: float, area: float, kind: str = "normal") -> Scores:
     below, every = special.ndtri(_midpoints), np.arange(ATOMS)
     above = below + np.sqrt(2) * special.ndtri(area)
     what, *number = kind.split(" 1 in ")
-    spoiled = every % int(number[0]) == 0 if number else None
+    spoiled = every % int(number[0]) == 0 if number else every < 0
     if what == "exponential":
         below = -np.log1p(-_midpoints)
         above = below * area / (1 - area)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,14 @@ from scipy import special
 import jaxmetrics as jm
 from bench import harness
 
+
+def _proportion(method: Any, k: np.ndarray, n: int, level: float) -> Any:
+    return jm.proportion_interval(k, n, level=level, method=method)
+
+
 METHODS: dict[str, Callable[[np.ndarray, int, float], Any]] = {
     **{
-        f"`proportion_interval`, {method}": lambda k, n, level, method=method: (
-            jm.proportion_interval(k, n, level=level, method=method)
-        )
+        f"`proportion_interval`, {method}": partial(_proportion, method)
         for method in ("wilson", "agresti_coull", "jeffreys", "clopper_pearson")
     },
     "`interval(accuracy)`": lambda k, n, level: jm.interval(

@@ -134,18 +134,17 @@ def run(
 # Tables
 
 
-def lines_of(results: Mapping[str, Stored], kind: type) -> Iterator[tuple[str, str, list[Any]]]:
+def lines_of(
+    results: Mapping[str, Stored], kind: type[Intervals] | type[Tests]
+) -> Iterator[tuple[str, str, list[Any]]]:
     """The lines of a table: its name, the simulated data, and the figures of each design."""
     for name, found in results.items():
         for line, designs in found.items():
             figures = list(designs.values())
             if isinstance(figures[0], dict) or len(figures[0]) != len(kind._fields):
                 continue
-            yield line, STUDIES[name].data, [kind(*map(_number, x)) for x in figures]
-
-
-def _number(x: float | None) -> float:
-    return np.nan if x is None else x
+            known = np.array(figures, float).tolist()  # None is NaN
+            yield line, STUDIES[name].data, [kind(*x) for x in known]
 
 
 def interval_rows(results: Mapping[str, Stored]) -> list[list[str]]:

@@ -194,7 +194,7 @@ def training_steps(n: int) -> Results:
     start = weights, optimizer.init(weights)
 
     def loss(weights: Any, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
-        logits = network.apply(weights, images)
+        logits: Any = network.apply(weights, images)
         return jm.cross_entropy(logits, labels).mean(), logits
 
     def step(start: Any, state: Any) -> Any:

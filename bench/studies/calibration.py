@@ -59,7 +59,7 @@ def biases(rng: Rng, size: int, n: int) -> Outcomes:
     p = rng.random((size, n))
     y = (rng.random(p.shape) < p).astype(int)
     shown = {
-        name: np.mean(jm.calibration_error(y, p, norm="l2", debiased=debiased))
+        name: float(np.mean(jm.calibration_error(y, p, norm="l2", debiased=debiased)))
         for name, debiased in {"mean": False, "mean with `debiased=True`": True}.items()
     }
     yield '`calibration_error(norm="l2")` of a sample', "", shown

@@ -131,8 +131,7 @@ def clustered_labels(
     cells = prior[:, None] * predictions
     latent = (normal(rng, (size, len(numbers)), numbers, within) for _ in range(2))
     y, pred = populations.labels(prior, predictions, *latent)
-    groups = {"groups": numbers, "num_groups": clusters[0]}
-    counts = jm.confusion_matrix(y, pred, num_classes=k, **groups)
+    counts = jm.confusion_matrix(y, pred, num_classes=k, groups=numbers, num_groups=clusters[0])
     found = jm.interval(metrics, padded(counts, 160), cluster_axis=-3)
     for name, metric in METRICS.items():
         yield f"`interval({name}, cluster_axis=)`", "", (found[name], float(metric(cells)))
@@ -204,7 +203,7 @@ def posteriors(rng: Rng, size: int, n: int, k: int, recall: float, is_fixed: boo
 
 def plans(rng: Rng, size: int, name: str, prior: tuple[float, ...], recall: float) -> Outcomes:
     """Pilot studies of 200 examples, for a half-width of 0.02."""
-    metric = {"accuracy": jm.accuracy, "balanced accuracy": jm.balanced_accuracy}[name]
+    metric = jm.accuracy if name == "accuracy" else jm.balanced_accuracy
     cells = np.array(prior)[:, None] * coverage.predictions(np.array(prior), recall)
     counts = rng.multinomial(200, cells.ravel(), size).reshape(size, 2, 2)
     needed = jm.required_examples(metric, counts, half_width=0.02)

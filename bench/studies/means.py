@@ -37,8 +37,8 @@ def clustered_means(
         found = jm.proportion_interval(right, np.broadcast_to(sizes, right.shape), cluster_axis=-1)
         yield "`proportion_interval(cluster_axis=)`", "", (found, truth)
         # A table per cluster with a single class: wrong, right.
-        tables = np.stack([0 * right, 0 * right, sizes - right, right], -1)
-        tables = padded(tables.reshape(*right.shape, 2, 2), 160)
+        cells = np.stack([0 * right, 0 * right, sizes - right, right], -1)
+        tables = padded(cells.reshape(*right.shape, 2, 2), 160)
         found = jm.interval(jm.accuracy, tables, cluster_axis=-3)
         yield "`interval(accuracy, cluster_axis=)`", "", (found, truth)
     label = "normal values" if kind == "normal" else "values in [0, 1]"
@@ -57,11 +57,12 @@ def means_of_groups(
     latent = normal(rng, (size, len(groups)), clusters, within)
     parts = [populations.drawn(table, latent[:, groups == g]) for g, table in enumerate(tables)]
     truth = np.mean([table.mean() for table in tables])
-    options = {"groups": groups, **({"clusters": clusters} if each > 1 else {})}
+    units = clusters if each > 1 else None
     is_bounded = kind not in ("normal", "exponential")
     for bounds in (None, BOUNDS) if is_bounded else (None,):
         reports = [
-            jm.score_report(x, bounds=bounds, **options) for x in np.concatenate(parts, axis=1)
+            jm.score_report(x, bounds=bounds, groups=groups, clusters=units)
+            for x in np.concatenate(parts, axis=1)
         ]
         found = stacked([x["mean_of_groups"] for x in reports])
         how = ", bounds=)`" if bounds else ")`, values in [0, 1]" if is_bounded else f")`, {kind}"

@@ -191,7 +191,7 @@ def board_of(clusters: tuple[int, int, float] | None) -> Any:
         numbers = clusters_of(*clusters)
         ids = np.pad(numbers, (0, LONGEST - len(numbers)))
 
-    def board(right: jax.Array, key: jax.Array, where: jax.Array) -> Any:
+    def board(where: jax.Array, right: jax.Array, key: jax.Array) -> Any:
         return jm.leaderboard(
             jm.accuracy,
             jnp.ones(right.shape[-1], int),
@@ -204,7 +204,7 @@ def board_of(clusters: tuple[int, int, float] | None) -> Any:
         )
 
     def boards(right: jax.Array, keys: jax.Array, where: jax.Array) -> Any:
-        return jax.lax.map(lambda x: board(*x, where), (right, keys), batch_size=20)
+        return jax.lax.map(lambda x: board(where, *x), (right, keys), batch_size=20)
 
     return jax.jit(boards)
 
