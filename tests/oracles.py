@@ -30,7 +30,7 @@ def confusion_matrix(
     return counts
 
 
-def ratio(a: float, b: float, zero: float = 0.0) -> float:
+def ratio(a: Any, b: Any, zero: float = 0.0) -> Any:
     return a / b if b != 0 else zero
 
 
@@ -50,9 +50,10 @@ def cells(c: np.ndarray, k: int) -> tuple[float, float, float, float]:
 
 
 def per_class(
-    formula: Callable[[float, float, float, float], float],
+    formula: Callable[[Fraction, Fraction, Fraction, Fraction], Any],
 ) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda c: np.array([formula(*cells(c, k)) for k in range(len(c))])
+    """The formula of each class, in fractions: differences of nearly equal sums lose no digits."""
+    return lambda c: np.array([float(formula(*map(Fraction, cells(c, k)))) for k in range(len(c))])
 
 
 # T = 0.2.
