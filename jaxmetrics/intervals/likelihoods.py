@@ -290,7 +290,9 @@ class _LikelihoodSearch(NamedTuple):
             values = sign * self.value(place.weights + steps[..., None, None] * way)
             values = xp.where(xp.isnan(values), -xp.inf, values)
             greatest = values.max(0)
-            step = xp.where(values == greatest, steps, 0).max(0)
+            # Rounding decides which of nearly equal values is the greatest.
+            is_greatest = values >= greatest - least * xp.abs(greatest)
+            step = xp.where(is_greatest, steps, 0).max(0)
             return _Segment(
                 xp.where(is_first, segment.first, step - width),
                 xp.where(is_first, segment.width, 2 * width),
