@@ -2,6 +2,7 @@
 single-classifier intervals.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -902,3 +903,23 @@ def test_strings_are_labels_of_comparisons() -> None:
     by_name = jm.compare_predictions(jm.accuracy, names[true], list(names[a]), names[b])
     by_id = jm.compare_predictions(jm.accuracy, true, a, b)
     jax.tree.map(np.testing.assert_array_equal, by_name, by_id)
+
+
+def test_permutations_swap_clusters_as_a_whole() -> None:
+    """All swaps of ten clusters; with a cluster for each example, as without clusters."""
+    rng = np.random.default_rng(6)
+    cubes = rng.multinomial(8, rng.dirichlet(np.ones(8) / 2, 10)).reshape(10, 2, 2, 2)
+    swaps = np.array(list(itertools.product([True, False], repeat=10)))
+    drawn = np.where(swaps[..., None, None, None], cubes, cubes.swapaxes(-1, -2)).sum(1)
+    differences = macro_f1(drawn.sum(-1)) - macro_f1(drawn.sum(-2))
+    observed = macro_f1(cubes.sum((0, 3))) - macro_f1(cubes.sum((0, 2)))
+    expected = np.mean(np.abs(differences) >= abs(observed) - 1e-12)
+    for array in (cubes, jnp.asarray(cubes)):
+        with pytest.warns(UserWarning, match="10 clusters"):
+            test = jm.permutation_test(0, macro_f1, array, cluster_axis=-4, num_samples=20_000)
+        np.testing.assert_allclose(test.statistic, observed, rtol=1e-5)
+        np.testing.assert_allclose(test.p_value, expected, atol=5 * np.sqrt(0.25 / 20_000))
+    single = np.eye(8)[rng.integers(0, 8, 60)].reshape(60, 2, 2, 2).astype(int)
+    alone = jm.permutation_test(0, macro_f1, single, cluster_axis=0, num_samples=20_000)
+    plain = jm.permutation_test(0, macro_f1, single.sum(0), num_samples=20_000)
+    np.testing.assert_allclose(alone.p_value, plain.p_value, atol=5 * np.sqrt(0.5 / 20_000))
