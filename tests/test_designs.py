@@ -319,7 +319,7 @@ def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in EXACT])
+@pytest.mark.parametrize("method", ["bca", "posterior"])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_replicates_of_the_device_agree_with_those_of_the_host(design: str, method: str) -> None:
     """Within five Monte Carlo errors of the replicates on either side."""
