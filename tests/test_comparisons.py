@@ -173,15 +173,7 @@ def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None
 
 
 @pytest.mark.parametrize("method", ["tango", "bonett_price"])
-def test_paired_differences_cover(method: Any) -> None:
-    """4000 test sets each; three standard errors are one point."""
-    rng = np.random.default_rng(0)
-    for n, cells in ((20, [0.6, 0.2, 0.1, 0.1]), (100, [0.95, 0.03, 0.01, 0.01])):
-        tables = np.zeros((4000, 2, 2, 2))
-        tables[:, 0] = rng.multinomial(n, cells, 4000).reshape(-1, 2, 2)
-        estimate = jm.paired_difference_interval(tables, method=method)
-        truth = cells[1] - cells[2]
-        assert ((estimate.low <= truth) & (truth <= estimate.high)).mean() > 0.94
+def test_paired_differences_at_the_edges(method: Any) -> None:
     empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
     np.testing.assert_array_equal(parts(empty)[:3], [np.nan, -1, 1])
     hidden = jm.paired_difference_interval(jnp.array([[1, -1], [0, 2]]), method=method)
@@ -313,34 +305,6 @@ def test_no_information_test_is_a_sign_test(counts: list[list[int]]) -> None:
         assert np.isnan(jm.no_information_test(impossible)).all()
 
 
-@pytest.mark.parametrize(
-    ("shares", "recalls", "num_examples"),
-    [
-        # With recalls of .02 and 1, a test against the class that is the most common in the sample
-        # rejects in 36 %; a test that treats its share as known rejects in 16 % with .3 and .79.
-        ((0.505, 0.495), (0.02, 0.505 * 0.98 / 0.495), 1000),
-        ((0.53, 0.47), (0.3, 0.53 * 0.7 / 0.47), 1000),
-        ((0.7, 0.2, 0.1), (0.7, 0.7, 0.7), 200),
-        ((0.9, 0.1), (0.9, 0.9), 400),
-    ],
-)
-def test_no_information_test_holds_its_level(
-    shares: tuple[float, ...], recalls: tuple[float, ...], num_examples: int
-) -> None:
-    """20,000 test sets whose accuracy truly equals the largest share. Four standard errors are 0.6
-    points.
-    """
-    assert math.isclose(np.dot(shares, recalls), shares[0])
-    rng = np.random.default_rng(3)
-    support = rng.multinomial(num_examples, shares, size=20_000)
-    right = rng.binomial(support, recalls)
-    k = len(shares)
-    counts = np.eye(k, dtype=int) * right[:, None]
-    counts += np.roll(np.eye(k, dtype=int), 1, axis=1) * (support - right)[..., None]
-    rejected = (jm.no_information_test(counts).p_value <= 0.05).mean()
-    assert 0.04 < rejected < 0.06
-
-
 @pytest.mark.parametrize(("m", "n"), [(3, 9), (10, 500), (40, 60)])
 def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     """Its variance is that of two means, so that the statistic is SciPy's of Welch. In Welch's
@@ -360,19 +324,6 @@ def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     if m >= 10:  # where the variances are well known, the addition makes no difference
         p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, expected.df)
         np.testing.assert_allclose(result.p_value, p_value, atol=3e-4)
-
-
-@pytest.mark.parametrize("m", [2, 3, 10])
-def test_delong_holds_its_level_with_few_positives(m: int) -> None:
-    """5000 test sets, two useless classifiers: Welch's degrees of freedom alone would give p-values
-    below 0.001 in 4 % of the test sets with two positives, and in 1 % of those with three.
-    """
-    rng = np.random.default_rng(0)
-    truth = np.broadcast_to(np.arange(300) < m, (5000, 300))
-    a, b = rng.normal(size=(2, *truth.shape))
-    for result in (jm.delong(truth, a, b), jm.delong_unpaired(truth, a, truth, b)):
-        assert (result.p_value <= 0.05).mean() < 0.06
-        assert (result.p_value <= 0.001).mean() < 0.002
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(300) % 41])
@@ -436,26 +387,6 @@ def test_average_precisions_compared_at_the_edges() -> None:
         jm.compare_average_precision(truth, first, second[1:])
     with pytest.raises(ValueError, match="rope must not be negative, because"):
         jm.compare_average_precision(truth, first, second, rope=-1)
-
-
-@pytest.mark.parametrize(
-    ("n", "share", "shifts", "expected"),
-    [(60, 0.4, (1.5, 1.5), 0), (100, 0.08, (1.5, 1.5), 0), (600, 0.03, (1.4, 0.4), 0.16861)],
-)
-def test_the_difference_of_average_precisions_covers(
-    n: int, share: float, shifts: tuple[float, float], expected: float
-) -> None:
-    """2000 pairs of normal scores, alike or apart; three standard errors are 1.5 points."""
-    rng = np.random.default_rng(n)
-    truth = (rng.random((2000, n)) < share).astype(int)
-    for rho in (0.0, 0.85):
-        common = np.sqrt(rho) * rng.normal(size=truth.shape)
-        a, b = (
-            common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) + shift * truth
-            for shift in shifts
-        )
-        gap = jm.compare_average_precision(truth, a, b).difference
-        assert ((gap.low <= expected) & (gap.high >= expected)).mean() > 0.92
 
 
 @pytest.mark.parametrize(("shift", "rho"), [(2.8, 0.0), (4.4, 0.0), (4.4, 0.9), (5.0, 0.9)])
@@ -663,23 +594,6 @@ def test_mcnemar_of_clusters_from_its_definition() -> None:
     np.testing.assert_allclose(jm.mcnemar(singles, cluster_axis=0).statistic, alone * 299 / 300)
     with pytest.raises(ValueError, match="asymptotic"):
         jm.mcnemar(cubes, cluster_axis=0, method="exact")
-
-
-def test_mcnemar_of_clusters_holds_its_level() -> None:
-    """2000 test sets of 25 clusters of sizes up to 10:1 with an intraclass correlation of 0.4: that
-    without clusters rejects in more than 25 %. Two standard errors are 1 point.
-    """
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(2, 21, 25)
-    starts, numbers = np.cumsum(sizes) - sizes, np.repeat(np.arange(25), sizes)
-    effects = np.sqrt(0.4) * rng.normal(size=(2000, 2, 25))[..., numbers]
-    right = effects + np.sqrt(0.6) * rng.normal(size=(2000, 2, len(numbers))) < 0.5
-    cubes = np.zeros((2000, 25, 2, 2, 2), int)
-    for i, j in np.ndindex(2, 2):
-        both = (right[:, 0] == i) & (right[:, 1] == j)
-        cubes[:, :, 1, i, j] = np.add.reduceat(both, starts, axis=1)
-    assert (jm.mcnemar(cubes.sum(1)).p_value <= 0.05).mean() > 0.25
-    assert 0.02 < (jm.mcnemar(cubes, cluster_axis=1).p_value <= 0.05).mean() < 0.06
 
 
 @pytest.mark.quick
