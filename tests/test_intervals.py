@@ -214,40 +214,6 @@ def test_exact_proportions_equal_the_beta_quantiles() -> None:
         np.testing.assert_allclose(ends(estimate), [low, high], atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("method", "level", "mistakes", "least", "most"),
-    [
-        ("wilson", 0.95, (1, 50), 0.915, 0.982),
-        ("wilson", 0.95, (1e-6, 1), 0.836, 1),
-        ("wilson", 0.99, (1, 50), 0.967, 0.998),
-        ("wilson", 0.99, (1e-6, 1), 0.888, 1),
-        ("wilson", 0.999, (1, 50), 0.990, 1),
-        ("wilson", 0.999, (1e-6, 1), 0.924, 1),
-        ("likelihood", 0.95, (1e-6, 50), 0.916, 1),
-        ("likelihood", 0.99, (1e-6, 50), 0.982, 1),
-        ("likelihood", 0.999, (1e-6, 50), 0.998, 1),
-        ("agresti_coull", 0.95, (1e-6, 50), 0.929, 1),
-        ("jeffreys", 0.95, (1e-6, 50), 0.878, 1),
-    ],
-)
-def test_coverage_of_proportions(
-    method: Any, level: float, mistakes: tuple[float, float], least: float, most: float
-) -> None:
-    """The coverages that the guide and docstrings state, computed from the binomial distribution,
-    for a range of expected numbers of mistakes.
-    """
-    lowest, highest = 1.0, 0.0
-    for n in (20, 50, 100, 500, 2000):
-        s = np.arange(n + 1)[:, None]
-        p = 1 - np.geomspace(mistakes[0], min(mistakes[1], n / 2), 2000) / n
-        estimate = jm.proportion_interval(s, n, level=level, method=method)
-        contained = (estimate.low <= p) & (p <= estimate.high)
-        coverage = (stats.binom.pmf(s, n, p) * contained).sum(0)
-        lowest, highest = min(lowest, coverage.min()), max(highest, coverage.max())
-    assert least <= lowest <= least + min(0.005, 1 - level)
-    assert most - min(0.005, 1 - level) <= highest <= most + 1e-9
-
-
 def as_predictions(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cells = np.repeat(np.arange(counts.size), counts.ravel())
     return cells // len(counts), cells % len(counts)
@@ -930,47 +896,6 @@ def test_medians_of_examples() -> None:
     for end, q in ((result.low, 0.025), (result.high, 0.975)):  # a median is one of 45 numbers
         error = 5 * np.sqrt(q * (1 - q) * (1 / 2000 + 1 / 20_000))
         assert np.quantile(drawn, max(q - error, 0)) <= end <= np.quantile(drawn, min(q + error, 1))
-
-
-@pytest.mark.slow
-def test_coverage_of_balanced_accuracy() -> None:
-    """Of nominal 95 % at n = 30, prevalences .70, .20, .10: five errors of 1500 test sets are 0.03,
-    of 600 0.045.
-    """
-    truth = np.diag([0.7, 0.2, 0.1]) @ np.array(
-        [[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]]
-    )
-    counts = np.random.default_rng(0).multinomial(30, truth.ravel(), size=1500).reshape(-1, 3, 3)
-    counts = counts[(counts.sum(-1) > 0).all(-1)]
-    some = counts[:600]  # whose replicates take their time
-    value = float(jm.balanced_accuracy(truth))
-
-    # Of each class only the right and the wrong examples matter; many test sets have the same.
-    sizes = np.concatenate([counts.diagonal(axis1=1, axis2=2), counts.sum(-1)], -1)
-    _, first, place = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
-    ends = jm.balanced_accuracy_posterior(counts[first]).interval()
-    exact = [end[place.ravel()] for end in ends]
-
-    def coverage(low: Any, high: Any) -> float:
-        return float(((low <= value) & (value <= high)).mean())
-
-    methods: dict[str, jm.IntervalMethod] = {
-        "posterior": jm.Posterior(KEY),
-        "flat on all cells": jm.Posterior(KEY, prior=(1, 2), num_samples=500),
-        "bca": jm.Bootstrap(KEY, num_samples=500),
-        "percentile": jm.Bootstrap(KEY, "percentile", 500),
-    }
-    found = {
-        name: coverage(*ends(jm.interval(jm.balanced_accuracy, some, method=method)))
-        for name, method in methods.items()
-    }
-    by_delta = jm.interval(jm.balanced_accuracy, counts, method=jm.Delta())
-    assert 0.92 < coverage(*exact) < 0.98
-    assert abs(found["posterior"] - coverage(*(end[:600] for end in exact))) < 0.015
-    assert 0.8 < found["bca"] < 0.92
-    assert 0.8 < found["percentile"] < 0.92
-    assert 0.65 < coverage(*ends(by_delta)) < found["percentile"]
-    assert found["flat on all cells"] < 0.7
 
 
 @pytest.mark.parametrize(
