@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -10,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
 
 NAN = math.nan
 
@@ -327,54 +325,6 @@ GROUPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def beta_average_cdf(x: float, parameters: Any) -> float:
-    """P((A_1 + A_2) / 2 <= x) by Gauss-Legendre in theta, cut where a factor bends; parameters
-    ((a1, b1), (a2, b2)).
-    """
-    (a1, b1), (a2, b2) = parameters
-    first, second = stats.beta(a1, b1), stats.beta(a2, b2)
-    levels = np.array(
-        [
-            0,
-            1e-14,
-            1e-8,
-            1e-4,
-            0.01,
-            0.1,
-            0.3,
-            0.5,
-            0.7,
-            0.9,
-            0.99,
-            1 - 1e-4,
-            1 - 1e-8,
-            1 - 1e-14,
-            1,
-        ]
-    )
-    with warnings.catch_warnings():
-        # Quantiles only place the cuts; scipy's search may give up far in the tails.
-        warnings.simplefilter("ignore")
-        cuts = np.concatenate([first.ppf(levels), 2 * x - second.ppf(levels)])
-    cuts = cuts[np.isfinite(cuts)]
-    cuts = np.unique(np.arcsin(np.sqrt(np.clip(cuts, 0, 1))))
-    nodes, weights = np.polynomial.legendre.leggauss(40)
-    theta = (cuts[:-1, None] + cuts[1:, None]) / 2 + (cuts[1:, None] - cuts[:-1, None]) / 2 * nodes
-    logarithm = (
-        (2 * a1 - 1) * np.log(np.sin(theta))
-        + (2 * b1 - 1) * np.log(np.cos(theta))
-        - special.betaln(a1, b1)
-    )
-    density = 2 * np.exp(logarithm)
-    return float(
-        (
-            (cuts[1:] - cuts[:-1])
-            / 2
-            * ((density * second.cdf(2 * x - np.sin(theta) ** 2)) @ weights)
-        ).sum()
-    )
-
-
 def average_precision(truth: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
     """Average over the positives which share is positive of the examples ranked no lower."""
     total = 0.0
@@ -415,45 +365,3 @@ def precision_at_prevalence(counts: np.ndarray, prevalence: tuple[float, ...]) -
         predicted = sum(prevalence[i] * counts[i][j] / sum(counts[i]) for i in range(k))
         found[j] = right / predicted if predicted > 0 else 0.0
     return found
-
-
-def likelihood_limits(
-    metric: Callable[[np.ndarray], Any], counts: np.ndarray, rng: np.random.Generator
-) -> list[float]:
-    """Extreme values over all tables E with `sum C log(C / E) <= 1.92`, where C are the counts and
-    a third of an example in any one cell: by an evolution strategy from random tables.
-    """
-    size, radius = counts.size, stats.chi2.ppf(0.95, 1) / 2
-    base = (counts.reshape(-1) + np.eye(size) / 3)[:, None, None]  # (cells, starts, 1, U)
-
-    def inside(tables: np.ndarray) -> np.ndarray:
-        """The tables, moved towards the base until the likelihood ratio is small enough."""
-        tables = tables * (base.sum(-1, keepdims=True) / tables.sum(-1, keepdims=True))
-        low, high = np.zeros((*tables.shape[:-1], 1)), np.ones((*tables.shape[:-1], 1))
-        for _ in range(40):
-            step = (low + high) / 2
-            there = base + step * (tables - base)
-            ratio = special.xlogy(base, base) - special.xlogy(base, np.where(base > 0, there, 1))
-            is_far = ratio.sum(-1, keepdims=True) > radius
-            low, high = np.where(is_far, low, step), np.where(is_far, step, high)
-        return base + low * (tables - base)
-
-    def value(tables: np.ndarray) -> np.ndarray:
-        return np.asarray(metric(tables.reshape((*tables.shape[:-1], *counts.shape))))
-
-    limits = []
-    for sign in (-1, 1):
-        drawn = inside(base * np.exp(2 * rng.normal(size=(size, 1, 100, size))))
-        best = np.argsort(-sign * value(drawn), -1)[..., :3]
-        place = np.swapaxes(np.take_along_axis(drawn, best[..., None], 2), 1, 2)
-        found, width = sign * value(place), np.full((size, 3, 1, 1), 0.3)
-        for _ in range(120):
-            scaled = place * np.exp(width * rng.normal(size=(size, 3, 8, size)))
-            tried = np.concatenate([place, inside(scaled)], 2)
-            values = np.concatenate([found, sign * value(tried[:, :, 1:])], 2)
-            best = values.argmax(2)[..., None]
-            width = np.where((best > 0)[..., None], width * 1.3, width * 0.75)
-            place = np.take_along_axis(tried, best[..., None], 2)
-            found = np.take_along_axis(values, best, 2)
-        limits.append(sign * float(found.max()))
-    return limits

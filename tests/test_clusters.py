@@ -13,6 +13,8 @@ import jaxmetrics as jm
 from jaxmetrics._compilation import compiled
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
+from tests.estimates import assert_close, ends, parts
+from tests.test_intervals import weighted_mean
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_students_distribution() -> None:
 def test_two_values_have_one_degree_of_freedom() -> None:
     x = np.array([1.0, 4.0])
     expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
-    np.testing.assert_allclose(jm.mean_interval(x)[1:3], expected, rtol=1e-12)
+    np.testing.assert_allclose(ends(jm.mean_interval(x)), expected, rtol=1e-12)
     # One of two positives falls below both negatives: the shares of the positives differ by 1 and
     # 0, those of the negatives both by 1/2. The statistic is 1. With 1/4 added to the sums of
     # squares, the variances are 3/16 and 1/16, and Welch's degrees of freedom are 1.6.
@@ -195,7 +197,7 @@ def test_areas_of_clusters_as_published() -> None:
     np.testing.assert_allclose(result.p_value, 0.8271, atol=5e-3)  # by the normal distribution
     for reader, score in ((result.b, first), (result.a, second)):
         alone = jm.delong_interval(truth, score, clusters=ids)
-        np.testing.assert_allclose(reader, alone, rtol=1e-12)
+        assert_close(reader, alone)
 
 
 def test_areas_of_clusters_from_the_definition() -> None:
@@ -207,7 +209,8 @@ def test_areas_of_clusters_from_the_definition() -> None:
     result = jm.delong(truth, first, second, clusters=ids)
     np.testing.assert_allclose([result.a.value, result.b.value], areas, rtol=1e-12)
     errors = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose([x.standard_error for x in result[:2]], errors, rtol=1e-10)
+    found = [result.a.standard_error, result.b.standard_error]
+    np.testing.assert_allclose(found, errors, rtol=1e-10)
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     np.testing.assert_allclose(result.difference.standard_error, error, rtol=1e-10)
     left_out = [jm.roc_auc(truth[ids != c], first[ids != c]) for c in range(40)]
@@ -218,11 +221,10 @@ def test_areas_of_clusters_from_the_definition() -> None:
     of_batch = np.stack([ids[shuffled] + 7, 3 * ids])
     ignored = [np.concatenate([x, np.full((2, 3), -1)], -1) for x in (*batch, of_batch)]
     estimates = jm.delong_interval(*ignored[:2], clusters=ignored[2])
-    for end in estimates[:4]:
-        np.testing.assert_allclose(end[0], end[1], rtol=1e-10)
-    np.testing.assert_allclose(estimates[1][1], result.a.low, rtol=1e-10)
+    np.testing.assert_allclose(parts(estimates)[:, 0], parts(result.a), rtol=1e-10)
+    np.testing.assert_allclose(parts(estimates)[:, 1], parts(result.a), rtol=1e-10)
     on_device = jm.delong_interval(*map(jnp.asarray, ignored[:2]), clusters=ignored[2])
-    np.testing.assert_allclose(np.array(on_device[:4]), np.array(estimates[:4]), rtol=2e-4)
+    np.testing.assert_allclose(parts(on_device), parts(estimates), rtol=2e-4)
     under_jit = jax.jit(lambda y, s: jm.delong(y, s, second, clusters=ids))(truth, first)
     np.testing.assert_allclose(under_jit.p_value, result.p_value, rtol=1e-3)
 
@@ -234,7 +236,7 @@ def test_clusters_of_more_than_127_examples_on_the_device() -> None:
     score = (rng.random(6000) + 0.3 * truth + ids / 40).astype(np.float32)
     host = jm.delong_interval(truth, score, clusters=ids)
     device = jm.delong_interval(jnp.asarray(truth), jnp.asarray(score), clusters=ids)
-    np.testing.assert_allclose([*device], [*host], rtol=1e-5)
+    assert_close(device, host, 1e-5)
 
 
 def test_clusters_of_one_example_are_none() -> None:
@@ -244,42 +246,7 @@ def test_clusters_of_one_example_are_none() -> None:
     alone = jm.delong_interval(truth, score)
     result = jm.delong_interval(truth, score, clusters=ids)
     np.testing.assert_allclose(result.standard_error, alone.standard_error, rtol=1e-10)
-    np.testing.assert_allclose(result[1:3], alone[1:3], rtol=1e-4)
-
-
-@pytest.mark.parametrize("area", [0.6, 0.95])
-def test_the_interval_of_an_area_covers_for_clusters(area: float) -> None:
-    """1000 test sets of 25 clusters, sizes 10:1, an intraclass correlation of 0.6: without clusters
-    the interval covers in 55 to 80 %. Two standard errors are 1.4 points.
-    """
-    ids = np.repeat(np.arange(25), np.where(np.arange(25) % 2, 10, 1))
-    truth, score = clustered_scores(4, (1000,), ids, 0.6, area)
-    low, high = jm.delong_interval(truth, score, clusters=ids)[1:3]
-    assert ((low <= area) & (area <= high)).mean() > 0.93
-    low, high = jm.delong_interval(truth, score)[1:3]
-    assert ((low <= area) & (area <= high)).mean() < 0.85
-
-
-def test_areas_of_clusters_that_do_not_matter_are_as_narrow_as_without() -> None:
-    """With clusters in the place of examples the interval was 2.5 times as wide."""
-    ids = np.repeat(np.arange(40), 10)
-    truth, score = clustered_scores(4, (200,), ids, 0.0, 0.97)
-    clustered, alone = (jm.delong_interval(truth, score, clusters=x) for x in (ids, None))
-    ratio = (clustered.high - clustered.low).mean() / (alone.high - alone.low).mean()
-    assert 1 < ratio < 1.2
-    assert ((clustered.low <= 0.97) & (clustered.high >= 0.97)).mean() > 0.92
-
-
-def test_the_test_of_areas_holds_its_level_for_clusters() -> None:
-    """1000 test sets of 25 clusters, two classifiers of one area that fail in other clusters: the
-    test without clusters rejects in more than 20 %. Two standard errors are 1.4 points.
-    """
-    rng, ids = np.random.default_rng(5), np.repeat(np.arange(25), 12)
-    truth = np.broadcast_to(np.arange(300) % 2, (1000, 300))
-    slopes = rng.normal(1, 1, (2, 1000, 25))[..., ids]
-    a, b = slopes * truth + rng.normal(size=slopes.shape)
-    assert (jm.delong(truth, a, b, clusters=ids).p_value <= 0.05).mean() < 0.07
-    assert (jm.delong(truth, a, b).p_value <= 0.05).mean() > 0.2
+    np.testing.assert_allclose(ends(result), ends(alone), rtol=1e-4)
 
 
 def test_few_clusters_of_examples_that_count_give_a_warning() -> None:
@@ -292,7 +259,7 @@ def test_few_clusters_of_examples_that_count_give_a_warning() -> None:
     with pytest.warns(UserWarning, match="with 2 clusters, confidence intervals"):
         of_one = jm.delong_interval([0, 0, 1, 1], [1, 2, 3, 4], clusters=[0, 1, 0, 0])
     assert of_one.value == 1
-    assert np.isnan(of_one[1:4]).all()
+    assert np.isnan(parts(of_one)[1:]).all()
     with pytest.warns(UserWarning, match="with 15 clusters, confidence intervals") as caught:
         jm.delong(np.where(ids < 15, truth, -1), score, -score, clusters=ids)
     assert caught[0].filename == __file__
@@ -315,50 +282,29 @@ def test_means_of_clusters_from_the_definition() -> None:
     sizes = np.array([w[ids == c].sum() for c in used])
     t = stats.t.ppf(0.975, sizes.sum() ** 2 / (sizes**2).sum() - 1)
     expected = [mean, mean - t * error, mean + t * error, error]
-    np.testing.assert_allclose(result[:4], expected, rtol=1e-5)
+    np.testing.assert_allclose(parts(result), expected, rtol=1e-5)
     logarithmic = jm.mean_interval(
         nan, sample_weight=w, where=keep, clusters=names, transform="log"
     )
     expected = mean * np.exp([-t * error / mean, t * error / mean])
-    np.testing.assert_allclose(logarithmic[1:3], expected, rtol=1e-5)
+    np.testing.assert_allclose(ends(logarithmic), expected, rtol=1e-5)
 
     alone = jm.mean_interval(x, level=0.9)
     interval = stats.ttest_1samp(x, 0).confidence_interval(0.9)
-    np.testing.assert_allclose(alone[1:3], interval, rtol=1e-6)
+    np.testing.assert_allclose(ends(alone), interval, rtol=1e-6)
     single = jm.mean_interval(x, level=0.9, clusters=np.arange(len(x)))
-    np.testing.assert_allclose(single[:4], alone[:4], rtol=1e-12)
+    np.testing.assert_allclose(parts(single), parts(alone), rtol=1e-12)
 
 
 def test_means_of_one_unit_have_no_interval() -> None:
     with pytest.warns(UserWarning, match="with 1 cluster, confidence intervals"):
         of_one = jm.mean_interval([1.0, 3.0], clusters=["a", "a"])
     assert of_one.value == 2
-    assert np.isnan(of_one[1:4]).all()
-    assert np.isnan(jm.mean_interval([1.0])[1:4]).all()
-    assert np.isnan(jm.mean_interval([])[:4]).all()
+    assert np.isnan(parts(of_one)[1:]).all()
+    assert np.isnan(parts(jm.mean_interval([1.0]))[1:]).all()
+    assert np.isnan(parts(jm.mean_interval([]))).all()
     with pytest.raises(ValueError, match=r"values\[1\] is nan"):
         jm.mean_interval([1.0, np.nan])
-
-
-@pytest.mark.parametrize("sizes", [(6, 6), (10, 1)])
-def test_the_interval_of_a_mean_covers_for_clusters(sizes: tuple[int, int]) -> None:
-    """4000 test sets of 20 clusters, an intraclass correlation of 0.5; normal values, and log
-    losses. Without clusters the interval of the former covers in 60 to 75 %.
-    """
-    rng, ids = np.random.default_rng(1), np.repeat(np.arange(20), sizes * 10)
-    effects = np.sqrt(0.5) * rng.normal(size=(4000, 20))[:, ids]
-    x = effects + np.sqrt(0.5) * rng.normal(size=effects.shape)
-    low, high = jm.mean_interval(x, clusters=ids)[1:3]
-    assert ((low <= 0) & (high >= 0)).mean() > 0.94
-    low, high = jm.mean_interval(x)[1:3]
-    assert ((low <= 0) & (high >= 0)).mean() < 0.8
-    losses = -np.log(stats.norm.cdf(x)) / 3  # of mean 1/3
-    low, high = jm.mean_interval(losses, clusters=ids, transform="log")[1:3]
-    assert ((low <= 1 / 3) & (high >= 1 / 3)).mean() > 0.92
-
-
-def weighted_mean(x: Any, sample_weight: Any) -> Any:
-    return (sample_weight * x).sum(-1) / sample_weight.sum(-1)
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
@@ -383,7 +329,7 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
         return
     by_indices = jm.bootstrap_examples(0, mean, put(x), clusters=ids)
     assert isinstance(by_indices.value, jax.Array) == (put is jnp.asarray)
-    np.testing.assert_allclose(np.array(by_indices), np.array(by_weights), rtol=1e-5)
+    assert_close(by_indices, by_weights, 1e-5)
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
@@ -391,12 +337,12 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
 def test_the_bootstrap_of_one_example_and_of_one_cluster(put: Any, kind: Any) -> None:
     """One example varies as little as many equal ones; one cluster does not show the variance."""
     found = jm.bootstrap_examples(0, weighted_mean, put([2.0]), resample="weights", kind=kind)
-    assert found[:4] == (2, 2, 2, 0)
+    np.testing.assert_array_equal(parts(found), (2, 2, 2, 0))
     with pytest.warns(UserWarning, match="with 1 cluster"):
         found = jm.bootstrap_examples(
             0, weighted_mean, put([2.0, 3.0]), resample="weights", clusters=[7, 7], kind=kind
         )
-    np.testing.assert_array_equal(found[:4], (2.5, np.nan, np.nan, np.nan))
+    np.testing.assert_array_equal(parts(found), (2.5, np.nan, np.nan, np.nan))
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
@@ -421,10 +367,10 @@ def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> Non
     truth, prob = (x[0] for x in clustered_events(0, 1, np.arange(4000), 0.0))
     one = jm.calibration_interval(truth, prob)
     of_one_each = jm.calibration_interval(truth, prob, clusters=np.arange(4000))
-    np.testing.assert_allclose(of_one_each[:4], one[:4], rtol=0.01)
+    np.testing.assert_allclose(parts(of_one_each), parts(one), rtol=0.01)
     copies = np.repeat(truth, 5), np.repeat(prob, 5)
     result = jm.calibration_interval(*copies, clusters=np.repeat(np.arange(4000), 5))
-    np.testing.assert_allclose(result[:4], one[:4], rtol=0.05)  # a correlation of nearly 1
+    np.testing.assert_allclose(parts(result), parts(one), rtol=0.05)  # a correlation of nearly 1
     assert jm.calibration_interval(*copies).low > 0
 
 
@@ -438,5 +384,5 @@ def test_the_interval_of_calibration_covers_for_clusters() -> None:
     p = (np.arange(100_000) + 0.5) / 100_000
     bins = np.ceil(15 * p).astype(int)
     error = abs(np.bincount(bins, p**2 - p)).sum() / len(p)
-    low, high = jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids)[1:3]
+    low, high = ends(jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids))
     assert ((low <= error) & (error <= high)).mean() > 0.93

@@ -2,6 +2,7 @@
 single-classifier intervals.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy import optimize, stats
 import jaxmetrics as jm
 from jaxmetrics.ranking.precision_intervals import linearized
 from jaxmetrics.ranking.ranks import rank
+from tests.estimates import assert_close, ends, parts
 
 KEY = 0
 macro_f1 = jm.macro(jm.f1)
@@ -23,10 +25,6 @@ def methods(num_samples: int) -> list[jm.IntervalMethod]:
     """One that searches, one that differentiates, and two that draw."""
     draw = jm.Bootstrap(KEY, num_samples=num_samples), jm.Posterior(KEY, num_samples=num_samples)
     return [jm.Likelihood(), jm.Delta(), *draw]
-
-
-def names(method: jm.IntervalMethod) -> str:
-    return method.name
 
 
 def predictions(
@@ -41,30 +39,6 @@ def predictions(
 PAIRED = np.asarray(jm.paired_confusion_matrix(*predictions(), num_classes=3))
 
 
-@pytest.mark.parametrize("method", methods(4000), ids=names)
-def test_methods_agree_on_many_examples(method: jm.IntervalMethod) -> None:
-    result = jm.compare(macro_f1, 30 * PAIRED, method=method)
-    by_delta = jm.compare(macro_f1, 30 * PAIRED, method=jm.Delta())
-    np.testing.assert_allclose(result.difference.low, by_delta.difference.low, atol=0.0005)
-    np.testing.assert_allclose(result.difference.high, by_delta.difference.high, atol=0.0005)
-    np.testing.assert_allclose(result.difference.value, result.a.value - result.b.value, atol=1e-6)
-    assert result.probability_better == 1
-    assert result.probability_equivalent == 0
-
-
-def test_each_of_two_has_the_interval_it_has_alone() -> None:
-    a, b = PAIRED.sum(-1), PAIRED.sum(-2)
-    by_delta = jm.compare(macro_f1, PAIRED, method=jm.Delta())
-    for pair, alone in (
-        (by_delta.a, jm.interval(macro_f1, a, method=jm.Delta())),
-        (by_delta.b, jm.interval(macro_f1, b, method=jm.Delta())),
-    ):
-        np.testing.assert_allclose(pair, alone, atol=2e-6)
-    paired = jm.compare(macro_f1, PAIRED, method=jm.Posterior(KEY, num_samples=20_000))
-    alone = jm.interval(macro_f1, a, method=jm.Posterior(KEY, num_samples=20_000))
-    np.testing.assert_allclose(paired.a[:4], alone[:4], atol=2e-3)
-
-
 def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -> None:
     result = jm.compare(jm.accuracy, PAIRED)
     apart = np.hypot(result.a.standard_error, result.b.standard_error)
@@ -74,7 +48,7 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
     for method in (jm.Bootstrap(KEY), jm.Delta()):
         for metric in (macro_f1, jm.matthews_corrcoef):
             result = jm.compare(metric, same, method=method)
-            np.testing.assert_array_equal(result.difference[:4], np.zeros(4))
+            np.testing.assert_array_equal(parts(result.difference), np.zeros(4))
             assert result.probability_better == 0.5
             assert result.probability_equivalent == 1
     assert jm.permutation_test(KEY, macro_f1, same).p_value == 1
@@ -99,38 +73,6 @@ def test_region_of_practical_equivalence() -> None:
     assert on_edge == beyond > 0.5
 
 
-def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
-    batch = np.stack([PAIRED, PAIRED.swapaxes(-1, -2)])
-
-    def metrics(counts: Any) -> dict[str, Any]:
-        return {"recall": jm.recall(counts), "accuracy": jm.accuracy(counts)}
-
-    for method in methods(50):
-        together = jm.compare(metrics, batch, method=method)
-        assert together["recall"].difference.low.shape == (2, 3)
-        for i in range(2):
-            alone = jm.compare(metrics, batch[i], method=method)
-            jax.tree.map(
-                lambda x, y, i=i: np.testing.assert_allclose(x[i], y, rtol=1e-5, atol=1e-6),
-                together,
-                alone,
-            )
-        mirrored = together["accuracy"].difference.value
-        if method.name != "posterior":  # whose value is a mean of draws
-            np.testing.assert_allclose(mirrored[0], -mirrored[1])
-
-
-def test_many_classes_are_compared_without_their_empty_cells() -> None:
-    truth, a, b = predictions(2000, 40)
-    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
-    result = jm.compare(jm.accuracy, paired)
-    difference = (a == truth).astype(float) - (b == truth)
-    np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-5)
-    np.testing.assert_allclose(
-        result.difference.standard_error, difference.std() / np.sqrt(2000), rtol=0.15
-    )
-
-
 # Statistics and p-values from R via statsmodels.
 @pytest.mark.parametrize(
     ("method", "statistic", "p_value"),
@@ -148,17 +90,6 @@ def test_many_classes_are_compared_without_their_empty_cells() -> None:
 def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value: float) -> None:
     test = jm.mcnemar([[23, 15], [19, 31]], method=method)
     np.testing.assert_allclose(test, [statistic, p_value], rtol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("b", "c"), [(1, 0), (37, 0), (5000, 5200), (100_000, 100_900), (2**20, 2**20 + 5000)]
-)
-def test_mcnemar_of_many_examples(b: int, c: int) -> None:
-    below, exactly = stats.binom.cdf(min(b, c), b + c, 0.5), stats.binom.pmf(min(b, c), b + c, 0.5)
-    np.testing.assert_allclose(
-        jm.mcnemar([[0, b], [c, 0]], method="exact").p_value, 2 * below, rtol=1e-5
-    )
-    np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]]).p_value, 2 * below - exactly, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +113,8 @@ def test_mcnemar_of_paired_counts() -> None:
         )
     expected = stats.binomtest(int(min(only_a, only_b)), int(only_a + only_b)).pvalue
     np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
-    assert jm.mcnemar(np.stack([PAIRED] * 4)).p_value.shape == (4,)
+    with np.errstate(all="raise"):
+        jm.mcnemar(0 * PAIRED)
     assert np.isnan(jm.mcnemar(jnp.asarray(-PAIRED)).p_value)
     with pytest.raises(ValueError, match="expected a count >= 0"):
         jm.mcnemar(-PAIRED)
@@ -203,7 +135,7 @@ def test_paired_differences_equal_published_figures(
 ) -> None:
     estimate = jm.paired_difference_interval(table, **options)
     digits = len(str(low).split(".")[1])
-    np.testing.assert_array_equal(np.round(estimate[1:3], digits), [low, high])
+    np.testing.assert_array_equal(np.round(ends(estimate), digits), [low, high])
 
 
 @pytest.mark.parametrize("counts", [(6, 1, 30), (0, 5, 40), (0, 0, 10), (30_000, 20_000, 10**9)])
@@ -212,8 +144,8 @@ def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None
     only_a, only_b, n = counts
     estimate = jm.paired_difference_interval([[n - only_a - only_b, only_a], [only_b, 0]])
     mirrored = jm.paired_difference_interval([[n - only_a - only_b, only_b], [only_a, 0]])
-    np.testing.assert_allclose(mirrored[1:3], [-estimate.high, -estimate.low], rtol=1e-12)
-    for delta in estimate[1:3]:
+    np.testing.assert_allclose(ends(mirrored), -ends(estimate)[::-1], rtol=1e-12)
+    for delta in ends(estimate):
 
         def surprise(q: float, delta: float = delta) -> float:
             cells = np.array([q + delta, q, 1 - 2 * q - delta])
@@ -241,17 +173,9 @@ def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None
 
 
 @pytest.mark.parametrize("method", ["tango", "bonett_price"])
-def test_paired_differences_cover(method: Any) -> None:
-    """4000 test sets each; three standard errors are one point."""
-    rng = np.random.default_rng(0)
-    for n, cells in ((20, [0.6, 0.2, 0.1, 0.1]), (100, [0.95, 0.03, 0.01, 0.01])):
-        tables = np.zeros((4000, 2, 2, 2))
-        tables[:, 0] = rng.multinomial(n, cells, 4000).reshape(-1, 2, 2)
-        estimate = jm.paired_difference_interval(tables, method=method)
-        truth = cells[1] - cells[2]
-        assert ((estimate.low <= truth) & (truth <= estimate.high)).mean() > 0.94
+def test_paired_differences_at_the_edges(method: Any) -> None:
     empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
-    np.testing.assert_array_equal(empty[:3], [np.nan, -1, 1])
+    np.testing.assert_array_equal(parts(empty)[:3], [np.nan, -1, 1])
     hidden = jm.paired_difference_interval(jnp.array([[1, -1], [0, 2]]), method=method)
     assert np.isnan(hidden.low)
     with pytest.raises(ValueError, match=r"paired\[0, 1\] is -1, expected a count >= 0"):
@@ -314,25 +238,25 @@ def test_delong_from_its_definition() -> None:
     result = jm.delong(truth, first, second)
     np.testing.assert_allclose([result.a.value, result.b.value], areas, rtol=1e-12)
     errors = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose([x.standard_error for x in result[:2]], errors, rtol=1e-10)
+    np.testing.assert_allclose(
+        [result.a.standard_error, result.b.standard_error], errors, rtol=1e-10
+    )
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     np.testing.assert_allclose(result.difference.standard_error, error, rtol=1e-10)
     p_value = 2 * stats.t.sf(abs(areas[0] - areas[1]) / error, 290)  # about: of the normal nearly
     np.testing.assert_allclose(result.p_value, p_value, rtol=1e-3)
-    for estimate, score in zip(result[:2], (first, second), strict=True):
-        np.testing.assert_allclose(estimate, jm.delong_interval(truth, score), rtol=1e-12)
+    for estimate, score in ((result.a, first), (result.b, second)):
+        assert_close(estimate, jm.delong_interval(truth, score))
     # Zou and Donner's equation 7.
-    gaps = abs(np.array([[x.low - x.value, x.high - x.value] for x in result[:2]]))
+    gaps = abs(np.array([ends(x) - x.value for x in (result.a, result.b)]))
     cross = 2 * covariance[0, 1] / errors.prod()
     for end, (of_a, of_b) in zip(
-        result.difference[1:3], [gaps[[0, 1], [0, 1]], gaps[[0, 1], [1, 0]]], strict=True
+        ends(result.difference), [gaps[[0, 1], [0, 1]], gaps[[0, 1], [1, 0]]], strict=True
     ):
         reach = np.sqrt(of_a**2 + of_b**2 - cross * of_a * of_b)
         np.testing.assert_allclose(abs(end - result.difference.value), reach, rtol=5e-3)
     ignored = np.append(truth, -1), np.append(first, 4), np.append(second, 5)
-    jax.tree.map(
-        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), jm.delong(*ignored), result
-    )
+    assert_close(jm.delong(*ignored), result)
     with pytest.raises(ValueError, match=r"y_true\[300\] is 7"):
         jm.delong(np.append(truth, 7), *ignored[1:])
     with pytest.raises(ValueError, match=r"y_score_b\[0\] is nan"):
@@ -350,23 +274,8 @@ def test_unpaired_delong_is_welchs_test_of_two_areas() -> None:
     np.testing.assert_allclose(result.statistic, gap / np.sqrt(variance), rtol=1e-10)
     p_value = 2 * stats.t.sf(abs(gap) / np.sqrt(variance), 250)  # about: of the normal nearly
     np.testing.assert_allclose(result.p_value, p_value, rtol=2e-2)
-    for estimate, half in zip(result[:2], halves, strict=True):
-        np.testing.assert_allclose(estimate, jm.delong_interval(*half), rtol=1e-12)
-
-
-def test_unpaired_delong_holds_its_level() -> None:
-    """2000 pairs of test sets with 10 positives; two standard errors are one point."""
-    rng = np.random.default_rng(0)
-    (truth_a, a), (truth_b, b) = (
-        (truth, rng.normal(size=truth.shape) + truth)
-        for truth in (
-            np.broadcast_to(np.arange(n) < m, (2000, n)) for m, n in ((10, 300), (10, 60))
-        )
-    )
-    result = jm.delong_unpaired(truth_a, a, truth_b, b)
-    assert 0.03 < (result.p_value <= 0.05).mean() < 0.06
-    covered = (result.difference.low <= 0) & (result.difference.high >= 0)
-    assert covered.mean() > 0.94
+    for estimate, half in zip((result.a, result.b), halves, strict=True):
+        assert_close(estimate, jm.delong_interval(*half))
 
 
 @pytest.mark.parametrize(
@@ -396,46 +305,6 @@ def test_no_information_test_is_a_sign_test(counts: list[list[int]]) -> None:
         assert np.isnan(jm.no_information_test(impossible)).all()
 
 
-@pytest.mark.parametrize(
-    ("shares", "recalls", "num_examples"),
-    [
-        # With recalls of .02 and 1, a test against the class that is the most common in the sample
-        # rejects in 36 %; a test that treats its share as known rejects in 16 % with .3 and .79.
-        ((0.505, 0.495), (0.02, 0.505 * 0.98 / 0.495), 1000),
-        ((0.53, 0.47), (0.3, 0.53 * 0.7 / 0.47), 1000),
-        ((0.7, 0.2, 0.1), (0.7, 0.7, 0.7), 200),
-        ((0.9, 0.1), (0.9, 0.9), 400),
-    ],
-)
-def test_no_information_test_holds_its_level(
-    shares: tuple[float, ...], recalls: tuple[float, ...], num_examples: int
-) -> None:
-    """20,000 test sets whose accuracy truly equals the largest share. Four standard errors are 0.6
-    points.
-    """
-    assert math.isclose(np.dot(shares, recalls), shares[0])
-    rng = np.random.default_rng(3)
-    support = rng.multinomial(num_examples, shares, size=20_000)
-    right = rng.binomial(support, recalls)
-    k = len(shares)
-    counts = np.eye(k, dtype=int) * right[:, None]
-    counts += np.roll(np.eye(k, dtype=int), 1, axis=1) * (support - right)[..., None]
-    rejected = (jm.no_information_test(counts).p_value <= 0.05).mean()
-    assert 0.04 < rejected < 0.06
-
-
-def test_delong_holds_its_level() -> None:
-    """2000 test sets of 10 positives and 500 negatives, two classifiers of the same area: the
-    normal distribution would reject in 8 to 9 %. Two standard errors are one point.
-    """
-    rng = np.random.default_rng(0)
-    truth = np.broadcast_to(np.arange(510) < 10, (2000, 510))
-    for rho in (0.0, 0.6):
-        common = np.sqrt(rho) * rng.normal(size=truth.shape) + truth
-        a, b = (common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) for _ in range(2))
-        assert (jm.delong(truth, a, b).p_value <= 0.05).mean() < 0.06
-
-
 @pytest.mark.parametrize(("m", "n"), [(3, 9), (10, 500), (40, 60)])
 def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     """Its variance is that of two means, so that the statistic is SciPy's of Welch. In Welch's
@@ -457,27 +326,13 @@ def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
         np.testing.assert_allclose(result.p_value, p_value, atol=3e-4)
 
 
-@pytest.mark.parametrize("m", [2, 3])
-def test_delong_holds_its_level_with_few_positives(m: int) -> None:
-    """5000 test sets, two useless classifiers: Welch's degrees of freedom alone would give p-values
-    below 0.001 in 4 % of the test sets with two positives, and in 1 % of those with three.
-    """
-    rng = np.random.default_rng(0)
-    truth = np.broadcast_to(np.arange(300) < m, (5000, 300))
-    a, b = rng.normal(size=(2, *truth.shape))
-    for result in (jm.delong(truth, a, b), jm.delong_unpaired(truth, a, truth, b)):
-        assert (result.p_value <= 0.05).mean() < 0.06
-        assert (result.p_value <= 0.001).mean() < 0.002
-
-
 @pytest.mark.parametrize("clusters", [None, np.arange(300) % 41])
 def test_average_precisions_compared_from_their_influences(clusters: np.ndarray | None) -> None:
     truth, first, second = scores()
     linear = [linearized(rank(truth, x)) for x in (first, second)]
     alone = [jm.average_precision_interval(truth, x, clusters=clusters) for x in (first, second)]
     result = jm.compare_average_precision(truth, first, second, rope=0.02, clusters=clusters)
-    for found, expected in zip(result[:2], alone, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert_close([result.a, result.b], alone, 1e-10)
     m = np.bincount(truth)
     u = linear[0].influence - linear[1].influence
     error = np.sqrt((u**2 * ((m / (m - 1)) ** 2)[truth]).sum())
@@ -534,26 +389,6 @@ def test_average_precisions_compared_at_the_edges() -> None:
         jm.compare_average_precision(truth, first, second, rope=-1)
 
 
-@pytest.mark.parametrize(
-    ("n", "share", "shifts", "expected"),
-    [(60, 0.4, (1.5, 1.5), 0), (100, 0.08, (1.5, 1.5), 0), (600, 0.03, (1.4, 0.4), 0.16861)],
-)
-def test_the_difference_of_average_precisions_covers(
-    n: int, share: float, shifts: tuple[float, float], expected: float
-) -> None:
-    """2000 pairs of normal scores, alike or apart; three standard errors are 1.5 points."""
-    rng = np.random.default_rng(n)
-    truth = (rng.random((2000, n)) < share).astype(int)
-    for rho in (0.0, 0.85):
-        common = np.sqrt(rho) * rng.normal(size=truth.shape)
-        a, b = (
-            common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) + shift * truth
-            for shift in shifts
-        )
-        gap = jm.compare_average_precision(truth, a, b).difference
-        assert ((gap.low <= expected) & (gap.high >= expected)).mean() > 0.92
-
-
 @pytest.mark.parametrize(("shift", "rho"), [(2.8, 0.0), (4.4, 0.0), (4.4, 0.9), (5.0, 0.9)])
 def test_the_difference_of_average_precisions_has_power(shift: float, rho: float) -> None:
     """With 30 positives of 1500, average precisions of .60, .95 and .98: the width is at most 2.5
@@ -575,7 +410,7 @@ def test_delong_on_the_device(x64: bool) -> None:
     result = jm.delong(*map(jnp.asarray, ignored))
     assert isinstance(result.p_value, jax.Array)
     expected, rtol = jm.delong(truth, first, second), 1e-11 if x64 else 1e-4
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=rtol), result, expected)
+    assert_close(result, expected, rtol)
     missing = np.where(np.arange(302) == 0, np.nan, ignored[2])
     result = jm.delong(*map(jnp.asarray, (*ignored[:2], missing)))
     assert np.isnan(result.b.value)
@@ -613,11 +448,7 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
     for method in (jm.Bootstrap(KEY, num_samples=200), jm.Delta()):
         from_counts = jm.compare(macro_f1, paired, method=method)
         from_labels = jm.compare_predictions(macro_f1, truth, a, b, num_classes=40, method=method)
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5),
-            from_counts,
-            from_labels,
-        )
+        assert_close(from_counts, from_labels, 1e-4, 1e-5)
         ignored = [
             np.append(x, label)
             for x, label in ((truth, [-1, 3, 3]), (a, [0, -1, 40]), (b, [0, 0, 3]))
@@ -653,125 +484,12 @@ def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
         jax.tree.map(lambda x, y, i=i: np.testing.assert_array_equal(x[i], y), together, alone)
 
 
-@pytest.mark.parametrize("method", methods(4000), ids=names)
-def test_unpaired_differences_have_the_errors_of_both(method: jm.IntervalMethod) -> None:
-    a, b = 20 * PAIRED.sum(-1), 10 * PAIRED.sum(-2)
-    result = jm.compare_unpaired(macro_f1, a, b, method=method)
-    errors = [float(jm.interval(macro_f1, c, method=jm.Delta()).standard_error) for c in (a, b)]
-    np.testing.assert_allclose(
-        [result.a.standard_error, result.b.standard_error], errors, rtol=0.05
-    )
-    value, low, high, error, _ = result.difference
-    np.testing.assert_allclose(error, np.linalg.norm(errors), rtol=0.05)
-    np.testing.assert_allclose(
-        [low, high], [value - 1.96 * error, value + 1.96 * error], atol=0.1 * float(error)
-    )
-    batch = jm.compare_unpaired(macro_f1, np.stack([a, b]), np.stack([b, b]), method=method)
-    np.testing.assert_allclose(batch.difference.low[0], result.difference.low, atol=1e-6)
-    np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
-
-
-def close_to(result: Any, expected: Any, samples: int) -> None:
-    """Two estimates, each from so many replicates, within five of their Monte Carlo errors."""
-    error = float(expected.standard_error)
-    np.testing.assert_allclose(
-        result.value, expected.value, atol=2e-6 + 5 * error * np.sqrt(2 / samples)
-    )
-    np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(samples))
-    atol = 5 * np.sqrt(2 * 0.025 * 0.975 / samples) / 0.058 * error
-    np.testing.assert_allclose(result[1:3], expected[1:3], atol=atol)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", methods(4000)[2:], ids=names)
-@pytest.mark.parametrize("kind", ["compare", "compare_unpaired", "compare_predictions"])
-def test_replicates_of_comparisons_on_the_device(kind: str, method: jm.IntervalMethod) -> None:
-    truth, a, b = predictions()
-
-    def comparison(put: Any) -> Any:
-        options: Any = {"method": method, "rope": 0.03}
-        if kind == "compare":
-            return jm.compare(macro_f1, put(PAIRED), **options)
-        if kind == "compare_unpaired":
-            counts = put(PAIRED.sum(-1)), put(PAIRED.sum(-2))
-            return jm.compare_unpaired(macro_f1, *counts, **options)
-        given = put(np.append(truth, 7)) if put is jnp.asarray else np.append(truth, -1)  # left out
-        labels = given, np.append(a, 0), np.append(b, 0)
-        return jm.compare_predictions(macro_f1, *labels, num_classes=3, **options)
-
-    if kind == "compare_predictions" and method.name == "posterior":
-        pytest.skip("no posterior of combinations of labels")
-    host, device = comparison(np.asarray), comparison(jnp.asarray)
-    assert isinstance(host.difference.low, np.float64)
-    assert isinstance(device.difference.low, jax.Array)
-    for name in ("a", "b", "difference"):
-        close_to(getattr(device, name), getattr(host, name), 4000)
-    for name in ("probability_better", "probability_equivalent"):
-        p = getattr(host, name)
-        atol = 5 * np.sqrt(2 * max(p * (1 - p), 1e-3) / 4000)
-        np.testing.assert_allclose(getattr(device, name), p, atol=atol)
-
-
-def test_what_is_not_drawn_is_the_same_on_the_device(x64: bool) -> None:
-    batch = np.stack([PAIRED, 3 * PAIRED.swapaxes(-1, -2)])
-    tolerance = 1e-12 if x64 else 5e-6
-
-    def close(function: Any, tolerance: float = tolerance) -> None:
-        device, host = function(jnp.asarray(batch)), function(batch)
-        assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(device))
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance),
-            device,
-            host,
-        )
-
-    close(lambda c: jm.compare(macro_f1, c, method=jm.Delta(), rope=0.02))
-    close(lambda c: jm.compare_unpaired(macro_f1, c.sum(-1), c.sum(-2), method=jm.Delta()))
-    for method in ("exact", "mid-p", "corrected", "asymptotic"):
-        close(lambda c: jm.mcnemar(c, method=method), tolerance * 20)  # noqa: B023  # called at once
-
-
-@pytest.mark.slow
-def test_permutations_on_the_device() -> None:
-    paired = jm.paired_confusion_matrix(*predictions(60), num_classes=3)
-    host, device = (
-        jm.permutation_test(KEY, macro_f1, put(paired), num_samples=4000)
-        for put in (np.asarray, jnp.asarray)
-    )
-    p = float(host.p_value)
-    np.testing.assert_allclose(device.statistic, host.statistic, rtol=1e-5)
-    np.testing.assert_allclose(device.p_value, p, atol=5 * np.sqrt(2 * p * (1 - p) / 4000))
-
-
-def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
-    with np.errstate(all="raise"):
-        for method in methods(20):
-            jm.compare(lambda c: {"f1": jm.f1(c)}, PAIRED, method=method)
-            jm.compare(macro_f1, 0 * PAIRED, method=method)
-            jm.compare_unpaired(macro_f1, np.eye(2), 5 * np.eye(2), method=method)
-            jm.interval(macro_f1, np.zeros((2, 2)), method=method)
-        for name in ("exact", "mid-p", "corrected", "asymptotic"):
-            jm.mcnemar(PAIRED, method=name)
-            jm.mcnemar(0 * PAIRED, method=name)
-        jm.paired_difference_interval(PAIRED)
-        jm.compare_predictions(macro_f1, *predictions(), method=jm.Bootstrap(KEY))
-        jm.permutation_test(KEY, macro_f1, PAIRED, num_samples=20)
-        truth, a, b = predictions(50)
-        jm.leaderboard(macro_f1, truth, [a, b], num_samples=20)
-        jm.delong(truth > 0, a, b)
-    assert programs == []
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (
             lambda: jm.compare(macro_f1, PAIRED[0]),
             r"paired must have shape \(\.\.\., K, K, K\)",
-        ),
-        (
-            lambda: jm.compare(macro_f1, -PAIRED),
-            r"paired\[0, 0, 0\] is -\d+, expected a count >= 0: counts are finite numbers",
         ),
         (lambda: jm.compare(macro_f1, PAIRED / 4), "expected a number of examples"),
         (
@@ -836,7 +554,7 @@ def test_predictions_of_clusters_are_compared_as_their_pairs() -> None:
             macro_f1, truth, a, b, method=method, clusters=names, **options
         )
         expected = jm.compare(macro_f1, cubes, method=method, cluster_axis=0)
-        np.testing.assert_allclose(found.difference[:4], expected.difference[:4], rtol=1e-9)
+        assert_close(found.difference, expected.difference, 1e-9)
     labels = np.arange(600) % 100
     with pytest.raises(
         ValueError, match=r"600 clusters.* 6e\+08 cells together, but at most 1.34e\+08"
@@ -878,23 +596,6 @@ def test_mcnemar_of_clusters_from_its_definition() -> None:
         jm.mcnemar(cubes, cluster_axis=0, method="exact")
 
 
-def test_mcnemar_of_clusters_holds_its_level() -> None:
-    """2000 test sets of 25 clusters of sizes up to 10:1 with an intraclass correlation of 0.4: that
-    without clusters rejects in more than 25 %. Two standard errors are 1 point.
-    """
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(2, 21, 25)
-    starts, numbers = np.cumsum(sizes) - sizes, np.repeat(np.arange(25), sizes)
-    effects = np.sqrt(0.4) * rng.normal(size=(2000, 2, 25))[..., numbers]
-    right = effects + np.sqrt(0.6) * rng.normal(size=(2000, 2, len(numbers))) < 0.5
-    cubes = np.zeros((2000, 25, 2, 2, 2), int)
-    for i, j in np.ndindex(2, 2):
-        both = (right[:, 0] == i) & (right[:, 1] == j)
-        cubes[:, :, 1, i, j] = np.add.reduceat(both, starts, axis=1)
-    assert (jm.mcnemar(cubes.sum(1)).p_value <= 0.05).mean() > 0.25
-    assert 0.02 < (jm.mcnemar(cubes, cluster_axis=1).p_value <= 0.05).mean() < 0.06
-
-
 @pytest.mark.quick
 def test_strings_are_labels_of_comparisons() -> None:
     true, a, b = (np.random.default_rng(i).integers(0, 3, 60) for i in range(3))
@@ -902,3 +603,23 @@ def test_strings_are_labels_of_comparisons() -> None:
     by_name = jm.compare_predictions(jm.accuracy, names[true], list(names[a]), names[b])
     by_id = jm.compare_predictions(jm.accuracy, true, a, b)
     jax.tree.map(np.testing.assert_array_equal, by_name, by_id)
+
+
+def test_permutations_swap_clusters_as_a_whole() -> None:
+    """All swaps of ten clusters; with a cluster for each example, as without clusters."""
+    rng = np.random.default_rng(6)
+    cubes = rng.multinomial(8, rng.dirichlet(np.ones(8) / 2, 10)).reshape(10, 2, 2, 2)
+    swaps = np.array(list(itertools.product([True, False], repeat=10)))
+    drawn = np.where(swaps[..., None, None, None], cubes, cubes.swapaxes(-1, -2)).sum(1)
+    differences = macro_f1(drawn.sum(-1)) - macro_f1(drawn.sum(-2))
+    observed = macro_f1(cubes.sum((0, 3))) - macro_f1(cubes.sum((0, 2)))
+    expected = np.mean(np.abs(differences) >= abs(observed) - 1e-12)
+    for array in (cubes, jnp.asarray(cubes)):
+        with pytest.warns(UserWarning, match="10 clusters"):
+            test = jm.permutation_test(0, macro_f1, array, cluster_axis=-4, num_samples=20_000)
+        np.testing.assert_allclose(test.statistic, observed, rtol=1e-5)
+        np.testing.assert_allclose(test.p_value, expected, atol=5 * np.sqrt(0.25 / 20_000))
+    single = np.eye(8)[rng.integers(0, 8, 60)].reshape(60, 2, 2, 2).astype(int)
+    alone = jm.permutation_test(0, macro_f1, single, cluster_axis=0, num_samples=20_000)
+    plain = jm.permutation_test(0, macro_f1, single.sum(0), num_samples=20_000)
+    np.testing.assert_allclose(alone.p_value, plain.p_value, atol=5 * np.sqrt(0.5 / 20_000))

@@ -70,27 +70,6 @@ def test_number_of_classes_is_the_largest_and_one() -> None:
         jm.confusion_matrix([], []).shape == jm.confusion_matrix([-1, -1], [-1, -7]).shape == (1, 1)
     )
     assert jm.confusion_matrix([0, 5], [0, 1], where=[True, False], num_classes=2).shape == (2, 2)
-    for call, size in (
-        (
-            lambda: jm.confusion_matrix(jnp.array([0, 1]), [0, 1]),
-            "num_classes is required if y_true is a JAX array",
-        ),
-        (
-            lambda: jm.confusion_matrix([0, 1], jnp.array([0, 1])),
-            "num_classes is required if y_pred is a JAX array",
-        ),
-        (
-            lambda: jm.confusion_matrix([0], [0], groups=jnp.array([0])),
-            "num_groups is required if groups is a JAX array",
-        ),
-    ):
-        with pytest.raises(ValueError, match=size):
-            call()
-    with pytest.raises(
-        ValueError,
-        match="num_groups is given without groups, the group ids",
-    ):
-        jm.confusion_matrix([0, 1], [0, 1], num_groups=2)
 
 
 @pytest.mark.quick
@@ -123,162 +102,6 @@ def test_labels_of_any_kind_in_their_order(classes: list[Any], given: Any) -> No
     )
     paired = jm.paired_confusion_matrix(y_true, y_pred, y_true, labels=classes)
     np.testing.assert_array_equal(paired, [[[1, 0], [0, 0]], [[0, 1], [0, 1]]])
-
-
-@pytest.mark.quick
-def test_labels_that_are_refused() -> None:
-    pets = ["cat", "dog"]
-    with pytest.raises(
-        ValueError,
-        match=r"y_pred\[1\] is 'cow', which is not one of the classes in labels, \['cat',"
-        r" 'dog'\]. Add the class to labels",
-    ):
-        jm.confusion_matrix(pets, ["cat", "cow"], labels=pets)
-    with pytest.raises(
-        ValueError, match=r"y_true\[1, 0\] is 'cow', which is not one of the classes in labels"
-    ):
-        jm.confusion_matrix(np.array([pets, ["cow", "dog"]]), pets, labels=pets)
-    with pytest.raises(
-        ValueError,
-        match=r"y_true\[0\] is 0, which is not one of the classes in labels, \['cat', 'dog'\]",
-    ):
-        jm.confusion_matrix([0, 1], [0, 1], labels=pets)
-    np.testing.assert_array_equal(
-        jm.confusion_matrix(pets, ["cat", "cow"], labels=pets, where=[True, False]),
-        [[1, 0], [0, 0]],
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"at least one class, and it must contain each class only once, got \['cat', 'cat'\]",
-    ):
-        jm.confusion_matrix(pets, pets, labels=["cat", "cat"])
-    with pytest.raises(
-        ValueError,
-        match=r"labels must contain at least one class, and it must contain each class only"
-        r" once, got \[\]",
-    ):
-        jm.confusion_matrix(pets, pets, labels=[])
-    with pytest.raises(ValueError, match="labels contains 2 classes, but num_classes is 3"):
-        jm.confusion_matrix(pets, pets, labels=pets, num_classes=3)
-    with pytest.raises(
-        TypeError, match=r"y_true is a JAX array\. Leave out labels and pass class ids"
-    ):
-        jm.confusion_matrix(jnp.array([0]), [0], labels=[0, 1])
-    with pytest.raises(
-        TypeError, match=r"y_true must be a flat list or a NumPy array of labels, but unhashable"
-    ):
-        jm.confusion_matrix([pets, pets], pets, labels=pets)
-
-
-@pytest.mark.quick
-def test_labels_beyond_the_classes_raise_with_their_place() -> None:
-    """On the host; on the device, where jit hides them, they are dropped."""
-    with pytest.raises(
-        ValueError,
-        match=r"y_true\[2\] is 5, but class ids must lie in \[0, 3\).*start from 1, subtract 1",
-    ):
-        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=3)
-    with pytest.raises(ValueError, match=r"y_pred\[1, 0\] is 3, but class ids"):
-        jm.confusion_matrix([0, 1], [[0, 1], [3, 1]], num_classes=3)
-    with pytest.raises(ValueError, match=r"y_pred_b\[0\] is 2, .*Convert binary truth to 0 and 1"):
-        jm.paired_confusion_matrix([0], [1], [2], num_classes=2)
-    with pytest.raises(ValueError, match=r"groups\[1\] is 3"):
-        jm.confusion_matrix([0, 1], [0, 1], groups=[0, 3], num_groups=2)
-    with pytest.raises(ValueError, match=r"y_true\[1\] is 2"):
-        jm.soft_confusion_matrix([0, 2], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"y_true\[2, 1\] is 2"):
-        jm.multilabel_confusion_matrix([[1, 0], [0, 0], [1, 2]], [[1, 0], [0, 1], [1, 1]])
-    np.testing.assert_array_equal(
-        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=[True, True, False]),
-        [[1, 0], [0, 1]],
-    )
-    hidden = jnp.array([True, True, False])
-    np.testing.assert_array_equal(
-        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=hidden), [[1, 0], [0, 1]]
-    )
-
-
-@pytest.mark.quick
-def test_columns_raise() -> None:
-    """`frame[["truth"]].to_numpy()`, `(n, 1)`, would be n batch entries."""
-    y = np.array([0, 1, 1])
-    message = (
-        r"y_true has shape \(3, 1\), which is a column.*Pass y_true\.ravel\(\) to put all"
-        r" examples on the last axis"
-    )
-    with pytest.raises(ValueError, match=message):
-        jm.confusion_matrix(y[:, None], y[:, None], num_classes=2)
-    with pytest.raises(ValueError, match=message):
-        jm.confusion_matrix_at_thresholds(y[:, None], y[:, None] / 2, [0.5])
-    with pytest.raises(ValueError, match=r"y_true has shape \(2, 1\), which is a column"):
-        jm.confusion_matrix(np.array([["a"], ["b"]]), np.array([["a"], ["b"]]), labels=["a", "b"])
-    # One example of three labels.
-    assert jm.multilabel_confusion_matrix([[1, 0, 1]], [[1, 1, 0]]).shape == (
-        3,
-        2,
-        2,
-    )
-    assert jm.confusion_matrix(y[None], y[None]).shape == (1, 2, 2)
-
-
-@pytest.mark.quick
-def test_truth_that_is_not_binary_raises() -> None:
-    with pytest.raises(ValueError, match=r"y_true\[1\] is 2, but class ids must lie in \[0, 2\)"):
-        jm.confusion_matrix_at_thresholds([0, 2, 1], [0.5, 0.6, 0.7], [0.5])
-    ignored = jm.confusion_matrix_at_thresholds([-1, 0, 1], [0.5, 0.6, 0.7], [0.5])
-    np.testing.assert_array_equal(ignored, [[[0, 1], [0, 1]]])
-
-
-@pytest.mark.quick
-def test_nan_raises_unless_it_is_masked() -> None:
-    keep = [True, False]
-    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, not a number; use where= to"):
-        jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5])
-    masked = jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5], where=keep)
-    np.testing.assert_array_equal(masked, [[[0, 1], [0, 0]]])
-    for call in (
-        lambda **options: jm.confusion_matrix([0, 1], [0, 1], num_classes=2, **options),
-        lambda **options: jm.multilabel_confusion_matrix([[0], [1]], [[0], [1]], **options)[0],
-        lambda **options: jm.soft_confusion_matrix([0, 1], [[1.0, 0.0], [0.0, 1.0]], **options),
-    ):
-        with pytest.raises(ValueError, match=r"sample_weight\[(0, )?1\] is nan, not a number"):
-            call(sample_weight=[1.0, np.nan])
-        np.testing.assert_array_equal(
-            call(sample_weight=[1.0, np.nan], where=keep), [[1, 0], [0, 0]]
-        )
-    dropped = jm.confusion_matrix_at_thresholds(
-        jnp.array([0, 1]), jnp.array([0.5, jnp.nan]), jnp.array([0.5])
-    )
-    np.testing.assert_array_equal(dropped, [[[0, 1], [0, 0]]])
-
-
-@pytest.mark.quick
-def test_ragged_lists_raise() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"y_true must be an array, or an object that NumPy can convert to an array"
-        ", such as a list of rows of the same length",
-    ):
-        jm.confusion_matrix([[0, 1], [1]], [0, 1])
-    with pytest.raises(
-        ValueError,
-        match=r"y_prob must be an array, or an object .* such as a list of rows of the same length",
-    ):
-        jm.soft_confusion_matrix([0, 1], [[0.5, 0.5], [1.0]])
-    counted = jm.TableCounts(np.eye(3, dtype=int), ("a", "b", "c"), (), (), 0)
-    with pytest.raises(TypeError, match=r"got a TableCounts. Pass the array in its field \.counts"):
-        jm.macro(jm.f1)(counted)
-
-
-@pytest.mark.quick
-def test_strings_where_ids_are_expected_raise_how_to_make_ids() -> None:
-    names = np.array(["cat", "dog", "dog"])
-    with pytest.raises(TypeError, match=r"\[labels.index\(x\) for x in y_true\]"):
-        jm.roc_auc(names, [0.1, 0.2, 0.3])
-    with pytest.raises(
-        TypeError, match=r"numpy.unique\(groups, return_inverse=True\)\[1\] converts"
-    ):
-        jm.confusion_matrix([0, 1, 1], [0, 1, 0], groups=names)
 
 
 def series_of(module: str) -> Any:
@@ -399,16 +222,6 @@ def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(
             ).sum()
             == 0
         )
-
-
-@everywhere
-def test_a_thousand_checkpoints_against_one_truth(convert: Any) -> None:
-    rng = np.random.default_rng(0)
-    y_true, y_pred = rng.integers(0, 3, 50), rng.integers(0, 3, (1000, 50))
-    counts = jm.confusion_matrix(y_true, convert(y_pred), num_classes=3)
-    assert counts.shape == (1000, 3, 3)
-    for i in (0, 1, 999):
-        np.testing.assert_array_equal(counts[i], oracles.confusion_matrix(y_true, y_pred[i], 3))
 
 
 @everywhere
@@ -637,87 +450,6 @@ def test_paired_margins() -> None:
     assert paired[y[0], a[0], b[0]] == sum((y == y[0]) & (a == a[0]) & (b == b[0]))
 
 
-def test_check_labels() -> None:
-    jm.check_labels([0, 1, 2], num_classes=3)
-    jm.check_labels([], num_classes=3)
-    with pytest.raises(
-        ValueError, match=r"y_pred\[1, 2\] is -1, but class ids must lie in \[0, 3\)"
-    ):
-        jm.check_labels(np.array([[0, 1, 2], [2, 2, -1]]), num_classes=3, name="y_pred")
-    with pytest.raises(ValueError, match=r"labels\[0\] is 4294967296"):
-        jm.check_labels([2**32], num_classes=3)
-    with pytest.raises(
-        TypeError, match="labels must hold class ids of an integer or bool dtype, got float64"
-    ):
-        jm.check_labels([0.5], num_classes=3)
-    with pytest.raises(TypeError, match="Call check_labels outside"):
-        jax.jit(lambda y: jm.check_labels(y, num_classes=3))(jnp.zeros(3, jnp.int32))
-
-
-def test_floats_are_no_labels() -> None:
-    with pytest.raises(TypeError, match=r"y_true must hold class ids.*float64.*Truth comes first"):
-        jm.confusion_matrix([0.2, 0.9], [0, 1], num_classes=2)
-    with pytest.raises(TypeError, match=r"y_pred must hold class ids.*float32.*argmax"):
-        jm.confusion_matrix([0, 1], jnp.zeros((2, 2)), num_classes=2)
-    with pytest.raises(
-        TypeError, match=r"y_true\[0\] is 'cat'.*confusion_matrix\(..., labels=\[...\]\)"
-    ):
-        jm.confusion_matrix(["cat", "dog"], ["cat", "cat"], num_classes=2)
-    with pytest.raises(TypeError, match="y_true must hold class ids"):
-        jm.soft_confusion_matrix([[0.5, 0.5]], [[0.5, 0.5]])
-    with pytest.raises(TypeError, match="y_true must hold class ids"):
-        jm.confusion_matrix_at_thresholds([0.5, 0.1], [0, 1], [0.5])
-
-
-def test_shapes_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"same number of examples.*y_true \(3,\), y_pred \(2,\)"):
-        jm.confusion_matrix([0, 1, 1], [0, 1], num_classes=2)
-    # No silent broadcast.
-    with pytest.raises(ValueError, match=r"same number of examples.*sample_weight \(1,\)"):
-        jm.confusion_matrix([0, 1], [0, 1], num_classes=2, sample_weight=[1.0])
-    with pytest.raises(ValueError, match=r"must have at least one axis.*y_true \(\)"):
-        jm.confusion_matrix(0, 1, num_classes=2)
-    with pytest.raises(
-        ValueError, match=r"batch axes, which must broadcast as in NumPy.*\(2, 3\).*\(4, 3\)"
-    ):
-        jm.confusion_matrix(np.zeros((2, 3), int), np.zeros((4, 3), int), num_classes=2)
-    with pytest.raises(
-        ValueError,
-        match=r"The last axis of y_prob has one entry for each of 3 classes, but num_classes is 2",
-    ):
-        jm.soft_confusion_matrix([0], [[0.1, 0.2, 0.7]], num_classes=2)
-    with pytest.raises(ValueError, match=r"y_prob must have shape \(..., n, K\)"):
-        jm.soft_confusion_matrix([0], [0.1])
-    with pytest.raises(ValueError, match=r"must have shape \(..., n, L\).*got \(2,\) and \(2,\)"):
-        jm.multilabel_confusion_matrix([0, 1], [0, 1])
-    with pytest.raises(ValueError, match=r"the same n and L.*got \(2, 1\) and \(2, 3\)"):
-        jm.multilabel_confusion_matrix([[1], [0]], [[1, 0, 1], [1, 1, 0]])
-    with pytest.raises(
-        ValueError,
-        match=r"must have at least one axis, because the last axis is the axis of"
-        r" examples.*sample_weight \(\)",
-    ):
-        jm.multilabel_confusion_matrix([[1], [0]], [[1], [1]], sample_weight=1.0)
-    with pytest.raises(ValueError, match=r"thresholds must have shape \(T,\)"):
-        jm.confusion_matrix_at_thresholds([0], [0.5], 0.5)
-    with pytest.raises(ValueError, match=r"must have shape \(..., n, L\).*\(2, 0\) and \(2, 0\)"):
-        jm.multilabel_confusion_matrix(np.zeros((2, 0), int), np.zeros((2, 0), int))
-    with pytest.raises(ValueError, match=r"counts must have shape \(..., K, K\)"):
-        jm.one_vs_rest([[1, 2, 3]])
-
-
-def test_negative_counts_raise() -> None:
-    with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
-        jm.one_vs_rest([[5, -1], [2, 9]])
-    with pytest.raises(ValueError, match=r"paired\[0, 0, 1\] is -1, expected a count >= 0"):
-        jm.difference(jm.accuracy)([[[5, -1], [1, 2]], [[1, 1], [1, 5]]])
-    for area in (jm.roc_auc, jm.average_precision):
-        with pytest.raises(ValueError, match=r"histogram\[0, 2\] is -2, expected a count >= 0"):
-            area([[5, 1, -2], [0, 3, 4]])
-    with pytest.raises(ValueError, match=r"y_true\[1, 0\] is -1, expected a count >= 0"):
-        jm.calibration_error([[3.0, 1.5, 2.0], [-1.0, 0.5, 1.0]])
-
-
 def test_soft_counts_of_numbers_that_are_no_probabilities_raise() -> None:
     no_number, outside = "not a number; use where= to", r"but probabilities lie in \[0, 1\]"
     for invalid, message in ((3.0, outside), (-1.0, outside), (np.nan, no_number)):
@@ -749,16 +481,6 @@ def test_values_of_examples_that_do_not_count_are_not_checked() -> None:
         jm.confusion_matrix([0, 1], [0, 1], sample_weight=[-1, 2])
 
 
-def test_labels_without_order_raise() -> None:
-    for labels in ({"a", "b"}, frozenset("ab")):
-        with pytest.raises(TypeError, match="labels must be a sequence of names, got"):
-            jm.confusion_matrix(["a", "b"], ["a", "b"], labels=labels)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(
-        jm.confusion_matrix(["a", "b"], ["a", "a"], labels={"b": 1, "a": 2}.keys()),  # type: ignore[arg-type]
-        [[0, 1], [0, 1]],
-    )
-
-
 def test_missing_strings_of_numpy_are_named() -> None:
     y_true = np.array(["a", None], np.dtypes.StringDType(na_object=None))
     with pytest.raises(ValueError, match=r"y_true\[1\] is None, which is not one of the classes"):
@@ -766,84 +488,6 @@ def test_missing_strings_of_numpy_are_named() -> None:
     np.testing.assert_array_equal(
         jm.confusion_matrix(y_true, ["a", "a"], labels=["a"], where=[True, False]), [[1]]
     )
-
-
-def test_masks_and_sizes_that_are_none() -> None:
-    with pytest.raises(TypeError, match=r"where must be an array of dtype bool.*int64.*mask != 0"):
-        jm.confusion_matrix([0, 1], [0, 1], num_classes=2, where=np.array([0, 1]))
-    with pytest.raises(TypeError, match=r"num_classes must be a Python int.*static_argnames"):
-        jax.jit(lambda k: jm.confusion_matrix([0], [0], num_classes=k))(2)
-    with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got float"):
-        jm.confusion_matrix([0], [0], num_classes=2.0)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got bool"):
-        jm.confusion_matrix([0], [0], num_classes=True)
-    with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
-        jm.confusion_matrix([0], [0], num_classes=0)
-    with pytest.raises(TypeError, match=r"hold real numbers, .* sample_weight\[0\] is 'a'"):
-        jm.confusion_matrix([0], [0], num_classes=2, sample_weight=["a"])
-
-
-def test_masked_arrays_say_how_to_be_given() -> None:
-    masked = np.ma.array([0, 1, 2], mask=[False, False, True])
-    with pytest.raises(TypeError, match=r"y_true is a masked array: pass y_true\.data and where="):
-        jm.confusion_matrix(masked, [0, 1, 1])
-    np.testing.assert_array_equal(jm.confusion_matrix(np.ma.array([0, 1]), [0, 1]), np.eye(2))
-    counts = np.ma.array([[5, 1], [2, 9]], mask=[[False, True], [False, False]])
-    names = np.ma.array(["a", "b", "c"], mask=masked.mask)
-    floats = np.ma.array([0.1, 0.2, 0.9], mask=masked.mask)
-    calls: list[Callable[[], Any]] = [
-        lambda: jm.confusion_matrix([0, 1, 1], [0, 1, 1], sample_weight=floats),
-        lambda: jm.confusion_matrix(names, ["a", "b", "c"], labels=["a", "b", "c"]),
-        lambda: jm.confusion_matrix(jnp.array([0, 1, 2]), masked, num_classes=3),
-        lambda: jm.soft_confusion_matrix([0, 1], np.ma.masked_less([[0.1, 0.9], [0.5, 0.5]], 0.2)),
-        lambda: jm.accuracy(counts),
-        lambda: jm.one_vs_rest(counts),
-        lambda: jm.proportion_interval(masked, jnp.array([3, 3, 3])),
-        lambda: jm.roc_auc([0, 1, 1], floats),
-        lambda: jm.brier_score([0, 1, 1], floats),
-        lambda: jm.log_loss([0, 1], np.ma.masked_less([[0.1, 0.9], [0.5, 0.5]], 0.2)),
-        lambda: jm.cross_entropy(np.eye(3), masked),
-        lambda: jm.cross_entropy(jnp.eye(3), masked),
-        lambda: jm.mean_interval(floats),
-        lambda: jm.report(names, ["a", "b", "c"]),
-        lambda: jm.report(masked, [0, 1, 2]),
-        lambda: jm.report([0, 1, 2], [0, 1, 2], sample_weight=floats),
-        lambda: jm.Report.from_counts(counts),
-        lambda: jm.comparison_report([0, 1, 2], masked, [0, 1, 2]),
-    ]
-    for call in calls:
-        with pytest.raises(TypeError, match="is a masked array: pass"):
-            call()
-
-
-@pytest.mark.quick
-def test_sizes_that_no_memory_holds() -> None:
-    for call in (
-        lambda: jm.confusion_matrix([0], [0], num_classes=2**31),
-        lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**31),
-        lambda: jm.check_labels([0], num_classes=10**30),
-        lambda: jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**31),
-    ):
-        with pytest.raises(ValueError, match=r"num_classes must be below 2\^31"):
-            call()
-    for call in (
-        lambda: jm.confusion_matrix([0], [0], num_classes=2**20),
-        lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**20),
-        lambda: jm.paired_confusion_matrix([0], [0], [0], num_classes=2**14),
-        lambda: jm.confusion_matrix([0], [0], num_classes=2**15, groups=[0], num_groups=9),
-        lambda: jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**20)).init(),
-    ):
-        with pytest.raises(
-            ValueError, match=r"GiB of memory. At most 1073741824 numbers are possible"
-        ):
-            call()
-
-
-def test_labels_too_large_to_be_counted_without_a_size() -> None:
-    with pytest.raises(
-        ValueError, match=r"The largest class id in y_true, y_pred is 1099511627776, .* labels="
-    ):
-        jm.confusion_matrix([2**40], [0])
 
 
 @pytest.mark.quick
@@ -886,15 +530,233 @@ def test_negative_weights_in_jax_arrays_are_nan() -> None:
     np.testing.assert_array_equal(counts, [[2, 0], [0, np.nan]])
 
 
-def test_weights_whose_sum_overflows_are_an_error() -> None:
-    weights, probs = [1e308, 1e308], [[0.5, 0.5]] * 2
-    calls: list[Callable[[], Any]] = [
-        lambda: jm.confusion_matrix([0, 1], [0, 0], sample_weight=weights),
-        lambda: jm.roc_auc([0, 1], [0.1, 0.2], sample_weight=weights),
-        lambda: jm.log_loss([0, 1], probs, sample_weight=weights),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match=r"sample_weight\[0\] is 1e\+308, expected a finite"):
-            call()
-    counts = jm.confusion_matrix([0, 1], [0, 0], sample_weight=[1e280, 1e280])
-    assert jm.accuracy(counts) == 0.5
+PETS = ["cat", "dog"]
+KEPT: Any = {"where": [True, False]}
+
+
+@pytest.mark.quick
+def test_what_does_not_count_is_not_looked_at() -> None:
+    """Labels that are unknown, no numbers, and weights: where a mask, -1 or jit hides them."""
+    expected = [[1, 0], [0, 0]]
+    for counts in (
+        jm.confusion_matrix(PETS, ["cat", "cow"], labels=PETS, **KEPT),
+        jm.confusion_matrix([0, 1], [0, 5], num_classes=2, **KEPT),
+        jm.confusion_matrix([0, 5], [0, 1], num_classes=2, where=jnp.array([True, False])),
+        jm.multilabel_confusion_matrix([[0], [7]], [[0], [1]], **KEPT)[0],
+        jm.soft_confusion_matrix([0, 1], [[1.0, 0.0], [np.nan, 1.0]], **KEPT),
+    ):
+        np.testing.assert_array_equal(counts, expected)
+    thresholds = [0.5]
+    for counts in (
+        jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], thresholds, **KEPT),
+        jm.confusion_matrix_at_thresholds(
+            jnp.array([0, 1]), jnp.array([0.5, jnp.nan]), jnp.array(thresholds)
+        ),
+        jm.confusion_matrix_at_thresholds([0, -1], [0.5, 0.6], thresholds),
+    ):
+        np.testing.assert_array_equal(counts, [[[0, 1], [0, 0]]])
+    keys: Any = {"b": 1, "a": 2}.keys()
+    ordered = jm.confusion_matrix(["a", "b"], ["a", "a"], labels=keys)
+    np.testing.assert_array_equal(ordered, [[0, 1], [0, 1]])
+    assert jm.multilabel_confusion_matrix([[1, 0, 1]], [[1, 1, 0]]).shape == (3, 2, 2)
+    np.testing.assert_array_equal(jm.confusion_matrix(np.ma.array([0, 1]), [0, 1]), np.eye(2))
+    assert jm.accuracy(jm.confusion_matrix([0, 1], [0, 0], sample_weight=[1e280, 1e280])) == 0.5
+    for labels in ([0, 1, 2], []):
+        jm.check_labels(labels, num_classes=3)
+
+
+matrix, at_thresholds, soft, multilabel = (
+    jm.confusion_matrix,
+    jm.confusion_matrix_at_thresholds,
+    jm.soft_confusion_matrix,
+    jm.multilabel_confusion_matrix,
+)
+Y = np.array([0, 1, 1])
+COLUMN = r"y_true has shape \(3, 1\), which is a column.*Pass y_true\.ravel\(\) to put all examples"
+MASKED = np.ma.array([0, 1, 2], mask=[False, False, True])
+MASKED_NAMES = np.ma.array(["a", "b", "c"], mask=MASKED.mask)
+MASKED_COUNTS = np.ma.array([[5, 1], [2, 9]], mask=[[False, True], [False, False]])
+LARGE = [1e308, 1e308]
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    # Sizes.
+    (lambda: matrix(jnp.array([0]), [0]), "num_classes is required if y_true is a JAX array"),
+    (lambda: matrix([0], jnp.array([0])), "num_classes is required if y_pred is a JAX array"),
+    (lambda: matrix([0], [0], groups=jnp.array([0])), "num_groups is required if groups is a JAX"),
+    (lambda: matrix(Y, Y, num_groups=2), "num_groups is given without groups, the group ids"),
+    (lambda: matrix([2**40], [0]), "largest class id in y_true, y_pred is 1099511627776, .* label"),
+    (lambda: matrix([0], [0], num_classes=2**31), r"num_classes must be below 2\^31"),
+    (lambda: matrix(jnp.array([0]), [0], num_classes=2**31), r"num_classes must be below 2\^31"),
+    (lambda: jm.check_labels([0], num_classes=10**30), r"num_classes must be below 2\^31"),
+    (lambda: matrix(jnp.array([0]), [0], num_classes=2**20), "GiB of memory. At most 1073741824 "),
+    (lambda: jm.paired_confusion_matrix([0], [0], [0], num_classes=2**14), "GiB of memory"),
+    (
+        lambda: jm.evaluator(jm.count_metrics({"a": jm.accuracy}, num_classes=2**20)).init(),
+        "GiB of memory",
+    ),
+    (lambda: matrix([0], [0], num_classes=0), "num_classes must be at least 1, got 0"),
+    (lambda: matrix([0], [0], num_classes=2.0), "num_classes must be a Python int.*got float"),  # type: ignore[arg-type]
+    (lambda: matrix([0], [0], num_classes=True), "num_classes must be a Python int.*got bool"),
+    (
+        lambda: jax.jit(lambda k: matrix([0], [0], num_classes=k))(2),
+        "num_classes must be a Python int.*static_argnames",
+    ),
+    # Class names.
+    (
+        lambda: matrix(PETS, ["cat", "cow"], labels=PETS),
+        r"y_pred\[1\] is 'cow', which is not one of the classes in labels, \['cat', 'dog'\]",
+    ),
+    (
+        lambda: matrix(np.array([PETS, ["cow", "dog"]]), PETS, labels=PETS),
+        r"y_true\[1, 0\] is 'cow', which is not one of the classes in labels",
+    ),
+    (lambda: matrix([0, 1], [0, 1], labels=PETS), r"y_true\[0\] is 0, which is not one of the"),
+    (
+        lambda: matrix(PETS, PETS, labels=["cat", "cat"]),
+        r"only once, got \['cat', 'cat'\]",
+    ),
+    (lambda: matrix(PETS, PETS, labels=[]), r"at least one class, and it must .* got \[\]"),
+    (lambda: matrix(PETS, PETS, labels=PETS, num_classes=3), "2 classes, but num_classes is 3"),
+    (
+        lambda: matrix(jnp.array([0]), [0], labels=[0, 1]),
+        r"y_true is a JAX array\. Leave out labels and pass class ids",
+    ),
+    (
+        lambda: matrix([PETS, PETS], PETS, labels=PETS),
+        "list or a NumPy array .* but unhashable",
+    ),
+    (lambda: matrix(PETS, PETS, labels={*PETS}), "labels must be a sequence of names, got"),  # type: ignore[arg-type]
+    (lambda: matrix(PETS, PETS, num_classes=2), r"y_true\[0\] is 'cat'.*\(..., labels=\[...\]\)"),
+    (
+        lambda: jm.roc_auc(np.array(["cat", "dog", "dog"]), [0.1, 0.2, 0.3]),
+        r"\[labels.index\(x\) for x in y_true\]",
+    ),
+    (
+        lambda: matrix(Y, Y, groups=np.array(["cat", "dog", "dog"])),
+        r"numpy.unique\(groups, return_inverse=True\)\[1\] converts",
+    ),
+    # Class ids.
+    (
+        lambda: matrix([0, 1, 5], Y, num_classes=3),
+        r"y_true\[2\] is 5, but class ids must lie in \[0, 3\).*start from 1, subtract 1",
+    ),
+    (lambda: matrix([0, 1], [[0, 1], [3, 1]], num_classes=3), r"y_pred\[1, 0\] is 3, but class"),
+    (
+        lambda: jm.paired_confusion_matrix([0], [1], [2], num_classes=2),
+        r"y_pred_b\[0\] is 2, .*Convert binary truth to 0 and 1",
+    ),
+    (lambda: matrix([0, 1], [0, 1], groups=[0, 3], num_groups=2), r"groups\[1\] is 3"),
+    (lambda: soft([0, 2], [[0.5, 0.5], [0.5, 0.5]]), r"y_true\[1\] is 2"),
+    (lambda: multilabel([[1, 0], [1, 2]], [[1, 0], [0, 1]]), r"y_true\[1, 1\] is 2"),
+    (lambda: at_thresholds([0, 2], [0.5, 0.6], [0.5]), r"y_true\[1\] is 2, but .* lie in \[0, 2\)"),
+    (
+        lambda: at_thresholds([0, 1], [0.5, np.nan], [0.5]),
+        r"y_score\[1\] is nan, not a number",
+    ),
+    (
+        lambda: jm.check_labels(np.array([[0, 1], [2, -1]]), num_classes=3, name="y_pred"),
+        r"y_pred\[1, 1\] is -1, but class ids must lie in \[0, 3\)",
+    ),
+    (lambda: jm.check_labels([2**32], num_classes=3), r"labels\[0\] is 4294967296"),
+    (lambda: jm.check_labels([0.5], num_classes=3), "labels must hold class ids of .* got float64"),
+    (
+        lambda: jax.jit(lambda y: jm.check_labels(y, num_classes=3))(jnp.zeros(3, jnp.int32)),
+        "Call check_labels outside",
+    ),
+    (lambda: matrix([0.2, 0.9], [0, 1]), "y_true must hold class ids.*float64.*Truth comes first"),
+    (
+        lambda: matrix(Y, jnp.zeros((2, 3)), num_classes=2),
+        "y_pred must hold .*float32.*argmax",
+    ),
+    (lambda: soft([[0.5, 0.5]], [[0.5, 0.5]]), "y_true must hold class ids"),
+    (lambda: at_thresholds([0.5, 0.1], [0, 1], [0.5]), "y_true must hold class ids"),
+    # Shapes.
+    (lambda: matrix(Y[:, None], Y[:, None], num_classes=2), COLUMN),
+    (lambda: at_thresholds(Y[:, None], Y[:, None] / 2, [0.5]), COLUMN),
+    (lambda: matrix(*[np.array([["a"], ["b"]])] * 2, labels=["a", "b"]), "which is a column"),
+    (
+        lambda: matrix([[0, 1], [1]], [0, 1]),
+        "y_true must be an array, or .* of the same length",
+    ),
+    (
+        lambda: soft([0, 1], [[0.5, 0.5], [1.0]]),
+        "y_prob must be an array, or .* same length",
+    ),
+    (lambda: matrix(Y, [0, 1]), r"same number of examples.*y_true \(3,\), y_pred \(2,\)"),
+    (lambda: matrix([0, 1], [0, 1], sample_weight=[1.0]), r"same number .*sample_weight \(1,\)"),
+    (lambda: matrix(0, 1, num_classes=2), r"must have at least one axis.*y_true \(\)"),
+    (
+        lambda: matrix(np.zeros((2, 3), int), np.zeros((4, 3), int)),
+        r"batch axes, which must broadcast as in NumPy.*\(2, 3\).*\(4, 3\)",
+    ),
+    (
+        lambda: soft([0], [[0.1, 0.2, 0.7]], num_classes=2),
+        "The last axis of y_prob has one entry for each of 3 classes, but num_classes is 2",
+    ),
+    (lambda: soft([0], [0.1]), r"y_prob must have shape \(..., n, K\)"),
+    (lambda: multilabel([0, 1], [0, 1]), r"must have shape \(..., n, L\).*got \(2,\) and \(2,\)"),
+    (
+        lambda: multilabel([[1], [0]], np.ones((2, 3), int)),
+        r"same n and L.*\(2, 1\) and \(2, 3\)",
+    ),
+    (
+        lambda: multilabel([[1], [0]], [[1], [1]], sample_weight=1.0),
+        r"at least one axis, because the last axis is the axis of examples.*sample_weight \(\)",
+    ),
+    (lambda: multilabel(*np.zeros((2, 2, 0), int)), r"\(..., n, L\).*\(2, 0\) and \(2, 0\)"),
+    (lambda: at_thresholds([0], [0.5], 0.5), r"thresholds must have shape \(T,\)"),
+    (lambda: jm.one_vs_rest([[1, 2, 3]]), r"counts must have shape \(..., K, K\)"),
+    (lambda: matrix(Y, Y, where=Y), "where must be an array of dtype bool.*int64.*mask != 0"),
+    (
+        lambda: matrix([0], [0], sample_weight=["a"]),
+        r"real numbers, .* sample_weight\[0\] is 'a'",
+    ),
+    *(
+        (call, r"sample_weight\[0\] is 1e\+308, expected a finite")
+        for call in (
+            lambda: matrix([0, 1], [0, 0], sample_weight=LARGE),
+            lambda: jm.roc_auc([0, 1], [0.1, 0.2], sample_weight=LARGE),
+            lambda: jm.log_loss([0, 1], [[0.5, 0.5]] * 2, sample_weight=LARGE),
+        )
+    ),
+    # Counts.
+    (lambda: jm.one_vs_rest([[5, -1], [2, 9]]), r"counts\[0, 1\] is -1, expected a count >= 0"),
+    (
+        lambda: jm.difference(jm.accuracy)([[[5, -1], [1, 2]], [[1, 1], [1, 5]]]),
+        r"paired\[0, 0, 1\] is -1, expected a count >= 0",
+    ),
+    (lambda: jm.roc_auc([[5, 1, -2], [0, 3, 4]]), r"histogram\[0, 2\] is -2, expected a count"),
+    (lambda: jm.average_precision([[5, 1, -2], [0, 3, 4]]), r"histogram\[0, 2\] is -2, expected"),
+    (
+        lambda: jm.calibration_error([[3.0, 1.5, 2.0], [-1.0, 0.5, 1.0]]),
+        r"y_true\[1, 0\] is -1",
+    ),
+    (
+        lambda: jm.macro(jm.f1)(jm.TableCounts(np.eye(3, dtype=int), ("a", "b", "c"), (), (), 0)),
+        r"got a TableCounts. Pass the array in its field \.counts",
+    ),
+    # Masked arrays.
+    (lambda: matrix(MASKED, Y), r"y_true is a masked array: pass y_true\.data and where="),
+    *(
+        (call, "is a masked array: pass")
+        for call in (
+            lambda: matrix(Y, Y, sample_weight=MASKED / 2),
+            lambda: matrix(MASKED_NAMES, ["a", "b", "c"], labels=["a", "b", "c"]),
+            lambda: matrix(jnp.array([0, 1, 2]), MASKED, num_classes=3),
+            lambda: jm.accuracy(MASKED_COUNTS),
+            lambda: jm.proportion_interval(MASKED, jnp.array([3, 3, 3])),
+            lambda: jm.roc_auc(Y, MASKED / 2),
+            lambda: jm.cross_entropy(jnp.eye(3), MASKED),
+            lambda: jm.mean_interval(MASKED / 2),
+            lambda: jm.report(MASKED_NAMES, ["a", "b", "c"]),
+            lambda: jm.Report.from_counts(MASKED_COUNTS),
+            lambda: jm.comparison_report(Y, MASKED, Y),
+        )
+    ),
+]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("call", "message"), MISTAKES)
+def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()

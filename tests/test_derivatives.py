@@ -13,6 +13,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics.intervals import derivatives
 from tests.cases import MATRICES, METRICS, TWO_CLASS_MATRICES
+from tests.estimates import assert_close
 
 Function = Callable[[Any], Any]
 macro_f1 = jm.macro(jm.f1)
@@ -226,7 +227,7 @@ def test_what_is_not_analytic_in_curves_and_pytrees() -> None:
     errors = [
         jax.tree.map(lambda e: e, jm.interval(f, c, method=jm.Delta())) for f in (bent, smooth)
     ]
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12), *errors)
+    assert_close(errors[0], errors[1], 1e-6, 1e-12)
 
 
 def test_studentized_of_what_is_not_analytic() -> None:
@@ -234,4 +235,4 @@ def test_studentized_of_what_is_not_analytic() -> None:
         jm.interval(metric, [[80, 7], [3, 21]], method=jm.Bootstrap(0, "studentized", 50))
         for metric in (cast, jm.accuracy)
     )
-    np.testing.assert_allclose(cast_, smooth, rtol=1e-6)
+    assert_close(cast_, smooth, 1e-6)

@@ -131,15 +131,6 @@ def assert_close(
         )
 
 
-@pytest.mark.parametrize("option", ["plain", "all"])
-def test_loss_and_gradients_are_those_of_the_definition(x64: bool, option: str) -> None:
-    arrays, options = problem(), OPTIONS[option]
-    losses, gradients = ours(arrays, chunk_size=4, **options)
-    assert losses.dtype == (jnp.float64 if x64 else jnp.float32)
-    assert all(gradient.dtype == jnp.float32 for gradient in gradients.values())
-    assert_close((losses, gradients), by_definition(**arrays, **options), 1e-6)
-
-
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_float64_has_all_digits(float64: None, options: dict[str, Any]) -> None:
     arrays = {k: x if k == "labels" else x.astype(np.float64) for k, x in problem(seed=1).items()}
@@ -149,11 +140,9 @@ def test_float64_has_all_digits(float64: None, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("chunk_size", [1, V - 1, V, V + 1, None])
 def test_any_chunk_size_gives_the_same(chunk_size: int | None) -> None:
     arrays = problem()
-    assert_close(
-        ours(arrays, chunk_size=chunk_size, **OPTIONS["all"]),
-        by_definition(**arrays, **OPTIONS["all"]),
-        1e-6,
-    )
+    found = ours(arrays, chunk_size=chunk_size, **OPTIONS["all"])
+    assert {x.dtype for x in jax.tree.leaves(found)} == {np.dtype(np.float32)}
+    assert_close(found, by_definition(**arrays, **OPTIONS["all"]), 1e-6)
 
 
 def test_gradients_are_differences_of_first_and_second_order(float64: None) -> None:
@@ -247,13 +236,6 @@ def test_labels_of_the_host_beyond_the_vocabulary_raise_unless_masked() -> None:
     got = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, where=labels < V)
     expected = by_definition(**(arrays | {"labels": np.where(labels < V, labels, -1)}))[0]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
-
-
-def test_nothing_counted_gives_zero() -> None:
-    arrays = problem()
-    losses, gradients = ours(arrays, where=jnp.zeros(N, bool), **OPTIONS["all"])
-    assert (losses == 0).all()
-    assert all((gradient == 0).all() for gradient in gradients.values())
 
 
 def test_narrow_labels_of_a_wider_vocabulary() -> None:
@@ -624,8 +606,6 @@ def test_logits_are_never_held(dtype: Any) -> None:
             ValueError,
             r"must have at least one axis, because the last axis is the axis of examples",
         ),
-        ({"where": np.ones(N)}, TypeError, r"where must be an array of dtype bool"),
-        ({"where": np.ones(2, bool)}, ValueError, r"where \(2,\)"),
         ({"chunk_size": 0}, ValueError, r"chunk_size must be at least 1, got 0"),
         ({"chunk_size": 4.0}, TypeError, r"chunk_size must be a Python int"),
         ({"soft_cap": 0.0}, ValueError, r"soft_cap must be positive and finite, .*got 0"),
