@@ -25,7 +25,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
-from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -389,7 +389,8 @@ def paired_difference_interval(
     -0.286 [-0.517, -0.026]
     """
     check_option(method, "method", tuple(_METHODS))
-    return _paired_difference_interval(paired, normal_quantile(level), method=method)
+    found = _paired_difference_interval(paired, normal_quantile(level), method=method)
+    return with_level(found, level, method)
 
 
 @compiled
@@ -401,7 +402,7 @@ def _paired_difference_interval(paired: ArrayLike, z: float, *, method: str) -> 
     low, high = _METHODS[method](p, q, n, z)
     low, high = (xp.where((n == 0) & valid, end, x) for end, x in ((-1, low), (1, high)))
     error = safe_sqrt(divide(p + q - (p - q) ** 2, n, xp.nan))
-    return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error)
+    return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error, num_examples=n)
 
 
 def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
