@@ -38,6 +38,7 @@ from bench import (
     tables,
 )
 from bench.studies import labels, statements
+from tests.oracles import fields_of
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -254,7 +255,7 @@ def test_coverage_is_that_of_the_binomial_distribution() -> None:
     figures = coverage.measure(design, {"Wilson": coverage.SINGLE["Wilson"]})["accuracy"]["Wilson"]
     right = np.arange(51)
     weight = stats.binom.pmf(right, 50, 0.8)
-    low, high = jm.proportion_interval(right, 50)[1:3]
+    low, high = fields_of(jm.proportion_interval(right, 50))[1:3]
     for measured, exact in (
         (figures.covers, weight @ ((low <= 0.8) & (high >= 0.8))),
         (figures.above, weight @ (low > 0.8)),
@@ -298,7 +299,7 @@ def test_intervals_of_coverage_are_those_of_reports_and_of_papers() -> None:
     for i, matrix in enumerate(counts):
         overall = jm.Report.from_counts(matrix).overall
         for name in coverage.METRICS:
-            ends = np.array(overall[name][1:3], float)
+            ends = np.array(fields_of(overall[name])[1:3], float)
             np.testing.assert_allclose([found[name].low[i], found[name].high[i]], ends, atol=1e-5)
         expected = jm.proportion_interval(np.trace(matrix), matrix.sum())
         assert (wilson.low[i], wilson.high[i]) == pytest.approx((expected.low, expected.high))
@@ -515,7 +516,7 @@ def test_rows_that_are_not_asked_for_stay(tmp_path: Path, monkeypatch: pytest.Mo
 def test_exact_coverage_is_that_of_sums_over_all_numbers_of_mistakes() -> None:
     n = 20
     k = np.arange(n + 1)
-    low, high = (np.asarray(x) for x in jm.proportion_interval(k, n)[1:3])
+    low, high = (np.asarray(x) for x in fields_of(jm.proportion_interval(k, n))[1:3])
     p = np.linspace(1e-4, 1 - 1e-4, 20_001)[:, None]
     pmf = stats.binom.pmf(k, n, p)
     covers = (pmf * ((low <= p) & (p <= high))).sum(-1)

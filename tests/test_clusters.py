@@ -13,6 +13,7 @@ import jaxmetrics as jm
 from jaxmetrics._compilation import compiled
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
+from tests.oracles import fields_of
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_students_distribution() -> None:
 def test_two_values_have_one_degree_of_freedom() -> None:
     x = np.array([1.0, 4.0])
     expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
-    np.testing.assert_allclose(jm.mean_interval(x)[1:3], expected, rtol=1e-12)
+    np.testing.assert_allclose(fields_of(jm.mean_interval(x))[1:3], expected, rtol=1e-12)
     # One of two positives falls below both negatives: the shares of the positives differ by 1 and
     # 0, those of the negatives both by 1/2. The statistic is 1. With 1/4 added to the sums of
     # squares, the variances are 3/16 and 1/16, and Welch's degrees of freedom are 1.6.
@@ -218,11 +219,13 @@ def test_areas_of_clusters_from_the_definition() -> None:
     of_batch = np.stack([ids[shuffled] + 7, 3 * ids])
     ignored = [np.concatenate([x, np.full((2, 3), -1)], -1) for x in (*batch, of_batch)]
     estimates = jm.delong_interval(*ignored[:2], clusters=ignored[2])
-    for end in estimates[:4]:
+    for end in fields_of(estimates):
         np.testing.assert_allclose(end[0], end[1], rtol=1e-10)
-    np.testing.assert_allclose(estimates[1][1], result.a.low, rtol=1e-10)
+    np.testing.assert_allclose(estimates.low.low, result.a.low, rtol=1e-10)
     on_device = jm.delong_interval(*map(jnp.asarray, ignored[:2]), clusters=ignored[2])
-    np.testing.assert_allclose(np.array(on_device[:4]), np.array(estimates[:4]), rtol=2e-4)
+    np.testing.assert_allclose(
+        np.array(fields_of(on_device)), np.array(fields_of(estimates)), rtol=2e-4
+    )
     under_jit = jax.jit(lambda y, s: jm.delong(y, s, second, clusters=ids))(truth, first)
     np.testing.assert_allclose(under_jit.p_value, result.p_value, rtol=1e-3)
 
@@ -234,7 +237,7 @@ def test_clusters_of_more_than_127_examples_on_the_device() -> None:
     score = (rng.random(6000) + 0.3 * truth + ids / 40).astype(np.float32)
     host = jm.delong_interval(truth, score, clusters=ids)
     device = jm.delong_interval(jnp.asarray(truth), jnp.asarray(score), clusters=ids)
-    np.testing.assert_allclose([*device], [*host], rtol=1e-5)
+    np.testing.assert_allclose(fields_of(device), fields_of(host), rtol=1e-5)
 
 
 def test_clusters_of_one_example_are_none() -> None:
@@ -244,7 +247,7 @@ def test_clusters_of_one_example_are_none() -> None:
     alone = jm.delong_interval(truth, score)
     result = jm.delong_interval(truth, score, clusters=ids)
     np.testing.assert_allclose(result.standard_error, alone.standard_error, rtol=1e-10)
-    np.testing.assert_allclose(result[1:3], alone[1:3], rtol=1e-4)
+    np.testing.assert_allclose(fields_of(result)[1:3], fields_of(alone)[1:3], rtol=1e-4)
 
 
 @pytest.mark.parametrize("area", [0.6, 0.95])
@@ -254,9 +257,9 @@ def test_the_interval_of_an_area_covers_for_clusters(area: float) -> None:
     """
     ids = np.repeat(np.arange(25), np.where(np.arange(25) % 2, 10, 1))
     truth, score = clustered_scores(4, (1000,), ids, 0.6, area)
-    low, high = jm.delong_interval(truth, score, clusters=ids)[1:3]
+    low, high = fields_of(jm.delong_interval(truth, score, clusters=ids))[1:3]
     assert ((low <= area) & (area <= high)).mean() > 0.93
-    low, high = jm.delong_interval(truth, score)[1:3]
+    low, high = fields_of(jm.delong_interval(truth, score))[1:3]
     assert ((low <= area) & (area <= high)).mean() < 0.85
 
 
@@ -292,7 +295,7 @@ def test_few_clusters_of_examples_that_count_give_a_warning() -> None:
     with pytest.warns(UserWarning, match="with 2 clusters, confidence intervals"):
         of_one = jm.delong_interval([0, 0, 1, 1], [1, 2, 3, 4], clusters=[0, 1, 0, 0])
     assert of_one.value == 1
-    assert np.isnan(of_one[1:4]).all()
+    assert np.isnan(fields_of(of_one)[1:4]).all()
     with pytest.warns(UserWarning, match="with 15 clusters, confidence intervals") as caught:
         jm.delong(np.where(ids < 15, truth, -1), score, -score, clusters=ids)
     assert caught[0].filename == __file__
@@ -315,27 +318,27 @@ def test_means_of_clusters_from_the_definition() -> None:
     sizes = np.array([w[ids == c].sum() for c in used])
     t = stats.t.ppf(0.975, sizes.sum() ** 2 / (sizes**2).sum() - 1)
     expected = [mean, mean - t * error, mean + t * error, error]
-    np.testing.assert_allclose(result[:4], expected, rtol=1e-5)
+    np.testing.assert_allclose(fields_of(result), expected, rtol=1e-5)
     logarithmic = jm.mean_interval(
         nan, sample_weight=w, where=keep, clusters=names, transform="log"
     )
     expected = mean * np.exp([-t * error / mean, t * error / mean])
-    np.testing.assert_allclose(logarithmic[1:3], expected, rtol=1e-5)
+    np.testing.assert_allclose(fields_of(logarithmic)[1:3], expected, rtol=1e-5)
 
     alone = jm.mean_interval(x, level=0.9)
     interval = stats.ttest_1samp(x, 0).confidence_interval(0.9)
-    np.testing.assert_allclose(alone[1:3], interval, rtol=1e-6)
+    np.testing.assert_allclose(fields_of(alone)[1:3], interval, rtol=1e-6)
     single = jm.mean_interval(x, level=0.9, clusters=np.arange(len(x)))
-    np.testing.assert_allclose(single[:4], alone[:4], rtol=1e-12)
+    np.testing.assert_allclose(fields_of(single), fields_of(alone), rtol=1e-12)
 
 
 def test_means_of_one_unit_have_no_interval() -> None:
     with pytest.warns(UserWarning, match="with 1 cluster, confidence intervals"):
         of_one = jm.mean_interval([1.0, 3.0], clusters=["a", "a"])
     assert of_one.value == 2
-    assert np.isnan(of_one[1:4]).all()
-    assert np.isnan(jm.mean_interval([1.0])[1:4]).all()
-    assert np.isnan(jm.mean_interval([])[:4]).all()
+    assert np.isnan(fields_of(of_one)[1:4]).all()
+    assert np.isnan(fields_of(jm.mean_interval([1.0]))[1:4]).all()
+    assert np.isnan(fields_of(jm.mean_interval([]))).all()
     with pytest.raises(ValueError, match=r"values\[1\] is nan"):
         jm.mean_interval([1.0, np.nan])
 
@@ -348,12 +351,12 @@ def test_the_interval_of_a_mean_covers_for_clusters(sizes: tuple[int, int]) -> N
     rng, ids = np.random.default_rng(1), np.repeat(np.arange(20), sizes * 10)
     effects = np.sqrt(0.5) * rng.normal(size=(4000, 20))[:, ids]
     x = effects + np.sqrt(0.5) * rng.normal(size=effects.shape)
-    low, high = jm.mean_interval(x, clusters=ids)[1:3]
+    low, high = fields_of(jm.mean_interval(x, clusters=ids))[1:3]
     assert ((low <= 0) & (high >= 0)).mean() > 0.94
-    low, high = jm.mean_interval(x)[1:3]
+    low, high = fields_of(jm.mean_interval(x))[1:3]
     assert ((low <= 0) & (high >= 0)).mean() < 0.8
     losses = -np.log(stats.norm.cdf(x)) / 3  # of mean 1/3
-    low, high = jm.mean_interval(losses, clusters=ids, transform="log")[1:3]
+    low, high = fields_of(jm.mean_interval(losses, clusters=ids, transform="log"))[1:3]
     assert ((low <= 1 / 3) & (high >= 1 / 3)).mean() > 0.92
 
 
@@ -391,12 +394,12 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
 def test_the_bootstrap_of_one_example_and_of_one_cluster(put: Any, kind: Any) -> None:
     """One example varies as little as many equal ones; one cluster does not show the variance."""
     found = jm.bootstrap_examples(0, weighted_mean, put([2.0]), resample="weights", kind=kind)
-    assert found[:4] == (2, 2, 2, 0)
+    assert fields_of(found) == (2, 2, 2, 0)
     with pytest.warns(UserWarning, match="with 1 cluster"):
         found = jm.bootstrap_examples(
             0, weighted_mean, put([2.0, 3.0]), resample="weights", clusters=[7, 7], kind=kind
         )
-    np.testing.assert_array_equal(found[:4], (2.5, np.nan, np.nan, np.nan))
+    np.testing.assert_array_equal(fields_of(found), (2.5, np.nan, np.nan, np.nan))
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
@@ -421,10 +424,12 @@ def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> Non
     truth, prob = (x[0] for x in clustered_events(0, 1, np.arange(4000), 0.0))
     one = jm.calibration_interval(truth, prob)
     of_one_each = jm.calibration_interval(truth, prob, clusters=np.arange(4000))
-    np.testing.assert_allclose(of_one_each[:4], one[:4], rtol=0.01)
+    np.testing.assert_allclose(fields_of(of_one_each), fields_of(one), rtol=0.01)
     copies = np.repeat(truth, 5), np.repeat(prob, 5)
     result = jm.calibration_interval(*copies, clusters=np.repeat(np.arange(4000), 5))
-    np.testing.assert_allclose(result[:4], one[:4], rtol=0.05)  # a correlation of nearly 1
+    np.testing.assert_allclose(
+        fields_of(result), fields_of(one), rtol=0.05
+    )  # a correlation of nearly 1
     assert jm.calibration_interval(*copies).low > 0
 
 
@@ -438,5 +443,5 @@ def test_the_interval_of_calibration_covers_for_clusters() -> None:
     p = (np.arange(100_000) + 0.5) / 100_000
     bins = np.ceil(15 * p).astype(int)
     error = abs(np.bincount(bins, p**2 - p)).sum() / len(p)
-    low, high = jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids)[1:3]
+    low, high = fields_of(jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids))[1:3]
     assert ((low <= error) & (error <= high)).mean() > 0.93

@@ -157,6 +157,7 @@ def test_what_else_an_estimate_knows() -> None:
         ),
     ):
         assert found.num_examples == clusters.sum()
+        assert found.effective_number is not None
         assert 0 < found.effective_number < found.num_examples
 
 

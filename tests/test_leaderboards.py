@@ -13,6 +13,7 @@ from scipy import linalg, stats
 
 import jaxmetrics as jm
 from jaxmetrics.comparisons._rankings import layers
+from tests.oracles import fields_of
 from tests.test_comparisons import KEY, predictions
 
 
@@ -60,7 +61,8 @@ def test_leaderboard_from_its_definition() -> None:
         half = rng.permutation(200) < 100
         chosen_by, judged_by = right[:, half].mean(-1), right[:, ~half].mean(-1)
         held_out.append(judged_by[chosen_by > chosen_by.max() - 1e-9].mean())  # ties share
-    corrected, own = board.winner_estimate, [x[board.winner] for x in board.estimates]
+    corrected = board.winner_estimate
+    own = [x[board.winner] for x in fields_of(board.estimates)]
     np.testing.assert_allclose(corrected.value, np.mean(held_out), atol=0.004)
     np.testing.assert_allclose(corrected.low - own[1], corrected.value - own[0], rtol=1e-9)
     assert corrected.high == own[2]
@@ -239,7 +241,9 @@ def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
         jm.leaderboard(lambda counts: np.nan, truth, preds)
     # None was chosen.
     single = jm.leaderboard(jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_samples=50)
-    np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
+    np.testing.assert_array_equal(
+        fields_of(single.winner_estimate), [x[0] for x in fields_of(single.estimates)]
+    )
 
 
 @pytest.mark.slow
@@ -284,7 +288,7 @@ def test_labels_of_few_bits_among_many_classes_on_the_device(num_classes: int) -
         jm.leaderboard(jm.accuracy, *labels, num_classes=num_classes).estimates
         for labels in ((truth, preds), (jnp.asarray(truth), jnp.asarray(preds)))
     )
-    np.testing.assert_allclose([*device], [*host], rtol=1e-5)
+    np.testing.assert_allclose(fields_of(device), fields_of(host), rtol=1e-5)
 
 
 def test_leaderboard_of_clusters_from_its_definition() -> None:
@@ -346,7 +350,9 @@ def test_clusters_of_one_example_rank_as_examples() -> None:
     np.testing.assert_allclose(
         singles.probability_best, alone.probability_best, atol=0.005 + 3 / np.sqrt(4000)
     )
-    np.testing.assert_allclose(singles.winner_estimate[:2], alone.winner_estimate[:2], atol=0.003)
+    np.testing.assert_allclose(
+        fields_of(singles.winner_estimate)[:2], fields_of(alone.winner_estimate)[:2], atol=0.003
+    )
     np.testing.assert_array_equal(singles.tiers, alone.tiers)
     on_device = jax.jit(
         lambda p: jm.leaderboard(f1, truth, p, clusters=np.arange(400) // 4, **options)
@@ -411,7 +417,7 @@ def test_a_metric_with_a_jax_array_ranks_numpy_labels() -> None:
             lambda counts: (counts * diagonal).sum((-2, -1)) / counts.sum((-2, -1)),
         )
     ]
-    for of_package, of_user in zip(boards[0].estimates, boards[1].estimates, strict=True):
+    for of_package, of_user in zip(*(fields_of(board.estimates) for board in boards), strict=True):
         np.testing.assert_allclose(of_user, of_package, rtol=1e-5, atol=1e-6)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import jaxmetrics as jm
 from tests.cases import METHODS
+from tests.oracles import fields_of
 from tests.test_comparisons import PAIRED, macro_f1, predictions
 from tests.test_units import clustered_tables, jackknife_error
 
@@ -80,30 +81,30 @@ def test_a_method_of_ones_own(put: Callable[[Any], Any]) -> None:
     error = np.sqrt(p * (1 - p) / 100)
     found = jm.interval(jm.accuracy, put(COUNTS), method=Wald())
     assert isinstance(found.low, jax.Array) == (put is jnp.asarray)
-    np.testing.assert_allclose(found[:4], around(p, error), rtol=1e-5)
+    np.testing.assert_allclose(fields_of(found), around(p, error), rtol=1e-5)
 
     compared = jm.compare(jm.accuracy, put(PAIRED), method=Wald())
     expected = around(gains.mean(), gains.std() / 20)
-    np.testing.assert_allclose(compared.difference[:4], expected, rtol=1e-5)
+    np.testing.assert_allclose(fields_of(compared.difference), expected, rtol=1e-5)
     assert 0.5 < compared.probability_better < 1
     labels = (put(x) for x in (TRUTH, A, B))
     of_labels = jm.compare_predictions(jm.accuracy, *labels, num_classes=3, method=Wald())
-    np.testing.assert_allclose(of_labels.difference[:4], expected, rtol=1e-4)
+    np.testing.assert_allclose(fields_of(of_labels.difference), expected, rtol=1e-4)
 
     apart = jm.compare_unpaired(jm.accuracy, put(COUNTS), put(3 * COUNTS.T), method=Wald())
     expected = around(0, np.sqrt(4 / 3) * error)
-    np.testing.assert_allclose(apart.difference[:4], expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(fields_of(apart.difference), expected, rtol=1e-5, atol=1e-7)
 
     clusters, others = (clustered_tables(seed, 30 + seed)[0] for seed in (0, 5))
     errors = [jackknife_error(jm.accuracy, x) for x in (clusters, others)]
     values = [float(jm.accuracy(x.sum(0))) for x in (clusters, others)]
     found = jm.interval(jm.accuracy, put(clusters), method=Wald(), cluster_axis=0)
-    np.testing.assert_allclose(found[:4], around(values[0], errors[0]), rtol=0.02)
+    np.testing.assert_allclose(fields_of(found), around(values[0], errors[0]), rtol=0.02)
     apart = jm.compare_unpaired(
         jm.accuracy, put(clusters), put(others), method=Wald(), cluster_axis=-3
     )
     expected = around(values[0] - values[1], np.hypot(*errors))
-    np.testing.assert_allclose(apart.difference[:4], expected, rtol=0.03, atol=1e-3)
+    np.testing.assert_allclose(fields_of(apart.difference), expected, rtol=0.03, atol=1e-3)
     cubes = cubes_of_clusters()
     compared = jm.compare(jm.accuracy, put(cubes), method=Wald(), cluster_axis=0)
     error = jackknife_error(jm.difference(jm.accuracy), cubes)
@@ -129,7 +130,9 @@ def test_a_method_of_ones_own_in_leaderboards_groups_and_reports() -> None:
         board = jm.leaderboard(
             macro_f1, TRUTH, [A, B], num_classes=3, method=Wald(), num_samples=50, **options
         )
-        np.testing.assert_allclose(np.stack(board.estimates[:4], 1), [x[:4] for x in each])
+        np.testing.assert_allclose(
+            np.stack(fields_of(board.estimates), 1), [fields_of(x) for x in each]
+        )
         report = jm.report(TRUTH, A, method=Wald(), **options)
         figure = report.overall["macro_f1"]
         assert (figure.low, figure.high) == (float(each[0].low), float(each[0].high))

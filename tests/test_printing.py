@@ -31,7 +31,8 @@ WINNER_FIRST = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0
 
 
 def of_numbers(*numbers: float) -> jm.Estimate:
-    return jm.Estimate(*map(np.float64, numbers), np.int32(0))
+    value, low, high, error = map(np.float64, numbers)
+    return jm.Estimate(value, low, high, error, np.int32(0))
 
 
 def board_of(place: Any = np.asarray) -> jm.Leaderboard:

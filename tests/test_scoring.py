@@ -1,4 +1,5 @@
-"""Scores and calibration: against scikit-learn, float64 loops from the definitions, and what peers
+"""Scores and calibratifrom tests.oracles import fields_of
+on: against scikit-learn, float64 loops from the definitions, and what peers
 get wrong, on the host; the device by comparison with the host.
 """
 
@@ -16,6 +17,7 @@ from sklearn import calibration, metrics
 
 from jaxmetrics import scoring as sc
 from jaxmetrics._examples import are_distributions
+from tests.oracles import fields_of
 
 K, N = 4, 40
 close = partial(np.testing.assert_allclose, rtol=1e-12)
@@ -596,7 +598,7 @@ def test_the_calibration_error_is_covered_where_it_is_0_and_where_not(n: int) ->
         truth = truth_of(many, many**power)
         p = draw.random((size, n))
         y = draw.random((size, n)) < p**power
-        low, high = sc.calibration_interval(y, p)[1:3]
+        low, high = fields_of(sc.calibration_interval(y, p))[1:3]
         assert ((low <= truth) & (truth <= high)).mean() >= 0.94
         if power == 2:  # an error of 1/6 is seen
             assert np.mean(low > 0) > 0.9 or n == 100

@@ -98,7 +98,7 @@ def compare(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Comparison:
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
     Args:
@@ -152,7 +152,7 @@ def compare_predictions(
     method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
     rope: ArrayLike = 0.0,
-) -> Any:
+) -> Comparison:
     """Compare two classifiers on the same examples as `compare` does, but from labels.
 
     Time and memory grow with the number of triples (true class, prediction of A, prediction of B)
@@ -258,7 +258,7 @@ def compare_unpaired(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Comparison:
     """Compare a metric of two classifiers on two independent test sets.
 
     If both classifiers were evaluated on the same examples, use `compare`. It has more statistical
@@ -310,7 +310,9 @@ def compare_unpaired(
     return _compared(Question.of(metric, both, design, (k, k)), method, level, rope)
 
 
-def _compared(question: Question, method: IntervalMethod, level: float, rope: ArrayLike) -> Any:
+def _compared(
+    question: Question, method: IntervalMethod, level: float, rope: ArrayLike
+) -> Comparison:
     question = question._replace(design=question.design._replace(contrasts=_OF_BOTH))
     reach = reach_of(method, question, level)
     found = answer(question, method, reach, check_rope(rope), summary=_comparison)

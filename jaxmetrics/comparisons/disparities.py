@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def compare_groups(
     ratio: bool = False,
     level: float = 0.95,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Estimate:
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
     Ordinary intervals of the largest difference miss the true value too often, because the largest

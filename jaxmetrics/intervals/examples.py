@@ -37,7 +37,7 @@ from jaxmetrics._validation import (
     check_samples,
 )
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
-from jaxmetrics.estimates import with_level
+from jaxmetrics.estimates import Estimate, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -68,7 +68,7 @@ def bootstrap_examples(
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | Sequence[Any] | None = None,
     strata: ArrayLike | Sequence[Any] | None = None,
-) -> Any:
+) -> Estimate:
     """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
     For a metric of a confusion matrix, `interval` with `Bootstrap` is much faster.

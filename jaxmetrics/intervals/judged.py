@@ -71,7 +71,7 @@ def prediction_powered(
     *,
     level: float = 0.95,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Estimate:
     """Estimate a metric from few true labels and many labels that a judge assigned (PPI++).
 
     The metric is computed from the labels of the judge, such as a language model. It is corrected

@@ -431,7 +431,7 @@ def interval(
     stratified: bool = False,
     simultaneous: bool = False,
     anytime: bool | int = False,
-) -> Any:
+) -> Estimate:
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
     Args:
