@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import is_jax, is_known
 from jaxmetrics._validation import check_option
-from jaxmetrics._wording import Table
+from jaxmetrics._wording import Table, fraction
 
 __all__: list[str] = []
 
@@ -21,6 +21,7 @@ Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
 
 _MOST_ROWS = 20  # the largest number of rows of a table: ten first and ten last rows
 _MOST_MEMBERS = 3  # the largest number of members in one line
+_TITLES = {"a": "A", "b": "B", "difference": "A - B", "p_value": "p-value"}
 _KINDS = (np.floating, np.integer, np.bool_)
 
 
@@ -28,8 +29,8 @@ class Printed:
     """Base class of pytrees of numbers or arrays that print as readable text, such as named tuples.
 
     If the fields are arrays, the pytree is a batch with one member per element of the arrays. A
-    derived class defines how one member is written. If values are unknown, for example under jit,
-    all fields are printed.
+    derived class may define how one member is written. If values are unknown, for example under
+    jit, all fields are printed.
     """
 
     __slots__ = ()
@@ -37,7 +38,12 @@ class Printed:
 
     def _cells(self, spec: str) -> dict[str, str]:
         """Return the cells of one member by the titles of their columns."""
-        raise NotImplementedError
+        return {
+            _TITLES.get(name, name): format(x, spec)
+            if spec or isinstance(x, Printed)
+            else fraction(x)
+            for name, x in self._numbers().items()
+        }
 
     def _members(self) -> Members | None:
         return members_of(self)

@@ -236,14 +236,18 @@ def check_transform(transform: str | None, name: str = "transform") -> None:
 
 
 def normal_estimate(
-    value: Array, error: Array, z: Array | float, transform: str | None = None, **known: Array
+    value: Array,
+    error: Array,
+    z: Array | float,
+    transform: str | None = None,
+    **known: Array | None,
 ) -> Estimate:
     low, high = _normal_interval(value, z * error, transform)
     return computed_estimate(value, low, high, error, **known)
 
 
 def computed_estimate(
-    value: Array, low: Array, high: Array, error: Array, **known: Array
+    value: Array, low: Array, high: Array, error: Array, **known: Array | None
 ) -> Estimate:
     """Make an estimate that does not come from replicates."""
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32), **known)

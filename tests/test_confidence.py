@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -70,13 +69,16 @@ def test_simultaneous_intervals_have_sidaks_level(put: Any) -> None:
         return {"recall": jm.recall(c), "accuracy": jm.accuracy(c)}
 
     for method in methods:
-        found = jm.interval(values, counts, method=method, simultaneous=True)
-        expected = jm.interval(values, counts, method=method, level=each)
-        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6), found, expected)
+        found: Any = jm.interval(values, counts, method=method, simultaneous=True)
+        expected: Any = jm.interval(values, counts, method=method, level=each)
+        for name, x in found.items():
+            np.testing.assert_allclose(fields_of(x), fields_of(expected[name]), rtol=1e-6)
         cube = put(np.full((2, 2, 2), 9))
-        found = jm.interval(jm.difference(jm.recall), cube, method=method, simultaneous=True)
+        of_pairs = jm.interval(jm.difference(jm.recall), cube, method=method, simultaneous=True)
         apart = jm.compare(jm.recall, cube, method=method, level=0.95**0.5)
-        np.testing.assert_allclose(fields_of(found)[:3], fields_of(apart.difference)[:3], rtol=1e-6)
+        np.testing.assert_allclose(
+            fields_of(of_pairs)[:3], fields_of(apart.difference)[:3], rtol=1e-6
+        )
 
 
 def test_recalls_hold_together() -> None:

@@ -82,8 +82,10 @@ def test_compare_groups(ratio: bool) -> None:
     assert found.value == pytest.approx(extreme(metric)(GROUPS))
     assert np.isnan(found.standard_error)
 
-    per_class = jm.compare_groups(lambda c: {"f1": jm.f1(c)}, GROUPS, ratio=ratio)["f1"]
-    np.testing.assert_allclose([x[1] for x in per_class[:3]], fields_of(found)[:3], rtol=1e-9)
+    per_class: Any = jm.compare_groups(lambda c: {"f1": jm.f1(c)}, GROUPS, ratio=ratio)
+    np.testing.assert_allclose(
+        [x[1] for x in fields_of(per_class["f1"])[:3]], fields_of(found)[:3], rtol=1e-9
+    )
     batch = jm.compare_groups(metric, np.stack([GROUPS[::-1], GROUPS + 3]), ratio=ratio)
     np.testing.assert_allclose(
         [x[0] for x in fields_of(batch)[:3]], fields_of(found)[:3], rtol=1e-9

@@ -770,7 +770,7 @@ def test_metrics_of_one_matrix_are_called_for_each(metric: Any, batched: Any) ->
             )
             for f in (metric, batched)
         ]
-        assert_close(*of_both, 1e-9)
+        assert_close(of_both[0], of_both[1], 1e-9)
 
 
 def test_metrics_that_take_batches_where_all_classes_occur() -> None:

@@ -118,7 +118,7 @@ def test_under_jit_values_beyond_the_bounds_by_rounding_are_clipped() -> None:
     for dtype in ("float32", "bfloat16"):
         eps = float(jax.numpy.finfo(dtype).eps)
         beyond = jax.numpy.asarray(np.where(x == 1, 1 + 2 * eps, x), dtype)
-        np.testing.assert_allclose(interval(beyond)[:4], fields_of(expected), rtol=1e-5)
+        np.testing.assert_allclose(fields_of(interval(beyond)), fields_of(expected), rtol=1e-5)
         beyond = jax.numpy.asarray(np.where(x == 1, 1 + 10 * eps, x), dtype)
         assert np.isnan(interval(beyond).value)
     equal = jm.mean_interval([0.7] * 9, bounds=(0, 0.7))  # their sum is 6.300000000000001

@@ -30,6 +30,7 @@ def assert_alike(found: Any, expected: Any, clusters: Any) -> None:
 
     def check(x: Any, y: Any) -> None:
         if isinstance(y, jm.Estimate):
+            x, y = (replace(x, num_examples=None, effective_number=None) for x in (x, y))
             y = replace(y, standard_error=y.standard_error * factor)
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-9), x, y)
 
@@ -164,12 +165,9 @@ def test_the_same_items_in_two_places_are_no_news() -> None:
     twice = jm.score_leaderboard(
         np.repeat(scores, 3, -1), num_samples=500, clusters=np.repeat(np.arange(40), 3)
     )
-    for name in ("estimates", "tiers", "rank_low", "rank_high"):
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9),
-            getattr(once, name),
-            getattr(twice, name),
-        )
+    np.testing.assert_allclose(fields_of(once.estimates), fields_of(twice.estimates), rtol=1e-9)
+    for name in ("tiers", "rank_low", "rank_high"):
+        np.testing.assert_array_equal(getattr(once, name), getattr(twice, name))
 
 
 def test_false_separations_are_rare() -> None:

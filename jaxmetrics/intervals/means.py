@@ -430,7 +430,8 @@ def _by_likelihood(
 
     low, high = (end(sign, value) for sign, value in zip((-1, 1), added, strict=True))
     low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
-    return computed_estimate(found.mean, low, high, found.error)
+    effective = None if found.moves is None else found.total * share
+    return computed_estimate(found.mean, low, high, found.error, effective_number=effective)
 
 
 def _largest_difference(x: Array, sizes: Array, bound: float) -> Array:
