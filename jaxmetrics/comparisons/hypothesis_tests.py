@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._roots import root
 from jaxmetrics._validation import (
     ArrayLike,
@@ -46,16 +48,19 @@ __all__ = [
 ]
 
 
-class HypothesisTest(NamedTuple):
+class HypothesisTest(Printed, namedtuple("_HypothesisTest", "statistic p_value")):
     """Result of a hypothesis test.
 
     Attributes:
         statistic: `(...)`, the test statistic, as defined by the test function.
         p_value: `(...)`, the p-value in [0, 1], two-sided except for `no_information_test`.
+
+    >>> mcnemar([[23, 15], [19, 31]])
+    statistic 15.000, p-value 0.500
     """
 
-    statistic: Array
-    p_value: Array
+    __slots__ = ()
+    _plural = "tests"
 
 
 @compiled

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
@@ -49,7 +50,15 @@ UNSEEN = 1 / 16
 MOST_LOST = 1.5
 
 
-class DeLong(NamedTuple):
+class _DeLong(NamedTuple):
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    statistic: Array
+    p_value: Array
+
+
+class DeLong(Printed, _DeLong):
     """Result of `delong`: two areas under the ROC curve and their comparison.
 
     Attributes:
@@ -59,11 +68,8 @@ class DeLong(NamedTuple):
         p_value: `(...)`, the two-sided p-value of the hypothesis that the areas are equal.
     """
 
-    a: Estimate
-    b: Estimate
-    difference: Estimate
-    statistic: Array
-    p_value: Array
+    __slots__ = ()
+    _plural = "comparisons"
 
 
 def delong(

@@ -74,6 +74,9 @@ class Accumulator:
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
 
+    def __repr__(self) -> str:
+        return f"Accumulator of {', '.join(name for name, _ in self.results)}"
+
     def __post_init__(self) -> None:
         """Check that all statistics have the members of `Statistic`."""
         for statistic in self.statistics:

@@ -125,6 +125,10 @@ class Evaluator:
 
     accumulators: tuple[Accumulator, ...]
 
+    def __repr__(self) -> str:
+        names = (name for accumulator in self.accumulators for name, _ in accumulator.results)
+        return f"Evaluator of {', '.join(names)}"
+
     def init(self) -> EvaluatorState:
         """Return the initial state, in which all sums are 0.
 
