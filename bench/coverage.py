@@ -237,9 +237,11 @@ METHODS: dict[str, jm.IntervalMethod] = {
 
 def by(method: jm.IntervalMethod, metric: Metric = metrics) -> Callable[..., Estimates]:
     """Return the contender that a method is, on the device."""
-    return lambda counts, level: jm.interval(
-        metric, jax.numpy.asarray(counts), method=method, level=level
-    )
+
+    def contender(counts: np.ndarray, level: float) -> Any:
+        return jm.interval(metric, jax.numpy.asarray(counts), method=method, level=level)
+
+    return contender
 
 
 def by_delta_transformed(counts: np.ndarray, level: float) -> Estimates:

@@ -70,14 +70,17 @@ def samples(design: Design, size: int) -> tuple[jax.Array, jax.Array]:
 
 def estimates(labelled: jax.Array, judged: jax.Array) -> Estimates:
     """Estimate metrics of A and of A - B from both samples."""
-    alone = jm.prediction_powered(metrics, labelled.sum(-1), judged.sum(-1))
-    return alone | _differences(jm.prediction_powered(difference, labelled, judged))
+    alone: Any = jm.prediction_powered(metrics, labelled.sum(-1), judged.sum(-1))
+    pairs: Any = jm.prediction_powered(difference, labelled, judged)
+    return alone | _differences(pairs)
 
 
 def estimates_from_truth(labelled: jax.Array) -> Estimates:
     """Estimate the same without a judge."""
     pairs = labelled.sum(2)
-    return jm.interval(metrics, pairs.sum(-1)) | _differences(jm.interval(difference, pairs))
+    alone: Any = jm.interval(metrics, pairs.sum(-1))
+    differences: Any = jm.interval(difference, pairs)
+    return alone | _differences(differences)
 
 
 def _differences(found: Estimates) -> Estimates:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import importlib.machinery
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -43,8 +45,55 @@ def knows_dtypes() -> bool:
     return "ml_dtypes" in sys.modules
 
 
+T = TypeVar("T", bound=type)
+# The names of the fields of each dataclass that is a pytree: fields with subtrees, static fields.
+_FIELDS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+
+def pytree(kind: T) -> T:
+    """Register a dataclass as a pytree, now or as soon as JAX is imported.
+
+    Fields with the metadata `{"static": True}` are part of the structure.
+    """
+    fields = [(x.metadata.get("static", False), x.name) for x in dataclasses.fields(kind)]
+    data, static = (tuple(name for is_static, name in fields if is_static == i) for i in (0, 1))
+    _FIELDS[kind] = data, static
+    if is_loaded():
+        jax.tree_util.register_dataclass(kind, data, static)
+    elif not any(isinstance(finder, _FinderOfJax) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _FinderOfJax())
+    return kind
+
+
+class _FinderOfJax:
+    """Finder of the module `jax` that registers pytrees after the module was executed.
+
+    JAX has no other way to register a type without importing JAX.
+    """
+
+    def find_spec(self, name: str, *args: Any) -> importlib.machinery.ModuleSpec | None:
+        if name != "jax":
+            return None
+        specs = (x.find_spec(name, *args) for x in sys.meta_path if x is not self)
+        spec = next(filter(None, specs), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: types.ModuleType) -> None:
+                execute(module)
+                for kind, (data, static) in _FIELDS.items():
+                    module.tree_util.register_dataclass(kind, data, static)
+                sys.meta_path.remove(self)
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
+
+
 class _Structure(NamedTuple):
-    """The structure of a tree: type, keys and subtrees of the root; a leaf has no type."""
+    """The structure of a tree: type, keys and subtrees of the root; a leaf has no type.
+
+    The keys of a dataclass are the values of its static fields.
+    """
 
     kind: type | None = None
     keys: tuple[Any, ...] = ()
@@ -58,6 +107,9 @@ class _Structure(NamedTuple):
             return dict(zip(self.keys, parts, strict=True))
         if self.kind is types.NoneType:
             return None
+        if self.kind in _FIELDS:
+            names = [name for of in _FIELDS[self.kind] for name in of]
+            return self.kind(**dict(zip(names, [*parts, *self.keys], strict=True)))
         return self.kind(*parts) if hasattr(self.kind, "_fields") else self.kind(parts)
 
 
@@ -77,6 +129,9 @@ def _parts(x: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     if type(x) is dict:
         keys = tuple(sorted(x))
         return keys, [x[key] for key in keys]
+    if type(x) in _FIELDS:
+        data, static = _FIELDS[type(x)]
+        return tuple(getattr(x, name) for name in static), [getattr(x, name) for name in data]
     if isinstance(x, _LEAVES):
         return None
     raise _UnknownType
@@ -92,7 +147,7 @@ def _flatten(x: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> _Stru
 
 
 class _Trees:
-    """`jax.tree`; JAX is not loaded for trees of tuples, lists, dicts, arrays and numbers."""
+    """`jax.tree`; JAX is not loaded for trees of tuples, lists, dicts, our types and numbers."""
 
     def flatten(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Any, Any]:
         leaves: list[Any] = []

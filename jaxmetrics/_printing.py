@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import is_jax, is_known
 from jaxmetrics._validation import check_option
-from jaxmetrics._wording import Table
+from jaxmetrics._wording import Table, fraction
 
 __all__: list[str] = []
 
@@ -21,15 +21,16 @@ Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
 
 _MOST_ROWS = 20  # the largest number of rows of a table: ten first and ten last rows
 _MOST_MEMBERS = 3  # the largest number of members in one line
+_TITLES = {"a": "A", "b": "B", "difference": "A - B", "p_value": "p-value"}
 _KINDS = (np.floating, np.integer, np.bool_)
 
 
 class Printed:
-    """Base class of named tuples of numbers or arrays that print as readable text.
+    """Base class of pytrees of numbers or arrays that print as readable text, such as named tuples.
 
-    If the fields are arrays, the tuple is a batch with one member per element of the arrays. A
-    derived class defines how one member is written. If values are unknown, for example under jit,
-    the tuple prints as other named tuples do.
+    If the fields are arrays, the pytree is a batch with one member per element of the arrays. A
+    derived class may define how one member is written. If values are unknown, for example under
+    jit, all fields are printed.
     """
 
     __slots__ = ()
@@ -37,13 +38,27 @@ class Printed:
 
     def _cells(self, spec: str) -> dict[str, str]:
         """Return the cells of one member by the titles of their columns."""
-        raise NotImplementedError
+        return {
+            _TITLES.get(name, name): format(x, spec)
+            if spec or isinstance(x, Printed)
+            else fraction(x)
+            for name, x in self._numbers().items()
+        }
 
     def _members(self) -> Members | None:
         return members_of(self)
 
+    def _numbers(self) -> dict[str, Any]:
+        """Return the numbers by name, in the order of the leaves of the pytree."""
+        return self._asdict()  # type: ignore[attr-defined]
+
+    def _labels(self) -> dict[str, Any]:
+        """Return other values by name, which all members have in common."""
+        return {}
+
     def _plain(self) -> str:
-        return super().__repr__()
+        fields = ", ".join(f"{name}={x!r}" for name, x in self._numbers().items())
+        return f"{type(self).__name__}({fields})"
 
     def __repr__(self) -> str:
         """Return one line: a single member, or the size of the batch and the first members."""
@@ -76,9 +91,10 @@ class Printed:
         return members.table("").html()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return numbers, or lists of numbers for a batch, by name; NaN becomes None."""
-        parts = self._asdict().items()  # type: ignore[attr-defined]
-        return {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
+        """Return all fields by name; numbers of a batch are lists, and NaN becomes None."""
+        parts = self._numbers().items()
+        found = {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
+        return found | self._labels()
 
     def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with one row per member of the batch.
@@ -96,12 +112,13 @@ class Printed:
                 "to_frame needs the values of arrays, which do not exist while jax.jit compiles a"
                 " function. Call to_frame outside of the compiled function."
             )
-        return frame_of(members.columns(), backend)
+        labels = {name: [x] * len(members) for name, x in self._labels().items()}
+        return frame_of(members.columns() | labels, backend)
 
 
 @dataclass(frozen=True)
 class Members:
-    """A batch of named tuples, as NumPy arrays of the same shape."""
+    """A batch of pytrees, as NumPy arrays of the same shape."""
 
     structure: Any
     names: list[str]
@@ -141,26 +158,26 @@ class Members:
         return {name: x.ravel() for name, x in columns}
 
 
-def members_of(batch: Any) -> Members | None:
+def members_of(batch: Printed) -> Members | None:
     """Convert a batch to NumPy; return None if a value is unknown or not a number."""
-    leaves, structure = trees.flatten(batch, is_leaf=lambda x: x is None)
-    if not all(map(is_known_number, leaves)):
+    numbers = dict(_numbers_of(batch))
+    if not all(map(is_known_number, numbers.values())):
         return None
     try:
-        arrays = np.broadcast_arrays(*map(_on_host, leaves))
+        arrays = np.broadcast_arrays(*map(_on_host, numbers.values()))
     # An array is deleted or on another host, or shapes do not match.
     except (RuntimeError, ValueError):
         return None
-    return Members(structure, _names_of_leaves(batch), [*arrays])
+    return Members(trees.flatten(batch)[1], [*numbers], [*arrays])
 
 
-def _names_of_leaves(batch: Any) -> list[str]:
-    """Return names of the numbers in nested named tuples, made from their fields: `"a_low"`."""
-    names = []
-    for name, value in zip(batch._fields, batch, strict=True):
-        inner = _names_of_leaves(value) if hasattr(value, "_fields") else []
-        names += [f"{name}_{x}" for x in inner] or [name]
-    return names
+def _numbers_of(batch: Printed) -> Iterator[tuple[str, Any]]:
+    """Return the numbers of nested pytrees, with names that are made from their fields: "a_low"."""
+    for name, value in batch._numbers().items():
+        if isinstance(value, Printed):
+            yield from ((f"{name}_{inner}", x) for inner, x in _numbers_of(value))
+        else:
+            yield name, value
 
 
 def is_known_number(x: Any) -> bool:

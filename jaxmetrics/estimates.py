@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+import warnings
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from opcode import opmap
 from statistics import NormalDist
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 
+from jaxmetrics._jax import pytree, trees
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import check_level, check_option
@@ -18,6 +25,7 @@ __all__ = ["Estimate"]
 
 
 Metric: TypeAlias = Callable[[Array], Any]
+T = TypeVar("T")
 
 
 class Scale(NamedTuple):
@@ -37,16 +45,22 @@ SCALES = {
 }
 
 
-class _Estimate(NamedTuple):
-    value: Array
-    low: Array
-    high: Array
-    standard_error: Array
-    num_undefined: Array
+def _refuse(self: Estimate, *_: Any, **__: Any) -> NoReturn:
+    """Raise an error, because it is unclear which number of the estimate is meant."""
+    raise TypeError(
+        "An Estimate is not a number or an array of its fields. Use e.value for the value of an"
+        " estimate e, and e.low and e.high for the ends of its interval."
+    )
 
 
-class Estimate(Printed, _Estimate):
-    """An estimate with its confidence interval and standard error: arrays of the same shape.
+# What an estimate was in version 0.3.
+_Tuple = namedtuple("_Tuple", "value low high standard_error num_undefined")
+
+
+@pytree
+@dataclass(frozen=True, init=False, repr=False)
+class Estimate(Printed):
+    """An estimate with its confidence interval: numbers, or arrays of the same shape.
 
     Attributes:
         value: the estimate.
@@ -55,15 +69,26 @@ class Estimate(Printed, _Estimate):
             the estimate explains it.
         num_undefined: the number of bootstrap replicates (random resamples of the examples) in
             which the metric was NaN or infinite. These replicates are not part of the interval.
+        num_examples: the number of examples, or the sum of their weights; None if unknown.
+        effective_number: the number of independent examples that contain as much information, if
+            examples are clustered; otherwise None.
+        level: the confidence level of the interval.
+        method: the name of the method of the interval, such as `"likelihood"`.
+        note: a note for the interpretation of the interval, or None.
 
     The narrower the interval, the more decimals are printed, unless an f-string has a format such
     as `.1%`. `print` writes several estimates as a table. `float` returns a single value. `to_dict`
-    and `to_frame` return all attributes.
+    and `to_frame` return all attributes. `==` compares all attributes of single estimates.
+
+    An estimate is a pytree, whose leaves are the numbers. Its level, method and note are part of
+    the tree structure. Therefore `jax.tree.map` cannot combine estimates of different levels or
+    methods, and the branches of `jax.lax.cond` cannot return them. Use `dataclasses.replace` to
+    change attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
-    >>> accuracy
-    0.851 [0.765, 0.909]
+    >>> accuracy, accuracy.level, accuracy.method
+    (0.851 [0.765, 0.909], 0.95, 'wilson')
     >>> f"{accuracy:.1%}", float(accuracy) > 0.85
     ('85.1% [76.5%, 90.9%]', True)
     >>> recalls = jm.proportion_interval([90, 1995], [100, 2000])
@@ -77,8 +102,56 @@ class Estimate(Printed, _Estimate):
     [0.825634, 0.994160]
     """
 
-    __slots__ = ()
+    value: Array
+    low: Array
+    high: Array
+    standard_error: Array
+    num_undefined: Array
+    num_examples: Array | None
+    effective_number: Array | None
+    level: float | None = field(metadata={"static": True})
+    method: str | None = field(metadata={"static": True})
+    note: str | None = field(metadata={"static": True})
+
     _plural = "estimates"
+
+    # Pickles of version 0.3 call `__new__` with the first five numbers, and do not call `__init__`.
+    def __new__(  # noqa: D102  # the class explains it
+        cls,
+        value: Array,
+        low: Array = math.nan,
+        high: Array = math.nan,
+        standard_error: Array = math.nan,
+        num_undefined: Array = 0,
+        num_examples: Array | None = None,
+        effective_number: Array | None = None,
+        *,
+        level: float | None = None,
+        method: str | None = None,
+        note: str | None = None,
+    ) -> Self:
+        self = object.__new__(cls)
+        self.__dict__.update(
+            value=value,
+            low=low,
+            high=high,
+            standard_error=standard_error,
+            num_undefined=num_undefined,
+            num_examples=num_examples,
+            effective_number=effective_number,
+            level=level,
+            method=method,
+            note=note,
+        )
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), self.__dict__
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return tuple(self.__dict__.values()) == tuple(other.__dict__.values())
 
     def __float__(self) -> float:
         """Return the value if the estimate is a single estimate, not a batch."""
@@ -89,10 +162,67 @@ class Estimate(Printed, _Estimate):
             )
         return float(self.value)
 
+    def __bool__(self) -> bool:
+        return True
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = __rpow__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __neg__ = __pos__ = __abs__ = __round__ = __len__ = __array__ = _refuse
+
+    def __iter__(self) -> Iterator[Any]:
+        frame = sys._getframe(1)
+        operation, number = frame.f_code.co_code[frame.f_lasti :][:2]
+        if operation == opmap["UNPACK_SEQUENCE"] and number != len(_Tuple._fields):
+            raise ValueError(
+                f"An Estimate cannot be unpacked into {number} values. The ends of the interval of"
+                " an estimate e are e.low, e.high, and its value is e.value."
+            )
+        return iter(self._as_tuple())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._as_tuple()[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_asdict", "_fields", "_replace"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        old = self._as_tuple()
+        return partial(replace, self) if name == "_replace" else getattr(old, name)
+
+    def _as_tuple(self) -> _Tuple:
+        warnings.warn(
+            "An Estimate is no longer a tuple: use its attributes, such as e.value, e.low and"
+            " e.high, and dataclasses.replace. In version 0.5, this will be an error.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return _Tuple(*(self.__dict__[name] for name in _Tuple._fields))
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the numbers that are known; only the last two can be unknown."""
+        numbers = list(self.__dict__.items())[:7]
+        return {name: x for i, (name, x) in enumerate(numbers) if i < 5 or x is not None}
+
+    def _labels(self) -> dict[str, Any]:
+        labels = {name: self.__dict__[name] for name in ("level", "method", "note")}
+        return {name: x for name, x in labels.items() if x is not None}
+
     def _cells(self, spec: str) -> dict[str, str]:
         text = interval(self.value, self.low, self.high, spec)
         undefined = f" ({self.num_undefined:g} replicates undefined)" if self.num_undefined else ""
         return {"value [low, high]": text + undefined}
+
+
+def with_level(estimates: T, level: float, method: str, note: str | None = None) -> T:
+    """Return a pytree of estimates and other values, in which each estimate knows its interval."""
+    level = check_level(level)
+
+    def labelled(x: Any) -> Any:
+        if isinstance(x, Estimate):
+            return replace(x, level=level, method=method, note=note)
+        return x
+
+    return trees.map(labelled, estimates, is_leaf=lambda x: isinstance(x, Estimate))
 
 
 def normal_quantile(level: float) -> float:
@@ -106,15 +236,21 @@ def check_transform(transform: str | None, name: str = "transform") -> None:
 
 
 def normal_estimate(
-    value: Array, error: Array, z: Array | float, transform: str | None = None
+    value: Array,
+    error: Array,
+    z: Array | float,
+    transform: str | None = None,
+    **known: Array | None,
 ) -> Estimate:
     low, high = _normal_interval(value, z * error, transform)
-    return computed_estimate(value, low, high, error)
+    return computed_estimate(value, low, high, error, **known)
 
 
-def computed_estimate(value: Array, low: Array, high: Array, error: Array) -> Estimate:
+def computed_estimate(
+    value: Array, low: Array, high: Array, error: Array, **known: Array | None
+) -> Estimate:
     """Make an estimate that does not come from replicates."""
-    return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
+    return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32), **known)
 
 
 def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple[Array, Array]:

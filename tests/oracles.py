@@ -13,6 +13,11 @@ import numpy as np
 NAN = math.nan
 
 
+def fields_of(x: Any) -> tuple[Any, ...]:
+    """The value, both ends and the standard error of an estimate."""
+    return x.value, x.low, x.high, x.standard_error
+
+
 def confusion_matrix(
     y_true: Any,
     y_pred: Any,

@@ -224,7 +224,7 @@ def test_likelihood_intervals(platform: str) -> None:
         }
 
     found = promoting(jax.jit(lambda counts: jm.interval(metric, counts)))(jnp.asarray(counts))
-    expected = jm.interval(metric, counts)
+    expected: Any = jm.interval(metric, counts)
     for name, estimate in expected.items():
         ends = found[name].low, found[name].high
         np.testing.assert_allclose(ends, (estimate.low, estimate.high), rtol=2e-4, err_msg=name)

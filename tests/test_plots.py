@@ -7,6 +7,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from tests.oracles import fields_of
 
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
@@ -196,7 +197,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == list(metrics)
     bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
     np.testing.assert_allclose(
-        bars[0], jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta())[1:3], rtol=1e-6
+        bars[0], fields_of(jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta()))[1:3], rtol=1e-6
     )
     low_on_screen, high_on_screen = axes.get_ylim()
     assert low_on_screen > high_on_screen  # the first on top
@@ -205,7 +206,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         [0, 0, 1, 1] * 25, [0, 0, 1, 1] * 20 + [1] * 20, [0, 1, 1, 0] * 25, num_classes=2
     )
     together = lambda counts: {name: metric(counts) for name, metric in metrics.items()}
-    both = jm.compare(together, paired, method=jm.Delta())
+    both: Any = jm.compare(together, paired, method=jm.Delta())
     axes = plots.difference(both, rope=0.05)
     assert (
         axes.texts[0].get_text()

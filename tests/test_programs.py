@@ -508,8 +508,8 @@ WAYS = {name: way for name, way in list(globals().items()) if name.startswith("b
 def test_a_metric_may_read_what_changes(way: Callable[[], Iterator[Any]]) -> None:
     ends = []
     for metric in way():
-        value, low, high, *_ = jm.interval(metric, COUNTS, method=jm.Delta())
-        ends.append((value, low, high, jm.at_prevalence(metric, 0.25)(COUNTS)))
+        found = jm.interval(metric, COUNTS, method=jm.Delta())
+        ends.append((found.value, found.low, found.high, jm.at_prevalence(metric, 0.25)(COUNTS)))
         gc.collect(1)  # what was just made is young
     np.testing.assert_allclose(ends[1], 2 * np.array(ends[0]), rtol=1e-5)
 

@@ -32,6 +32,7 @@ from jaxmetrics.reports.probabilities import (
     probability_sums,
 )
 from jaxmetrics.reports.statistics_found import findings_of
+from tests.oracles import fields_of
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
 PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]
@@ -176,7 +177,7 @@ def test_the_verdict_is_a_paired_comparison() -> None:
     report = jm.Report.from_counts([[237, 72], [0, 91]])
     expected = jm.paired_difference_interval([[237, 91], [72, 0]])
     gain = report["accuracy_gain"]
-    assert gain[:4] == pytest.approx([float(x) for x in expected[:4]])
+    assert gain[:4] == pytest.approx([float(x) for x in fields_of(expected)])
     assert gain.method == "tango"
     assert report["accuracy"].low > report["no_information_rate"].value  # so are its ends alone
     said = "is not shown to be above 0.772, the accuracy of always predicting the most frequent"
@@ -232,7 +233,7 @@ def test_verdicts_are_seldom_false(
         accuracy_gain(Evidence(one.sum(0), 0.95, clusters=of_clusters))
         for one, of_clusters in zip(counts, clusters, strict=True)
     ]
-    low, high = np.array([x[1:3] for x in gains]).T
+    low, high = np.array([fields_of(x)[1:3] for x in gains]).T
     assert (low > 0).mean() < 0.044
     assert (high < 0).mean() < 0.044
 
@@ -244,7 +245,7 @@ def test_the_calibration_error_has_an_interval_and_says_that_it_is_biased() -> N
     report = jm.report(y, prob.argmax(1), y_prob=prob)
     error = report.overall["calibration_error"]
     expected = jm.top_label(jm.calibration_interval)(y, prob)
-    assert (error[:3], error.method) == (tuple(map(float, expected[:3])), "inequalities")
+    assert (fields_of(error)[:3], error.method) == (tuple(map(float, expected[:3])), "inequalities")
     assert error.low == 0 < error.value
     assert (
         "Calibration error: The value is biased upwards, because chance alone" in report.to_text()
@@ -349,7 +350,9 @@ def test_probabilities_and_weights() -> None:
     loss = report.overall["log_loss"]
     assert math.isclose(loss.value, surprise.mean(), rel_tol=1e-6)
     expected = jm.mean_interval(surprise, transform="log")
-    np.testing.assert_allclose(np.array(loss[1:3], float), expected[1:3], rtol=1e-5)
+    np.testing.assert_allclose(
+        np.array(fields_of(loss)[1:3], float), fields_of(expected)[1:3], rtol=1e-5
+    )
     assert math.isclose(
         report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6
     )
@@ -397,8 +400,8 @@ def test_intervals_of_areas_cover() -> None:
                     for part in (scores[:n], scores[n:])
                 ]
             )
-            ((_, low, high, *_),) = area_values(histogram[None], 0.95)
-            covered += low <= truth <= high
+            (found,) = area_values(histogram[None], 0.95)
+            covered += found.low <= truth <= found.high
         assert covered / 3000 > 0.93, (m, n, shift)
 
 
@@ -494,7 +497,7 @@ def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     report = jm.Report.from_counts(counts)
     expected = jm.interval(jm.macro(jm.f1), counts, method=jm.Delta("logit"))
     figure = report.overall["macro_f1"]
-    assert (figure, figure.method) == (tuple(map(float, expected)), "delta")
+    assert (fields_of(figure), figure.method) == (fields_of(expected), "delta")
     assert jm.Report.from_counts(np.diag([9.5, 7])).overall["macro_f1"].method is None
 
 
@@ -515,7 +518,7 @@ def test_the_method_of_a_report_is_a_value() -> None:
         report = jm.report(TRUE, PRED, method=method)
         expected = jm.interval(jm.weighted(jm.f1), report.counts, method=method)
         figure = report.overall["weighted_f1"]
-        assert (figure, figure.method) == (tuple(map(float, expected)), method.name)
+        assert (fields_of(figure), figure.method) == (fields_of(expected), method.name)
 
 
 def test_one_sample_has_one_interval() -> None:
@@ -528,11 +531,11 @@ def test_one_sample_has_one_interval() -> None:
     compared = jm.compare_predictions(jm.accuracy, truth, pred, other)
     paired = jm.comparison_report(truth, pred, other)["accuracy"].a
     for x in (compared.a, paired, jm.interval(jm.accuracy, counts)):
-        np.testing.assert_allclose(found["accuracy"][:3], x[:3], atol=1e-9)
+        np.testing.assert_allclose(found["accuracy"][:3], fields_of(x)[:3], atol=1e-9)
     for name, metric in (("recall", jm.recall), ("precision", jm.precision), ("f1", jm.f1)):
         expected = jm.interval(metric, counts)
         shown = np.array([x[:3] for x in found[name].values()]).T
-        np.testing.assert_allclose(shown, expected[:3], atol=1e-5)
+        np.testing.assert_allclose(shown, fields_of(expected)[:3], atol=1e-5)
     # One large group, and nine small groups, of which one has three mistakes: at the corrected
     # level, Wilson's intervals "show" that they differ.
     sizes, wrong = [5000] + 9 * [15], [100] + 8 * [0] + [3]
@@ -542,7 +545,7 @@ def test_one_sample_has_one_interval() -> None:
     difference = of_groups.disparities["accuracy", ""]
     tables = jm.confusion_matrix(place % 2, pred, groups=groups)
     expected = jm.compare_groups(jm.accuracy, tables)
-    np.testing.assert_allclose(difference[:3], expected[:3], atol=1e-9)
+    np.testing.assert_allclose(fields_of(difference)[:3], fields_of(expected)[:3], atol=1e-9)
     assert difference.low == 0
 
 
@@ -632,7 +635,7 @@ def test_brier_scores_of_a_report_know_of_mistakes_that_were_not_seen(k: int) ->
     scores = ((prob - np.eye(k)[y]) ** 2).sum(1) * worst / 2
     expected = jm.mean_interval(scores, bounds=(0, worst))
     score = found.overall["brier_score"]
-    assert (score.value, score.low, score.high) == pytest.approx(expected[:3], rel=1e-3)
+    assert (score.value, score.low, score.high) == pytest.approx(fields_of(expected)[:3], rel=1e-3)
     assert score.method == "likelihood"
     sure = probability_findings(confident_sums(y, y < 0, k), names, 0.95).overall["brier_score"]
     assert sure.high > sure.value + 1 / 300
@@ -744,7 +747,9 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     for report in (parts, direct):
         for name, figure in whole.overall.items():
             np.testing.assert_allclose(
-                np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5
+                np.array(fields_of(report.overall[name])[:3], float),
+                np.array(fields_of(figure)[:3], float),
+                rtol=1e-5,
             )
         assert report.score_histogram is not None
         assert whole.score_histogram is not None
@@ -924,7 +929,7 @@ def test_csv_has_a_line_for_each_value() -> None:
     assert [(line["name"], line["class"]) for line in lines] == list(expected)
     for line, x in zip(lines, expected.values(), strict=True):
         numbers = [float(line[key] or "nan") for key in ("value", "low", "high")]
-        np.testing.assert_array_equal(numbers, np.array(x[:3], float))  # NaN for None
+        np.testing.assert_array_equal(numbers, np.array(fields_of(x)[:3], float))  # NaN for None
         level_and_method = ("0.9", x.method) if x.method else ("", "")
         assert (line["level"], line["method"]) == level_and_method
 
@@ -1140,7 +1145,9 @@ def test_comparison_report() -> None:
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
     expected = jm.compare(jm.accuracy, paired, rope=0.02)
     accuracy = report.figures["accuracy"]
-    np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3])
+    np.testing.assert_allclose(
+        np.array(accuracy.difference[:3], float), fields_of(expected.difference)[:3]
+    )
     np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent)
     assert accuracy.difference.method == "likelihood"
     assert accuracy.a == jm.report(truth, a).overall["accuracy"]
@@ -1228,7 +1235,7 @@ def test_a_comparison_report_of_probabilities() -> None:
         clusters=sites[:300],
         transform="log",
     )
-    np.testing.assert_allclose(clustered.a[:3], expected[:3])
+    np.testing.assert_allclose(clustered.a[:3], fields_of(expected)[:3])
     with pytest.warns(UserWarning, match="y_pred_b is not the most probable class of y_prob_b"):
         jm.comparison_report(y, preds[0], (preds[1] + 1) % 3, **options)
 

@@ -107,7 +107,8 @@ def groups(rng: Rng, size: int, sizes: tuple[int, ...], gap: float, recall: floa
     counts = [rng.multinomial(n, x, size) for n, x in zip(sizes, cells, strict=True)]
     # Groups without examples are skipped.
     tables = padded(np.stack(counts, 1).reshape(size, len(sizes), 2, 2), 8)
-    for name, found in jm.compare_groups(disparities, tables).items():
+    groups: Any = jm.compare_groups(disparities, tables)
+    for name, found in groups.items():
         yield "`compare_groups`", name, (found, gap)
         if gap == 0:
             yield "`compare_groups`: shown to differ", name, np.asarray(found.low) > 0
@@ -119,7 +120,8 @@ def unpaired(rng: Rng, size: int, k: int, n_a: int, a: float, n_b: int, b: float
         on_device(rng.multinomial(x.n, x.cells.ravel(), size).reshape(size, k, k)) for x in designs
     ]
     of_a, of_b = (metrics(x.cells) for x in designs)
-    for name, found in jm.compare_unpaired(metrics, *counts).items():
+    compared: Any = jm.compare_unpaired(metrics, *counts)
+    for name, found in compared.items():
         yield "`compare_unpaired`", name, (found.difference, float(of_a[name] - of_b[name]))
 
 

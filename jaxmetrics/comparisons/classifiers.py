@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._arithmetic import rounding
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
@@ -19,7 +20,7 @@ from jaxmetrics._wording import fraction
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
-from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.estimation import Confidence, Question, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method
@@ -97,7 +98,7 @@ def compare(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Comparison:
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
 
     Args:
@@ -151,7 +152,7 @@ def compare_predictions(
     method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
     rope: ArrayLike = 0.0,
-) -> Any:
+) -> Comparison:
     """Compare two classifiers on the same examples as `compare` does, but from labels.
 
     Time and memory grow with the number of triples (true class, prediction of A, prediction of B)
@@ -257,7 +258,7 @@ def compare_unpaired(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Comparison:
     """Compare a metric of two classifiers on two independent test sets.
 
     If both classifiers were evaluated on the same examples, use `compare`. It has more statistical
@@ -309,18 +310,20 @@ def compare_unpaired(
     return _compared(Question.of(metric, both, design, (k, k)), method, level, rope)
 
 
-def _compared(question: Question, method: IntervalMethod, level: float, rope: ArrayLike) -> Any:
+def _compared(
+    question: Question, method: IntervalMethod, level: float, rope: ArrayLike
+) -> Comparison:
     question = question._replace(design=question.design._replace(contrasts=_OF_BOTH))
     reach = reach_of(method, question, level)
-    return answer(question, method, reach, check_rope(rope), summary=_comparison)
+    found = answer(question, method, reach, check_rope(rope), summary=_comparison)
+    return with_level(found, level, method.name)
 
 
 def _comparison(
     found: Estimate, samples: Array | None, metric: Functional, reach: Confidence, rope: Array
 ) -> Comparison:
     """Return the comparison of V values from estimates `(3 V,)` of A, B and A - B."""
-    parts = zip(*(xp.split(x, 3) for x in found), strict=True)
-    a, b, d = (Estimate(*part) for part in parts)
+    a, b, d = (trees.map(lambda x, i=i: xp.split(x, 3)[i], found) for i in range(3))
     if samples is None:
         return by_halves(a, b, d, reach.quantile(metric.sample.number), rope)
     of_a, of_b, of_d = xp.split(samples, 3, -1)

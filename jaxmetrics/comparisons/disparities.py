@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_axis, check_flag, check_level
-from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, interval
 
 __all__ = ["compare_groups"]
@@ -26,7 +26,7 @@ def compare_groups(
     ratio: bool = False,
     level: float = 0.95,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Estimate:
     """Compute a confidence interval of a metric's largest difference (or ratio) between groups.
 
     Ordinary intervals of the largest difference miss the true value too often, because the largest
@@ -78,11 +78,12 @@ def compare_groups(
     def of_groups(groups: Estimate) -> Estimate:
         counted = append_axes(has_examples, groups.value.ndim - has_examples.ndim)
         known = counted & ~xp.isnan(groups.low)
-        groups = groups._replace(value=xp.where(known, groups.value, xp.nan))
-        first = Estimate(*(xp.moveaxis(x, has_examples.ndim - 1, 0) for x in groups))
+        groups = replace(groups, value=xp.where(known, groups.value, xp.nan))
+        first = trees.map(lambda x: xp.moveaxis(x, has_examples.ndim - 1, 0), groups)
         return smallest_ratio(first) if ratio else greatest_difference(first)
 
-    return trees.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
+    found = trees.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
+    return with_level(found, level, "mover")
 
 
 def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | None]:
@@ -108,7 +109,7 @@ def pairwise_level(level: float, num_groups: int) -> float:
 @compiled
 def greatest_difference(groups: Estimate) -> Estimate:
     """Return the largest difference, from estimates of groups `(G, ...)` at `pairwise_level`."""
-    v, low, high = groups[:3]
+    v, low, high = groups.value, groups.low, groups.high
     lower = v[:, None] - v - xp.hypot((v - low)[:, None], high - v)
     lower = xp.where(_pairs(v), lower, 0)
     least, largest = _range(v)
@@ -123,8 +124,8 @@ def smallest_ratio(groups: Estimate) -> Estimate:
     The result is NaN if a value is negative.
     """
     is_negative = (groups.value < 0).any(0)
-    groups = groups._replace(value=xp.where(is_negative, xp.nan, groups.value))
-    v, low, high = groups[:3]
+    groups = replace(groups, value=xp.where(is_negative, xp.nan, groups.value))
+    v, low, high = groups.value, groups.low, groups.high
     below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
     product = v[:, None] * v
     root = xp.sqrt(xp.maximum(product**2 - below[:, None] * above, 0))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._roots import root
 from jaxmetrics._validation import (
     ArrayLike,
@@ -25,7 +27,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
-from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -46,16 +48,19 @@ __all__ = [
 ]
 
 
-class HypothesisTest(NamedTuple):
+class HypothesisTest(Printed, namedtuple("_HypothesisTest", "statistic p_value")):
     """Result of a hypothesis test.
 
     Attributes:
         statistic: `(...)`, the test statistic, as defined by the test function.
         p_value: `(...)`, the p-value in [0, 1], two-sided except for `no_information_test`.
+
+    >>> mcnemar([[23, 15], [19, 31]])
+    statistic 15.000, p-value 0.500
     """
 
-    statistic: Array
-    p_value: Array
+    __slots__ = ()
+    _plural = "tests"
 
 
 @compiled
@@ -389,7 +394,8 @@ def paired_difference_interval(
     -0.286 [-0.517, -0.026]
     """
     check_option(method, "method", tuple(_METHODS))
-    return _paired_difference_interval(paired, normal_quantile(level), method=method)
+    found = _paired_difference_interval(paired, normal_quantile(level), method=method)
+    return with_level(found, level, method)
 
 
 @compiled
@@ -401,7 +407,7 @@ def _paired_difference_interval(paired: ArrayLike, z: float, *, method: str) -> 
     low, high = _METHODS[method](p, q, n, z)
     low, high = (xp.where((n == 0) & valid, end, x) for end, x in ((-1, low), (1, high)))
     error = safe_sqrt(divide(p + q - (p - q) ** 2, n, xp.nan))
-    return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error)
+    return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error, num_examples=n)
 
 
 def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:

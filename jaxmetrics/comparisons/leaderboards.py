@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -347,7 +348,7 @@ def ranked(
         estimates,
         shares_of_firsts(values, errors.covariance, noise),
         winner.astype(xp.int32),
-        own._replace(value=own.value - bias, low=own.low - bias),
+        replace(own, value=own.value - bias, low=own.low - bias),
         (1 + above.sum(0)).astype(xp.int32),
         (len(values) - above.sum(1)).astype(xp.int32),
         layers(above),

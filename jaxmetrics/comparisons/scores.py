@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from jaxmetrics._validation import (
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
 from jaxmetrics.intervals.means import (
     Strata,
@@ -108,7 +109,8 @@ def compare_scores(
     limits = bounds_of_difference(bounds)
     difference = estimate("a - b", x - y, bounds=limits, is_difference=True)
     freedom = _freedom(shared.astype(x.dtype), clusters) if bounds is None else None
-    return by_halves(of_a, of_b, difference, z, width, freedom)
+    compared = by_halves(of_a, of_b, difference, z, width, freedom)
+    return with_level(compared, level, "student" if bounds is None else "likelihood")
 
 
 def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array:
@@ -192,12 +194,14 @@ def score_leaderboard(
         x = x if bounds is None else clipped(x, bounds, eps)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
-        return _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
+        board = _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
+        return with_level(board, level, "mover" if bounds is None else "likelihood")
     limits: Any = {"bounds": bounds, "eps": eps}
     estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, **limits)
-    return _score_leaderboard(
+    board = _score_leaderboard(
         placed_key, x, shared, numbers, estimates, num_clusters=number, **options
     )
+    return with_level(board, level, "student" if bounds is None else "likelihood")
 
 
 def _rows_of_systems(scores: ArrayLike) -> Array:
@@ -299,7 +303,8 @@ def _within(bounds: tuple[float, float] | None, board: Leaderboard) -> Leaderboa
         return board
     winner = board.winner_estimate
     least = xp.asarray(bounds[0], winner.low.dtype)
-    return board._replace(winner_estimate=winner._replace(low=xp.maximum(winner.low, least)))
+    winner = replace(winner, low=xp.maximum(winner.low, least))
+    return board._replace(winner_estimate=winner)
 
 
 def _range(x: Array, shared: Array) -> Array:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
-from jaxmetrics.estimates import Estimate, computed_estimate, normal_estimate, normal_quantile
+from jaxmetrics.estimates import (
+    Estimate,
+    computed_estimate,
+    normal_estimate,
+    normal_quantile,
+    with_level,
+)
 from jaxmetrics.ranking.areas import (
     MomentsByClass,
     area_estimate,
@@ -42,7 +50,15 @@ UNSEEN = 1 / 16
 MOST_LOST = 1.5
 
 
-class DeLong(NamedTuple):
+class _DeLong(NamedTuple):
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    statistic: Array
+    p_value: Array
+
+
+class DeLong(Printed, _DeLong):
     """Result of `delong`: two areas under the ROC curve and their comparison.
 
     Attributes:
@@ -52,11 +68,8 @@ class DeLong(NamedTuple):
         p_value: `(...)`, the two-sided p-value of the hypothesis that the areas are equal.
     """
 
-    a: Estimate
-    b: Estimate
-    difference: Estimate
-    statistic: Array
-    p_value: Array
+    __slots__ = ()
+    _plural = "comparisons"
 
 
 def delong(
@@ -107,7 +120,7 @@ def delong(
     """
     z = normal_quantile(level)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
-    return _delong(first, second, numbers, z, num_clusters=size)
+    return _with_methods(_delong(first, second, numbers, z, num_clusters=size), level)
 
 
 def _paired(
@@ -161,11 +174,14 @@ def delong_unpaired(
     0.389 [-0.526, 0.885]
     """
     z = normal_quantile(level)
-    return _delong_unpaired(
-        rank(y_true_a, y_score_a, name="y_score_a", truth_name="y_true_a"),
-        rank(y_true_b, y_score_b, name="y_score_b", truth_name="y_true_b"),
-        z,
-    )
+    first = rank(y_true_a, y_score_a, name="y_score_a", truth_name="y_true_a")
+    second = rank(y_true_b, y_score_b, name="y_score_b", truth_name="y_true_b")
+    return _with_methods(_delong_unpaired(first, second, z), level)
+
+
+def _with_methods(found: DeLong, level: float) -> DeLong:
+    found = with_level(found, level, "score")
+    return found._replace(difference=replace(found.difference, method="mover"))
 
 
 @compiled
@@ -213,7 +229,7 @@ def _difference(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
 
     low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
     high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
-    return gap._replace(low=low, high=high)
+    return replace(gap, low=low, high=high)
 
 
 def compare_average_precision(
@@ -267,7 +283,9 @@ def compare_average_precision(
     """
     z, width = normal_quantile(level), check_rope(rope)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
-    return by_halves(*_average_precisions(first, second, numbers, z, num_clusters=size), z, width)
+    found = _average_precisions(first, second, numbers, z, num_clusters=size)
+    compared = with_level(by_halves(*found, z, width), level, "wilson")
+    return compared._replace(difference=replace(compared.difference, method="student"))
 
 
 @compiled

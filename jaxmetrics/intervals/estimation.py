@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -265,9 +266,12 @@ def _estimates(
     if sample.clusters is not None:
         several = (sample.units.counts.sum(-1) > 1).all()  # one cluster does not show the variance
         low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
-        found = found._replace(low=low, high=high, standard_error=error)
+        found = replace(found, low=low, high=high, standard_error=error)
     if summary is not None:
         found = summary(found, samples, metric, reach, *extra)
+    else:
+        number = xp.broadcast_to(sample.counts.sum(), found.value.shape)
+        found = replace(found, num_examples=number)
     return nan_unless(sample.is_valid | (not method.needs_examples), found)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from jaxmetrics._validation import (
     check_samples,
 )
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
+from jaxmetrics.estimates import Estimate, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -66,7 +68,7 @@ def bootstrap_examples(
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | Sequence[Any] | None = None,
     strata: ArrayLike | Sequence[Any] | None = None,
-) -> Any:
+) -> Estimate:
     """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
     For a metric of a confusion matrix, `interval` with `Bootstrap` is much faster.
@@ -139,7 +141,7 @@ def bootstrap_examples(
         level=level,
         kind=kind,
     )
-    return check_finite(estimates, size)
+    return with_level(check_finite(estimates, size), level, kind)
 
 
 def _as_examples(arrays: Sequence[ArrayLike]) -> tuple[Array, ...]:
@@ -333,8 +335,9 @@ def _bootstrap_examples(
     )
     acceleration = 0.0 if groups is None else _acceleration(row, groups, everything, numbers)
     found = estimate_of(row(everything), samples, level, kind, acceleration)
+    found = replace(found, num_examples=xp.full_like(found.value, len(examples[0])))
     if members is not None and number == 1:  # one cluster does not show the variance
-        found = nan_unless(xp.zeros((), bool), found)._replace(value=found.value)
+        found = replace(nan_unless(xp.zeros((), bool), found), value=found.value)
     return row.unflatten(found)
 
 

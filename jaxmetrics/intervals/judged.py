@@ -40,7 +40,7 @@ from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics.clusters import as_clusters
-from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.checks import as_floats, nan_unless
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
@@ -71,7 +71,7 @@ def prediction_powered(
     *,
     level: float = 0.95,
     cluster_axis: int | None = None,
-) -> Any:
+) -> Estimate:
     """Estimate a metric from few true labels and many labels that a judge assigned (PPI++).
 
     The metric is computed from the labels of the judge, such as a language model. It is corrected
@@ -120,7 +120,8 @@ def prediction_powered(
     read = Applied(_of_pairs, as_floats(metric)) if is_difference else metric
     design = Design(of_judged, (("num_classes", k),), is_clustered=cluster_axis is not None)
     question = Question.of(read, tables, design, (k, width))
-    return of_samples(partial(_rectified, method=method, reach=reach), question)
+    found = of_samples(partial(_rectified, method=method, reach=reach), question)
+    return with_level(found, level, "prediction-powered")
 
 
 def _read(

@@ -36,6 +36,7 @@ small, or if fewer than one in n examples is a mistake.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -72,6 +73,7 @@ from jaxmetrics.estimates import (
     computed_estimate,
     normal_estimate,
     normal_quantile,
+    with_level,
 )
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
@@ -150,15 +152,16 @@ def mean_interval(
         clusters=clusters,
         bounds=bounds,
     )
+    method = "student" if bounds is None else "likelihood"
     if missing is None or bounds is None:
-        return estimate(values, where=where, transform=transform)
+        return with_level(estimate(values, where=where, transform=transform), level, method)
     array = as_array(values, "values")
     x, estimate = as_float(array, "values"), partial(estimate, eps=largest_eps(array))
     is_missing = xp.isnan(x)
     mask = as_mask(where)
     found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
     least, greatest = (estimate(xp.where(is_missing, x0, x), where=mask) for x0 in bounds)
-    return found._replace(low=least.low, high=greatest.high)
+    return with_level(replace(found, low=least.low, high=greatest.high), level, method)
 
 
 def cross_validation_interval(
@@ -207,7 +210,8 @@ def cross_validation_interval(
     )
     refuse_where(np.isnan, x, "scores", message)
     share = check_size(num_test, "num_test") / check_size(num_train, "num_train")
-    return _cross_validation_interval(x, normal_quantile(level), share)
+    found = _cross_validation_interval(x, normal_quantile(level), share)
+    return with_level(found, level, "corrected resampled t")
 
 
 @compiled
@@ -325,10 +329,11 @@ def _mean_interval(
     found = _summary(x, amounts, numbers, num_clusters)
     if bounds is None:
         t = student_quantile(z, found.number - 1)
-        return normal_estimate(found.mean, found.error, t, transform)
+        return normal_estimate(found.mean, found.error, t, transform, num_examples=found.total)
     found = found._replace(mean=xp.clip(found.mean, *bounds))  # beyond by rounding
     options = bounds, is_difference, _one_stratum
-    return _by_likelihood(found, x, amounts, numbers, z, *options)
+    estimate = _by_likelihood(found, x, amounts, numbers, z, *options)
+    return replace(estimate, num_examples=found.total)
 
 
 class _MeanAndError(NamedTuple):
@@ -425,7 +430,8 @@ def _by_likelihood(
 
     low, high = (end(sign, value) for sign, value in zip((-1, 1), added, strict=True))
     low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
-    return computed_estimate(found.mean, low, high, found.error)
+    effective = None if found.moves is None else found.total * share
+    return computed_estimate(found.mean, low, high, found.error, effective_number=effective)
 
 
 def _largest_difference(x: Array, sizes: Array, bound: float) -> Array:

@@ -23,6 +23,7 @@ from jaxmetrics.estimates import (
     check_transform,
     computed_estimate,
     normal_estimate,
+    with_level,
 )
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
@@ -167,8 +168,12 @@ class Likelihood(IntervalMethod):
         """Search for both ends of the interval of each value."""
         values, slopes, sample = metric.values, metric.slopes, metric.sample
         z = confidence.quantile(sample.number)
-        low, high = likelihood_limits(metric, sample.shares(values, slopes, z), z)
-        return computed_estimate(values, low, high, sample.errors(values, slopes)), None
+        shares = sample.shares(values, slopes, z)
+        low, high = likelihood_limits(metric, shares, z)
+        found = computed_estimate(values, low, high, sample.errors(values, slopes))
+        if sample.clusters is not None:
+            found = dataclasses.replace(found, effective_number=shares * sample.counts.sum())
+        return found, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -426,7 +431,7 @@ def interval(
     stratified: bool = False,
     simultaneous: bool = False,
     anytime: bool | int = False,
-) -> Any:
+) -> Estimate:
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
     Args:
@@ -472,4 +477,6 @@ def interval(
     question = question_of(
         metric, counts, method.check, cluster_axis=cluster_axis, stratified=stratified
     )
-    return answer(question, method, reach_of(method, question, level, simultaneous, anytime))
+    found = answer(question, method, reach_of(method, question, level, simultaneous, anytime))
+    note = ", ".join(["simultaneous"] * bool(simultaneous) + ["anytime-valid"] * bool(anytime))
+    return with_level(found, level, method.name, note or None)

@@ -40,7 +40,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.clusters import as_clusters, clustered_error, effective_share, kish_number
-from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__ = ["proportion_interval"]
@@ -137,7 +137,9 @@ def _proportion_interval(
         low, high = xp.where(low > p, p, low), xp.where(high < p, p, high)  # by rounding
     else:
         low, high = _METHODS[method](s * share, n * share, level)
-    return computed_estimate(p, low, high, error)
+    effective = None if cluster_axis is None else n * share
+    found = computed_estimate(p, low, high, error, num_examples=n, effective_number=effective)
+    return with_level(found, level, method)
 
 
 def _error(s: Array, n: Array) -> Array:

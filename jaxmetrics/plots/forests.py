@@ -52,7 +52,8 @@ def intervals(
     ['cat', 'dog']
     """
     if isinstance(estimates, Estimate):
-        parts = (on_host(x, "estimates").astype(float) for x in estimates[:3])
+        ends = estimates.value, estimates.low, estimates.high
+        parts = (on_host(x, "estimates").astype(float) for x in ends)
         numbers = np.stack([np.atleast_1d(part) for part in parts], -1)
         one_name = [""] if np.ndim(estimates.value) == 0 else None
         labels = names_of(one_name if names is None else names, len(numbers), "names")
@@ -157,12 +158,13 @@ def leaderboard(
     tiers = np.array([x.tier for x in shown])
     y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
-    numbers = np.array([x.estimate[:3] for x in shown], float)
+    numbers = np.array([(x.value, x.low, x.high) for x in (row.estimate for row in shown)], float)
     forest(labels[: len(y)], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
-    value, low, high = map(float, board.winner_estimate[:3])
+    winner = board.winner_estimate
+    value, low, high = float(winner.value), float(winner.low), float(winner.high)
     below = y[0] + 0.3
     axes.hlines(below, low, high, color="C1", linewidth=1.5, alpha=0.6)
     axes.plot(value, below, "d", color="C1", markersize=5, label="the winner, on new examples")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from jaxmetrics.clusters import (
     jackknife_moves,
     sums_by_cluster,
 )
-from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.columns import one_against_rest
 from jaxmetrics.ranking.histograms import average_precision_bounds, roc_auc_bounds
@@ -376,7 +377,8 @@ def delong_interval(
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    return _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+    found = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+    return with_level(found, level, method)
 
 
 @compiled
@@ -488,13 +490,15 @@ def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
 def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
     """Estimate an area, which is the mean placement value of either class."""
     area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
-    estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
+    number = of_classes.positives.number + of_classes.negatives.number
+    scale = "logit" if method == "logit" else None
+    estimate = normal_estimate(area, error, z, scale, num_examples=number)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
     if method == "score":
         number = effective_number(area, of_classes.positives, of_classes.negatives)
         number = number if of_classes.share is None else number * of_classes.share
         low, high = wilson_interval(area * number, number, z)
-    return estimate._replace(low=low, high=high)
+    return replace(estimate, low=low, high=high)
 
 
 def effective_number(area: Array, *of_both: PlacementMoments) -> Array:

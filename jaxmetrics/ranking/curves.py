@@ -12,6 +12,7 @@ a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on),
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
 from jaxmetrics._wording import shown
 from jaxmetrics.intervals.checks import as_floats, placed
@@ -85,7 +87,7 @@ class DetCurve(NamedTuple):
     thresholds: Array
 
 
-class OperatingPoint(NamedTuple):
+class OperatingPoint(Printed, namedtuple("_OperatingPoint", "value threshold")):
     """Operating point of a classifier, as returned by `best_threshold`.
 
     Attributes:
@@ -93,8 +95,8 @@ class OperatingPoint(NamedTuple):
         threshold: class 1 is predicted if the score is at least this number; of shape `(...)`.
     """
 
-    value: Array
-    threshold: Array
+    __slots__ = ()
+    _plural = "operating points"
 
 
 @of_scores

@@ -47,7 +47,7 @@ from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import COIN_TOSS, Spread, jackknife_moves, sums_by_cluster
-from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import ADDED_BINOMIAL, numbers_of_clusters
 from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, first_of_ties, rank, restore
@@ -92,7 +92,8 @@ def average_precision_interval(
     """
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    return _average_precision_interval(ranked, numbers, z, num_clusters=size)
+    found = _average_precision_interval(ranked, numbers, z, num_clusters=size)
+    return with_level(found, level, "wilson")
 
 
 @compiled

@@ -128,7 +128,7 @@ def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
     """
     low, high = 0.0, 1.0
     if found := [x for x in values if x.has_interval]:
-        value, lows, highs = np.array([x[:3] for x in found]).T
+        value, lows, highs = np.array([(x.value, x.low, x.high) for x in found]).T
         low = float(np.nanmin([*value, np.quantile(lows, _OUTSIDE, method="lower")]))
         high = float(np.nanmax([*value, np.quantile(highs, 1 - _OUTSIDE, method="higher")]))
     digits = max(0, -math.floor(math.log10(high - low))) if high > low else 0
@@ -189,7 +189,7 @@ def _recalls(report: Report) -> str:
     values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
-    numbers = np.array([values[i][:3] for i in worst])
+    numbers = np.array([(x.value, x.low, x.high) for x in (values[i] for i in worst)])
     return svg(
         (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
         "Recall of each class with its interval, the least recall on top",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._jax import pytree, trees
 from jaxmetrics._wording import interval, labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate, normal_quantile
 
@@ -23,6 +24,7 @@ _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power 
 _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
 
 
+@pytree
 class ReportedValue(Estimate):
     """A value in a report: an `Estimate` with the method of its interval and a note.
 
@@ -45,25 +47,6 @@ class ReportedValue(Estimate):
     (0.851 [0.800, 0.892], 'likelihood', None)
     """
 
-    method: str | None = None
-    note: str | None = None
-
-    def __new__(
-        cls,
-        value: float,
-        low: float = math.nan,
-        high: float = math.nan,
-        standard_error: float = math.nan,
-        num_undefined: float = 0,
-        *,
-        method: str | None = None,
-        note: str | None = None,
-    ) -> ReportedValue:
-        """Make the estimate, and set its method and note as attributes."""
-        found = super().__new__(cls, value, low, high, standard_error, num_undefined)
-        found.method, found.note = method, note
-        return found
-
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""
         names = "value", "low", "high", "method", "note"
@@ -78,7 +61,7 @@ class ReportedValue(Estimate):
     @property
     def written(self) -> list[str]:
         """The value and the ends as text, with only as many digits as the interval justifies."""
-        return written(*self[:3])
+        return written(self.value, self.low, self.high)
 
     def ends(self, between: str) -> str:
         """Write the ends of the interval, or "" if there is no interval."""
@@ -90,10 +73,12 @@ class ReportedValue(Estimate):
         return not math.isnan(self.low)
 
 
+@pytree
 class Difference(ReportedValue):
     """A difference, which may be negative: text tables write "low to high", not "low-high"."""
 
 
+@pytree
 class PosteriorValue(ReportedValue):
     """A posterior mean with a credible interval, which is not listed among confidence intervals:
     only pictures, JSON and CSV contain it.
@@ -104,14 +89,16 @@ def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue
     """Return an estimate as a reported value; it has no interval if the ends are NaN."""
     if np.isnan(x.low):
         return ReportedValue(float(x.value), note=note)
-    return ReportedValue(*map(float, x), method=method, note=note)
+    names = "value", "low", "high", "standard_error", "num_undefined"
+    numbers = (float(getattr(x, name)) for name in names)
+    return ReportedValue(*numbers, level=x.level, method=method, note=note)
 
 
 def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
     """Return the comparison with A, B and A - B as reported values, which have their methods."""
     a, b = value_of(x.a, method), value_of(x.b, method)
     d = value_of(x.difference, method_of_difference)
-    return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
+    return type(x)(a, b, Difference(**vars(d)), *map(float, x[3:]))
 
 
 def names_of_both(names: Sequence[str]) -> dict[str, str]:
@@ -128,10 +115,10 @@ def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: f
     if math.isnan(d.low):
         return ""
     if d.low > 0:
-        return f"A is better: its {what} is higher by {interval(*d[:3])}."
+        return f"A is better: its {what} is higher by {interval(d.value, d.low, d.high)}."
     if d.high < 0:
         return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
-    found = f"{what} of A minus {what} of B is {interval(*d[:3])}"
+    found = f"{what} of A minus {what} of B is {interval(d.value, d.low, d.high)}"
     if max(-d.low, d.high) <= rope:
         return f"A and B are equivalent: {found}, within {rope:g} of 0."
     told = f"A and B cannot be told apart: {found}."
@@ -147,8 +134,7 @@ def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: f
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:
     """Return n reported values from an estimate whose arrays have shape `(n,)`."""
-    parts = (np.asarray(part).tolist() for part in x)
-    return [value_of(Estimate(*numbers), method) for numbers in zip(*parts, strict=True)]
+    return [value_of(trees.map(lambda x, i=i: x[i], x), method) for i in range(len(x.value))]
 
 
 def value_cell(x: ReportedValue) -> str:

@@ -88,7 +88,8 @@ def _verdict(disparities: Values, level: float) -> str:
     if not shown:
         return f"None of {len(disparities)} values is shown to differ between groups."
     shown.sort(key=lambda key: -disparities[key].low)
-    most = [f"{_title(key)} by {interval(*disparities[key][:3])}" for key in shown[:_MOST_SHOWN]]
+    found = [(key, disparities[key]) for key in shown[:_MOST_SHOWN]]
+    most = [f"{_title(key)} by {interval(x.value, x.low, x.high)}" for key, x in found]
     return (
         f"{len(shown)} of {len(disparities)} values are shown to differ between groups (each by "
         f"its own {percent(level)} interval). The largest differences: {'; '.join(most)}."
@@ -156,7 +157,9 @@ def _disparities(groups: Sequence[Values]) -> Values:
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:
-            estimates = Estimate(*np.array([x[key] for x in groups]).T)
+            names = "value", "low", "high", "standard_error", "num_undefined"
+            rows = [[getattr(x[key], name) for name in names] for x in groups]
+            estimates = Estimate(*np.array(rows).T)
             found[key] = value_of(greatest_difference(estimates), "mover")
     return {key: x for key, x in found.items() if x.method is not None}
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
+from jaxmetrics._jax import trees
 from jaxmetrics._labels import as_ids
 from jaxmetrics._validation import (
     ArrayLike,
@@ -124,12 +126,14 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
     found = evidence.proportions(right, right + wrong)
-    precision, recall, specificity, jaccard = (Estimate(*x) for x in zip(*found, strict=True))
+    precision, recall, specificity, jaccard = (
+        trees.map(lambda x, i=i: x[i], found) for i in range(4)
+    )
     value, low, high = (
-        2 * x / (1 + x) for x in jaccard[:3]
+        2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high)
     )  # F1 is an increasing function of Jaccard's index
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
-    f1 = Estimate(value, low, high, error, jaccard.num_undefined)
+    f1 = replace(jaccard, value=value, low=low, high=high, standard_error=error)
     rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
     return {name: values_of(x, "likelihood") for name, x in rates.items()}
 
@@ -191,8 +195,9 @@ def accuracy_gain(evidence: Evidence) -> ReportedValue:
     found = estimate(level)
     high = estimate(1 - (1 - level) / len(chosen)).high if len(chosen) > 1 else found.high
     ends = max(found.low.min(), -1), min(high.min(), 1)
-    value, _, _, error, undefined = (x[found.value.argmin()] for x in found)
-    return value_of(Estimate(value, *ends, error, undefined), "student" if axis == 0 else "tango")
+    least = trees.map(lambda x: x[found.value.argmin()], found)
+    least = replace(least, low=ends[0], high=ends[1])
+    return value_of(least, "student" if axis == 0 else "tango")
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:

@@ -64,10 +64,9 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     }
     restated = float(at_prevalence(no_information_rate, shares)(report.counts))
     overall["no_information_rate"] = ReportedValue(restated)
-    value, low, high, error, _ = overall["accuracy"]
-    overall["accuracy_gain"] = ReportedValue(  # the shares are known
-        value - restated, low - restated, high - restated, error, method="likelihood"
-    )
+    accuracy = overall["accuracy"]
+    moved = {name: getattr(accuracy, name) - restated for name in ("value", "low", "high")}
+    overall["accuracy_gain"] = replace(accuracy, **moved, note=None)  # the shares are known
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
         per_class[name] = values_of(estimate(metric), "likelihood")

@@ -346,9 +346,10 @@ class Report(AnyReport):
         if gain.high < 0:
             relation = "is below"
         return (
-            f"Accuracy {interval(*accuracy[:3])} {relation} {least.written[0]}, the accuracy"
-            " of always predicting the most frequent class: the difference is"
-            f" {interval(*gain[:3])}."
+            f"Accuracy {interval(accuracy.value, accuracy.low, accuracy.high)} {relation}"
+            f" {least.written[0]}, the accuracy of always predicting the most frequent class: the"
+            " difference is"
+            f" {interval(gain.value, gain.low, gain.high)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

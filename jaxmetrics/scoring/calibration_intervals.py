@@ -30,7 +30,7 @@ from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import independent_share, jackknife_variance, kish_number
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.scoring.bins import Strategy, bins_of
 
@@ -91,7 +91,8 @@ def calibration_interval(
     """
     options = {"sample_weight": sample_weight, "where": where, "clusters": clusters}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
-    return _interval(bins, normal_quantile(level), are_clusters=clusters is not None)
+    found = _interval(bins, normal_quantile(level), are_clusters=clusters is not None)
+    return with_level(found, level, "inequalities")
 
 
 class _Bins(NamedTuple):
@@ -144,7 +145,7 @@ def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
     high = error + reach(((share * _growth_of_gap(bins, units)) ** 2).sum(-1))
     variance = xp.maximum((noise**2).sum(-1) + variance_of_shares, units.variance)
     ends = xp.maximum(low, 0), xp.minimum(high, 1)
-    return Estimate(error, *ends, safe_sqrt(variance), xp.zeros(np.shape(error), xp.int32))
+    return computed_estimate(error, *ends, safe_sqrt(variance), num_examples=bins.n.sum(-1))
 
 
 def _half_normal_reach(sd: Array, z: Array) -> Array:

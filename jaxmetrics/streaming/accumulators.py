@@ -25,7 +25,7 @@ from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import check_level, check_option, check_size
 from jaxmetrics._wording import shown
 from jaxmetrics.comparisons.classifiers import compare
-from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
@@ -73,6 +73,9 @@ class Accumulator:
 
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
+
+    def __repr__(self) -> str:
+        return f"Accumulator of {', '.join(name for name, _ in self.results)}"
 
     def __post_init__(self) -> None:
         """Check that all statistics have the members of `Statistic`."""
@@ -389,7 +392,8 @@ def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
 
 def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, level: float) -> Any:
     row = Row(as_floats(result), table)
-    return row.unflatten(estimate_of(row(table), row(replicates), level, "percentile"))
+    found = estimate_of(row(table), row(replicates), level, "percentile")
+    return with_level(row.unflatten(found), level, "percentile")
 
 
 def _named(metrics: Metrics) -> Metrics:
@@ -440,7 +444,8 @@ def _mean(moments: Array, level: float) -> Estimate:
     mean = divide(y, w, xp.nan)
     squares = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
     error = divide(safe_sqrt(divide(n * squares, n - 1, xp.nan)), w, xp.nan)
-    return normal_estimate(mean, error, normal_quantile(level))
+    found = normal_estimate(mean, error, normal_quantile(level), num_examples=n)
+    return with_level(found, level, "normal")
 
 
 def _mean_of_all(moments: Array, level: float) -> Estimate:
@@ -455,7 +460,8 @@ def _macro_mean(moments: Array, level: float) -> Estimate:
     )
     number = is_seen.sum(-1).astype(value.dtype)
     mean, error = (divide(x, number, xp.nan) for x in (value, safe_sqrt(squares)))
-    return normal_estimate(mean, error, normal_quantile(level))
+    found = normal_estimate(mean, error, normal_quantile(level))
+    return with_level(found, level, "normal")
 
 
 def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:

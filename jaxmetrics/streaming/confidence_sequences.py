@@ -26,7 +26,7 @@ from jaxmetrics._validation import (
     largest_eps,
     require,
 )
-from jaxmetrics.estimates import Estimate
+from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals.means import tolerated
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
 
@@ -226,7 +226,8 @@ def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimat
     variance = divide(jnp.maximum(powers - total * value, 0), n - 1, jnp.nan)
     error = width * jnp.sqrt(divide(variance, n, jnp.nan))
     value, low, high = (sequence.low + width * end for end in (value, low, high))
-    return Estimate(value.astype(float_dtype()), low, high, error, jnp.zeros((), jnp.int32))
+    found = computed_estimate(value.astype(float_dtype()), low, high, error, num_examples=n)
+    return with_level(found, sequence.level, sequence.method, "anytime-valid")
 
 
 def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, jax.Array]:

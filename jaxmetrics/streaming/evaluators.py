@@ -37,6 +37,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled, promoting
 from jaxmetrics._examples import as_weights
 from jaxmetrics._namespaces import float_dtype, on_device
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,
@@ -123,6 +124,10 @@ class Evaluator:
     """
 
     accumulators: tuple[Accumulator, ...]
+
+    def __repr__(self) -> str:
+        names = (name for accumulator in self.accumulators for name, _ in accumulator.results)
+        return f"Evaluator of {', '.join(names)}"
 
     def init(self) -> EvaluatorState:
         """Return the initial state, in which all sums are 0.
@@ -332,8 +337,12 @@ def to_python(results: Any) -> dict[str, Any]:
     flat: dict[str, Any] = {}
 
     def collect(name: str, x: Any) -> None:
-        if hasattr(x, "_asdict") or isinstance(x, dict):
-            for part, value in (x if isinstance(x, dict) else x._asdict()).items():
+        if isinstance(x, Printed):
+            x = x._numbers()
+        elif hasattr(x, "_asdict"):
+            x = x._asdict()
+        if isinstance(x, dict):
+            for part, value in x.items():
                 longer = f"{name}/{part}" if name else str(part)
                 collect(name if part == "value" and name else longer, value)
         elif isinstance(x, list | tuple):

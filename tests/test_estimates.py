@@ -1,0 +1,321 @@
+"""`Estimate`: a value that knows its interval, and is a pytree and no tuple."""
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+pytestmark = pytest.mark.quick
+
+COUNTS = [[45, 5], [3, 47]]
+TRUE, SCORE = [0, 0, 1, 0, 1, 1] * 5, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 5
+OTHER = SCORE[::-1]
+PAIRED = jm.paired_confusion_matrix(TRUE, TRUE, [0, 1, 1, 0, 1, 0] * 5)
+
+
+def evaluated(accumulator: Any, **batch: Any) -> Any:
+    evaluator = jm.evaluator(accumulator)
+    state = evaluator.update(evaluator.init(), **batch)
+    return {k: x for k, x in evaluator.compute(state).items() if not k.startswith("num_")}
+
+
+def followed(method: Any) -> jm.Estimate:
+    sequence = jm.confidence_sequence(0.9, method=method)
+    return sequence.compute(sequence.update(sequence.init(), jnp.asarray(TRUE, float)))
+
+
+# All functions that return intervals, with the level 0.9, and the method of each estimate.
+FOUND: dict[str, tuple[Callable[[], Any], str]] = {
+    "likelihood": (lambda: jm.interval(jm.accuracy, COUNTS, level=0.9), "likelihood"),
+    "delta": (lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Delta()), "delta"),
+    "basic": (
+        lambda: jm.interval(
+            jm.recall, COUNTS, level=0.9, method=jm.Bootstrap(0, "basic", num_samples=20)
+        ),
+        "basic",
+    ),
+    "posterior": (
+        lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Posterior(0)),
+        "posterior",
+    ),
+    "dict": (lambda: jm.interval(lambda c: {"a": jm.f1(c)}, COUNTS, level=0.9), "likelihood"),
+    "proportion": (lambda: jm.proportion_interval(3, 4, level=0.9), "wilson"),
+    "mean": (lambda: jm.mean_interval(SCORE, level=0.9), "student"),
+    "bounded mean": (lambda: jm.mean_interval(SCORE, level=0.9, bounds=(0, 1)), "likelihood"),
+    "missing": (
+        lambda: jm.mean_interval([*SCORE, np.nan], level=0.9, bounds=(0, 1), missing="bounds"),
+        "likelihood",
+    ),
+    "cross-validation": (
+        lambda: jm.cross_validation_interval(SCORE, num_train=9, num_test=1, level=0.9),
+        "corrected resampled t",
+    ),
+    "delong": (lambda: jm.delong_interval(TRUE, SCORE, level=0.9), "score"),
+    "average precision": (
+        lambda: jm.average_precision_interval(TRUE, SCORE, level=0.9),
+        "wilson",
+    ),
+    "calibration": (lambda: jm.calibration_interval(TRUE, SCORE, level=0.9), "inequalities"),
+    "examples": (
+        lambda: jm.bootstrap_examples(0, np.mean, SCORE, level=0.9, num_samples=20),
+        "bca",
+    ),
+    "pairs": (lambda: jm.paired_difference_interval(PAIRED, level=0.9), "tango"),
+    "judge": (
+        lambda: jm.prediction_powered(jm.accuracy, PAIRED, PAIRED.sum(0), level=0.9),
+        "prediction-powered",
+    ),
+    "groups": (lambda: jm.compare_groups(jm.accuracy, [COUNTS, COUNTS], level=0.9), "mover"),
+    "compare": (lambda: jm.compare(jm.accuracy, PAIRED, level=0.9), "likelihood"),
+    "unpaired": (
+        lambda: jm.compare_unpaired(jm.accuracy, COUNTS, COUNTS, level=0.9),
+        "likelihood",
+    ),
+    "predictions": (
+        lambda: jm.compare_predictions(jm.accuracy, TRUE, TRUE, TRUE[::-1], level=0.9),
+        "likelihood",
+    ),
+    "scores": (lambda: jm.compare_scores(SCORE, OTHER, level=0.9), "student"),
+    "leaderboard": (
+        lambda: jm.leaderboard(jm.accuracy, TRUE, [TRUE, TRUE[::-1]], level=0.9),
+        "likelihood",
+    ),
+    "score leaderboard": (
+        lambda: jm.score_leaderboard([SCORE, OTHER], bounds=(0, 1), level=0.9),
+        "likelihood",
+    ),
+    "leaderboard of groups": (
+        lambda: jm.score_leaderboard([SCORE, [*OTHER[1:], 1]], groups=TRUE, level=0.9),
+        "mover",
+    ),
+    "stream": (
+        lambda: evaluated(jm.mean_of("loss", level=0.9), loss=jnp.asarray(SCORE)),
+        "normal",
+    ),
+    "bootstrapped stream": (
+        lambda: evaluated(
+            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=20, level=0.9),
+            loss=jnp.asarray(SCORE),
+            unit=jnp.arange(len(SCORE)),
+        ),
+        "percentile",
+    ),
+    "sequence": (lambda: followed("mixture"), "mixture"),
+}
+
+
+def estimates_in(found: Any) -> list[Any]:
+    leaves = jax.tree.leaves(found, is_leaf=lambda x: isinstance(x, jm.Estimate))
+    return [x for x in leaves if isinstance(x, jm.Estimate)]
+
+
+@pytest.mark.filterwarnings("ignore:there are only")
+@pytest.mark.parametrize(("found", "method"), FOUND.values(), ids=[*FOUND])
+def test_each_interval_knows_its_level_and_method(found: Callable[[], Any], method: str) -> None:
+    estimates = estimates_in(found())
+    assert estimates
+    assert {(x.level, x.method) for x in estimates} == {(0.9, method)}
+
+
+def test_comparisons_of_areas_know_their_methods() -> None:
+    for found, methods in (
+        (jm.delong(TRUE, SCORE, OTHER, level=0.9), ["score", "score", "mover"]),
+        (
+            jm.delong_unpaired(TRUE, SCORE, TRUE, OTHER, level=0.9),
+            ["score", "score", "mover"],
+        ),
+        (
+            jm.compare_average_precision(TRUE, SCORE, OTHER, level=0.9),
+            ["wilson", "wilson", "student"],
+        ),
+    ):
+        assert [x.method for x in estimates_in(found)] == methods
+        assert {x.level for x in estimates_in(found)} == {0.9}
+
+
+def test_what_else_an_estimate_knows() -> None:
+    both = jm.interval(jm.recall, COUNTS, simultaneous=True, anytime=True)
+    assert (both.level, both.note) == (0.95, "simultaneous, anytime-valid")
+    assert jm.interval(jm.recall, COUNTS).note is None
+    np.testing.assert_array_equal(both.num_examples, [100, 100])
+    assert both.effective_number is None
+    clusters = np.stack([COUNTS] * 30) - np.arange(30)[:, None, None] // 10
+    for found in (
+        jm.interval(jm.accuracy, clusters, cluster_axis=0),
+        jm.proportion_interval(
+            clusters.trace(axis1=1, axis2=2), clusters.sum((1, 2)), cluster_axis=0
+        ),
+    ):
+        assert found.num_examples == clusters.sum()
+        assert found.effective_number is not None
+        assert 0 < found.effective_number < found.num_examples
+
+
+def test_jit_keeps_level_and_method_and_compiles_once(programs: list[str]) -> None:
+    metric = jax.jit(lambda counts, level=0.9: jm.interval(jm.accuracy, counts, level=level))
+    counts = jnp.asarray(COUNTS)
+    first = metric(counts)
+    assert (first.level, first.method) == (0.9, "likelihood")
+    programs.clear()
+    assert metric(2 * counts).level == 0.9
+    assert jm.proportion_interval(counts[0, 0], counts.sum()).level == 0.95
+    programs.clear()
+    for level in (0.9, 0.9):
+        found = jm.proportion_interval(counts[0, 0], counts.sum(), level=level)
+    assert jax.jit(lambda x: x)(found) == found
+    assert len([name for name in programs if "proportion" in name]) <= 1
+
+
+def test_an_estimate_is_a_pytree() -> None:
+    estimate = jm.interval(jm.accuracy, COUNTS)
+    for kept in (
+        jax.tree.map(lambda x: x, estimate),
+        copy.deepcopy(estimate),
+        *(pickle.loads(pickle.dumps(estimate, protocol)) for protocol in range(6)),
+    ):
+        assert type(kept) is jm.Estimate
+        assert kept == estimate
+    paths, _ = jax.tree_util.tree_flatten_with_path(estimate)
+    names = ["value", "low", "high", "standard_error", "num_undefined", "num_examples"]
+    assert [path[0].name for path, _ in paths] == names
+    doubled = jax.tree.map(lambda x: 2 * x, estimate)
+    assert (doubled.low, doubled.method) == (2 * estimate.low, "likelihood")
+    changed = replace(estimate, low=0.1)
+    assert (changed.low, changed.level, changed.method) == (0.1, 0.95, "likelihood")
+    narrower = jm.interval(jm.accuracy, COUNTS, level=0.9)
+    with pytest.raises(ValueError, match="different pytree metadata"):
+        jax.tree.map(lambda x, y: x - y, estimate, narrower)
+    batch = jax.vmap(lambda c: jm.interval(jm.accuracy, c))(jnp.asarray([COUNTS, COUNTS]))
+    assert (batch.value.shape, batch.method) == ((2,), "likelihood")
+    with pytest.raises(FrozenInstanceError):
+        estimate.low = 0.1  # type: ignore[misc]
+
+
+def test_estimates_made_before_jax_is_imported_are_pytrees() -> None:
+    program = """
+import importlib.util, sys
+import jaxmetrics as jm
+one, same = jm.proportion_interval(80, 94), jm.proportion_interval(80, 94)
+assert one == same and "jax" not in sys.modules
+importlib.util.find_spec("jax")  # looks, and does not import
+import jax
+assert jax.tree.map(lambda x, y: x + y, one, same).low == 2 * one.low
+assert jax.tree.map(lambda x: x, one).method == "wilson"
+assert not any("jaxmetrics" in type(x).__module__ for x in sys.meta_path)
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_estimates_are_equal_if_all_fields_are() -> None:
+    estimate = jm.proportion_interval(80, 94)
+    assert (estimate == jm.proportion_interval(80, 94)) is True
+    assert hash(estimate) == hash(jm.proportion_interval(80, 94))
+    for other in (
+        jm.proportion_interval(80, 94, level=0.9),
+        replace(estimate, method="exact"),
+        replace(estimate, note="of a sample"),
+        replace(estimate, num_undefined=1),
+        0.5,
+        None,
+    ):
+        assert (estimate == other) is False
+    batch = [jm.proportion_interval([80, 81], 94) for _ in range(2)]
+    with pytest.raises(ValueError, match="ambiguous"):
+        assert batch[0] == batch[1]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda e: np.mean([e, e]),
+        lambda e: np.asarray(e),
+        lambda e: e * 100,
+        lambda e: 100 * e,
+        lambda e: np.float64(100) * e,
+        lambda e: np.arange(3) - e,
+        lambda e: jnp.arange(3) - e,
+        lambda e: e - e,
+        lambda e: sum([e, e]),
+        lambda e: max(e, e),
+        lambda e: e > 0.5,
+        lambda e: e <= 0.5,
+        lambda e: sorted([e, e]),
+        lambda e: len(e),
+        lambda e: round(e),
+        lambda e: -e,
+    ],
+)
+def test_an_estimate_is_no_number(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"An Estimate is not a number.* Use e\.value"):
+        use(jm.proportion_interval(80, 94))
+
+
+def test_an_estimate_is_no_sequence() -> None:
+    estimate = jm.proportion_interval(80, 94)
+    assert not isinstance(estimate, tuple | Sequence)
+    assert bool(estimate)
+    assert jax.tree.leaves({"a": estimate}, is_leaf=lambda x: isinstance(x, jm.Estimate)) == [
+        estimate
+    ]
+    with pytest.raises(ValueError, match=r"into 2 values\. .* are e\.low, e\.high"):
+        _low, _high = estimate
+    with pytest.raises(AttributeError, match="'Estimate' object has no attribute 'hgih'"):
+        estimate.hgih  # noqa: B018
+
+
+def test_the_use_as_a_tuple_is_deprecated() -> None:
+    estimate = jm.proportion_interval(80, 94)
+    numbers = tuple(
+        getattr(estimate, x) for x in ("value", "low", "high", "standard_error", "num_undefined")
+    )
+    with pytest.warns(DeprecationWarning, match=r"use its attributes, such as e\.value") as seen:
+        assert estimate[1] == estimate.low
+    assert seen[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
+        value, low, high, error, undefined = estimate
+    assert (value, low, high, error, undefined) == numbers
+    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
+        assert estimate[:3] == numbers[:3]
+    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
+        assert [*estimate] == [*numbers]
+    with pytest.warns(DeprecationWarning, match="no longer a tuple") as seen:
+        assert estimate._replace(low=0.5) == replace(estimate, low=0.5)
+    assert seen[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
+        assert estimate._asdict() == dict(zip(estimate._fields, numbers, strict=True))
+
+
+def test_pickles_of_earlier_versions() -> None:
+    # pickle.dumps(jaxmetrics.Estimate(0.5, 0.25, 0.75, 0.125, 0), protocol) of version 0.3.0
+    numbers = (
+        b"(G?\xe0\x00\x00\x00\x00\x00\x00G?\xd0\x00\x00\x00\x00\x00\x00"
+        b"G?\xe8\x00\x00\x00\x00\x00\x00G?\xc0\x00\x00\x00\x00\x00\x00K\x00t"
+    )
+    kind = b"cjaxmetrics.estimates\nEstimate\n"
+    expected = jm.Estimate(0.5, 0.25, 0.75, 0.125, 0)
+    second = b"\x80\x02" + kind + b"q\x00" + numbers + b"q\x01\x81q\x02."
+    assert pickle.loads(second) == expected
+    fourth = (
+        b"\x80\x04\x95P\x00\x00\x00\x00\x00\x00\x00\x8c\x14jaxmetrics.estimates\x94"
+        b"\x8c\x08Estimate\x94\x93\x94" + numbers + b"\x94\x81\x94."
+    )
+    assert pickle.loads(fourth) == expected
+    first = (
+        b"ccopy_reg\n_reconstructor\nq\x00("
+        + kind
+        + b"q\x01c__builtin__\ntuple\nq\x02"
+        + numbers
+        + b"q\x03tq\x04Rq\x05."
+    )
+    with pytest.raises(TypeError, match="Estimate is not a subtype of tuple"):
+        pickle.loads(first)
