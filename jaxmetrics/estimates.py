@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from opcode import opmap
 from statistics import NormalDist
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
@@ -171,13 +169,6 @@ class Estimate(Printed):
     __neg__ = __pos__ = __abs__ = __round__ = __len__ = __array__ = _refuse
 
     def __iter__(self) -> Iterator[Any]:
-        frame = sys._getframe(1)
-        operation, number = frame.f_code.co_code[frame.f_lasti :][:2]
-        if operation == opmap["UNPACK_SEQUENCE"] and number != len(_Tuple._fields):
-            raise ValueError(
-                f"An Estimate cannot be unpacked into {number} values. The ends of the interval of"
-                " an estimate e are e.low, e.high, and its value is e.value."
-            )
         return iter(self._as_tuple())
 
     def __getitem__(self, index: Any) -> Any:

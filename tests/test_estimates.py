@@ -267,7 +267,10 @@ def test_an_estimate_is_no_sequence() -> None:
     assert jax.tree.leaves({"a": estimate}, is_leaf=lambda x: isinstance(x, jm.Estimate)) == [
         estimate
     ]
-    with pytest.raises(ValueError, match=r"into 2 values\. .* are e\.low, e\.high"):
+    with (
+        pytest.warns(DeprecationWarning, match=r"such as e\.value, e\.low and e\.high"),
+        pytest.raises(ValueError, match="too many values to unpack"),
+    ):
         _low, _high = estimate
     with pytest.raises(AttributeError, match="'Estimate' object has no attribute 'hgih'"):
         estimate.hgih  # noqa: B018
