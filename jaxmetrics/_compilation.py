@@ -15,10 +15,11 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import itertools
 import math
 import sys
 import types
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 __all__: list[str] = []
 
 _MODULES_OF_DTYPES = ("builtins", "numpy", "jax", "ml_dtypes")
+_MOST_COMPUTATIONS = 2**10  # most computations whose calls are counted
 _MOST_PROGRAMS = 64  # most cached programs of users' functions, which take some MB each
 
 
@@ -114,6 +116,62 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return jitted()(static, traced)
 
     return call
+
+
+_MOST_NUMBERS = 2**14  # in the JAX arrays of a call that is computed on the host
+_HOST_CALLS = 100  # about as long as compiling one program
+
+
+def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function whose result a person reads: an interval, a test, a posterior or a plan.
+
+    Outside of jit, few numbers in JAX arrays on one device are computed by NumPy, because compiling
+    takes seconds. The results are JAX arrays on the same device. JAX computes values that NumPy
+    refuses, which become NaN, and whatever draws, because JAX has draws of its own. After 100 calls
+    of the same computation, a program is worth its compilation.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if on_device(*args, *kwargs.values()):
+            with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+                return _on_host(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _on_host(function: Callable[..., R], args: Any, kwargs: Any) -> R:
+    """Call a function of small JAX arrays with NumPy arrays; raise an error if it must not be."""
+    leaves, structure = trees.flatten((args, kwargs))
+    arrays = [x for x in leaves if is_jax(x)]
+    draws = any(getattr(x, "draws", False) for x in (*args, *kwargs.values()))
+    if draws or not all(map(is_known, arrays)):
+        raise _NotOnHost
+    devices = {device for x in arrays for device in x.devices()}
+    if len(devices) > 1 or sum(x.size for x in arrays) > _MOST_NUMBERS:
+        raise _NotOnHost
+    shapes = tuple((x.shape, x.dtype) for x in arrays)
+    if next(_calls(function, _split(args, kwargs)[0], shapes)) >= _HOST_CALLS:
+        raise _NotOnHost
+    found = iter(jax.device_get(arrays))
+    args, kwargs = trees.unflatten(structure, [next(found) if is_jax(x) else x for x in leaves])
+    place = devices.pop() if any(x.committed for x in arrays) else None
+
+    def back(x: Any) -> Any:
+        return jax.device_put(x, place) if isinstance(x, np.ndarray | np.generic) else x
+
+    return trees.map(back, function(*args, **kwargs))
+
+
+class _NotOnHost(Exception):
+    """Raised if JAX must compute the result."""
+
+
+@functools.lru_cache(_MOST_COMPUTATIONS)
+def _calls(*computation: Hashable) -> Iterator[int]:
+    """Return the counter of the calls of a computation."""
+    return itertools.count()
 
 
 def one_program(function: Callable[P, R]) -> Callable[P, R]:

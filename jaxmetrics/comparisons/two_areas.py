@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
@@ -59,6 +59,7 @@ class DeLong(NamedTuple):
     p_value: Array
 
 
+@on_host_if_small
 def delong(
     y_true: ArrayLike,
     y_score_a: ArrayLike,
@@ -124,6 +125,7 @@ def _paired(
     return first, second, *numbers_of_clusters(clusters, first, second)
 
 
+@on_host_if_small
 def delong_unpaired(
     y_true_a: ArrayLike,
     y_score_a: ArrayLike,
@@ -216,6 +218,7 @@ def _difference(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
     return gap._replace(low=low, high=high)
 
 
+@on_host_if_small
 def compare_average_precision(
     y_true: ArrayLike,
     y_score_a: ArrayLike,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from jaxmetrics._compilation import on_host_if_small
 from jaxmetrics._jax import is_loaded, jax, trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, on_device
@@ -416,6 +417,7 @@ def check_method(method: object) -> None:
         )
 
 
+@on_host_if_small
 def interval(
     metric: Metric,
     counts: ArrayLike,
