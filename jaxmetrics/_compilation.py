@@ -119,7 +119,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 _MOST_NUMBERS = 2**14  # in the JAX arrays of a call that is computed on the host
-_HOST_CALLS = 100  # about as long as compiling one program
+_HOST_CALLS = 64  # at most 3 s, about as long as compiling one program
 
 
 def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
@@ -127,36 +127,42 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
 
     Outside of jit, few numbers in JAX arrays on one device are computed by NumPy, because compiling
     takes seconds. The results are JAX arrays on the same device. JAX computes values that NumPy
-    refuses, which become NaN, and whatever draws, because JAX has draws of its own. After 100 calls
+    refuses, which become NaN, and whatever draws, because JAX has draws of its own. After 64 calls
     of the same computation, a program is worth its compilation.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if on_device(*args, *kwargs.values()):
-            with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
-                return _on_host(function, args, kwargs)
+            leaves, structure = trees.flatten((args, kwargs))
+            if _is_worth_no_program(function, args, kwargs, leaves, structure):
+                with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+                    return _on_host(function, leaves, structure)
         return function(*args, **kwargs)
 
     return call
 
 
-def _on_host(function: Callable[..., R], args: Any, kwargs: Any) -> R:
-    """Call a function of small JAX arrays with NumPy arrays; raise an error if it must not be."""
-    leaves, structure = trees.flatten((args, kwargs))
+def _is_worth_no_program(
+    function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any], structure: Any
+) -> bool:
     arrays = [x for x in leaves if is_jax(x)]
-    draws = any(getattr(x, "draws", False) for x in (*args, *kwargs.values()))
-    if draws or not all(map(is_known, arrays)):
-        raise _NotOnHost
-    devices = {device for x in arrays for device in x.devices()}
-    if len(devices) > 1 or sum(x.size for x in arrays) > _MOST_NUMBERS:
-        raise _NotOnHost
-    shapes = tuple((x.shape, x.dtype) for x in arrays)
-    if next(_calls(function, _split(args, kwargs)[0], shapes)) >= _HOST_CALLS:
-        raise _NotOnHost
+    if sum(x.size for x in arrays) > _MOST_NUMBERS or not all(map(is_known, arrays)):
+        return False
+    if len({device for x in arrays for device in x.devices()}) > 1:
+        return False
+    if any(getattr(x, "draws", False) for x in (*args, *kwargs.values())):
+        return False
+    kinds = (x if callable(x) else getattr(x, "shape", type(x)) for x in leaves)
+    computation = hash((function, structure, *kinds))
+    return next(_calls(computation)) < _HOST_CALLS
+
+
+def _on_host(function: Callable[..., R], leaves: list[Any], structure: Any) -> R:
+    arrays = [x for x in leaves if is_jax(x)]
     found = iter(jax.device_get(arrays))
     args, kwargs = trees.unflatten(structure, [next(found) if is_jax(x) else x for x in leaves])
-    place = devices.pop() if any(x.committed for x in arrays) else None
+    place = arrays[0].device if any(x.committed for x in arrays) else None
 
     def back(x: Any) -> Any:
         return jax.device_put(x, place) if isinstance(x, np.ndarray | np.generic) else x
@@ -164,12 +170,8 @@ def _on_host(function: Callable[..., R], args: Any, kwargs: Any) -> R:
     return trees.map(back, function(*args, **kwargs))
 
 
-class _NotOnHost(Exception):
-    """Raised if JAX must compute the result."""
-
-
 @functools.lru_cache(_MOST_COMPUTATIONS)
-def _calls(*computation: Hashable) -> Iterator[int]:
+def _calls(computation: int) -> Iterator[int]:
     """Return the counter of the calls of a computation."""
     return itertools.count()
 
