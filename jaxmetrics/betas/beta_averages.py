@@ -24,14 +24,27 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @on_host_if_small
-def _distribution(parameters: Array) -> tuple[Array, tuple[Array, Array], Spline | None]:
-    """Compute the attributes of a `BetaAverage`."""
-    masked, origin, flat, found = _prepare(parameters)
+def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Spline | None]:
+    """Check the parameters, and compute the attributes of a `BetaAverage`."""
+    p = as_float(parameters, "parameters")
+    if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
+        raise ValueError(
+            "parameters must have shape (..., k, 2), with one row (alpha, beta) for each"
+            f" class, got {p.shape}. If you have a confusion matrix, call"
+            " jaxmetrics.betas.get_beta_parameters."
+        )
+    k, least = p.shape[-2], smallest_parameter(p.shape[-2])
+    if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
+        raise ValueError(
+            f"The parameters of the beta distributions must be at least {least} for {k}"
+            f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
+            " prior)."
+        )
+    masked, origin, flat, found = _prepare(p)
     if found is None:
         return masked, origin, None
     spline = _convolutions.final_distribution(*found, flat)
-    batch = parameters.shape[:-2]
-    return masked, origin, trees.map(lambda v: v.reshape((*batch, *v.shape[1:])), spline)
+    return masked, origin, trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), spline)
 
 
 @compiled
@@ -132,21 +145,7 @@ class BetaAverage(Printed, _BetaAverage):
     def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102  # the class says it
         if computed:  # JAX unflattens a pytree
             return super().__new__(cls, parameters, *computed)
-        p = as_float(parameters, "parameters")
-        if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
-            raise ValueError(
-                "parameters must have shape (..., k, 2), with one row (alpha, beta) for each"
-                f" class, got {p.shape}. If you have a confusion matrix, call"
-                " jaxmetrics.betas.get_beta_parameters."
-            )
-        k, least = p.shape[-2], smallest_parameter(p.shape[-2])
-        if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
-            raise ValueError(
-                f"The parameters of the beta distributions must be at least {least} for {k}"
-                f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
-                " prior)."
-            )
-        return super().__new__(cls, *_distribution(p))
+        return super().__new__(cls, *_distribution(parameters))
 
     def _plain(self) -> str:
         if getattr(self.parameters, "ndim", 0) < 2:  # a pytree of something else
