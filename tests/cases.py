@@ -1292,17 +1292,16 @@ ROWS: dict[str, Row] = (
 )
 
 # Functions whose results people read: of few numbers in JAX arrays, NumPy computes them.
-READ = set(
-    """
+_READ = """
     accuracy_posterior average_precision_interval balanced_accuracy_expected
-    balanced_accuracy_posterior betas.BetaAverage betas.beta_avg_pdf betas.beta_cdf betas.beta_pdf
-    betas.beta_ppf calibration_interval compare compare_average_precision compare_groups
-    compare_predictions compare_scores compare_unpaired cross_validation_interval delong
-    delong_interval delong_unpaired detectable_difference interval mcnemar mean_interval
+    balanced_accuracy_posterior betas.BetaAverage betas.beta_avg_pdf betas.beta_cdf
+    betas.beta_pdf betas.beta_ppf calibration_interval compare compare_average_precision
+    compare_groups compare_predictions compare_scores compare_unpaired cross_validation_interval
+    delong delong_interval delong_unpaired detectable_difference interval mcnemar mean_interval
     no_information_test paired_difference_interval power precision_posterior prediction_powered
     proportion_interval recall_posterior required_examples
-    """.split()
-)
+"""
+READ = _READ.split()
 
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {

@@ -709,9 +709,7 @@ def test_draws_are_the_same_in_and_outside_of_jit() -> None:
 
 IMPOSSIBLE: dict[str, Callable[[Any], Any]] = {
     "more successes than trials": lambda ones: jm.proportion_interval(3 * ones, 2 * ones).high[0],
-    "a NaN weight": lambda ones: (
-        jm.mean_interval(ones, sample_weight=ones.at[0].set(jnp.nan)).high
-    ),
+    "a NaN weight": lambda ones: jm.mean_interval(ones, sample_weight=ones.at[0].set(jnp.nan)).high,
     "a third label": lambda ones: jm.delong_interval(ones.astype(int).at[0].set(2), ones).high,
     "a NaN score": lambda ones: (
         jm.average_precision_interval(ones.astype(int).at[1].set(0), ones.at[0].set(jnp.nan)).high
