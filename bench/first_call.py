@@ -6,6 +6,7 @@ and publishes nothing.
 """
 
 import json
+import math
 import os
 import re
 import statistics
@@ -14,10 +15,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bench.calls import CALLS, HOST, MODULES, OURS, REPLICATES
+from bench.calls import CALLS, DEVICE, HOST, MODULES, OURS, REPLICATES
 from bench.harness import ROOT, insert, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
+MOST_MORE = 0.15  # seconds, on the device, if a person reads the result and nothing is drawn
 NOTE = (
     "Each cell shows the time of the first call and, after the comma, the time of the second call."
     f" The time of the first call is the median of {PROCESSES} processes, with the fastest and the"
@@ -137,6 +139,12 @@ def compiling(calls: dict[str, Sides], side: str, which: str) -> str:
     return ", ".join(f"{name} ({n})" for name, n in programs.items() if n) or "none"
 
 
+def seconds_more(sides: Sides) -> float:
+    """By how much the first call takes longer on the device than on the host, in the median."""
+    first = {side: [process["first"] for process in sides[side]] or [math.nan] for side in OURS}
+    return round(statistics.median(first[DEVICE]) - statistics.median(first[HOST]), 2)
+
+
 def figures(name: str, sides: Sides) -> dict[str, Any]:
     """For the file: every process."""
     return {"verdict": verdict(name, sides)} | {side: each for side, each in sides.items() if each}
@@ -155,6 +163,8 @@ def main(words: Sequence[str] = ()) -> None:
     verdicts = [verdict(name, sides) for name, sides in calls.items()]
     print(f"\nbars: {sum('pass' in v for v in verdicts)} of {sum(map(bool, verdicts))} pass")
     print(f"programs compiled on the host: {compiling(calls, HOST, 'first')}")
+    slower = {name: times for name, s in calls.items() if (times := seconds_more(s)) > MOST_MORE}
+    print(f"first calls on the device more than {MOST_MORE} s slower than on the host: {slower}")
     for side in OURS:
         print(f"programs compiled at the second call, {side}: {compiling(calls, side, 'second')}")
     for label, why in failures.items():

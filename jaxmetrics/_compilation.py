@@ -15,10 +15,11 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import itertools
 import math
 import sys
 import types
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 __all__: list[str] = []
 
 _MODULES_OF_DTYPES = ("builtins", "numpy", "jax", "ml_dtypes")
+_MOST_COMPUTATIONS = 2**10  # most computations whose calls are counted
 _MOST_PROGRAMS = 64  # most cached programs of users' functions, which take some MB each
 
 
@@ -114,6 +116,64 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return jitted()(static, traced)
 
     return call
+
+
+_MOST_NUMBERS = 2**14  # in the JAX arrays of a call that is computed on the host
+_HOST_CALLS = 64  # at most 3 s, about as long as compiling one program
+
+
+def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function whose result a person reads: an interval, a test, a posterior or a plan.
+
+    Outside of jit, few numbers in JAX arrays on one device are computed by NumPy, because compiling
+    takes seconds. The results are JAX arrays on the same device. JAX computes values that NumPy
+    refuses, which become NaN, and whatever draws, because JAX has draws of its own. After 64 calls
+    of the same computation, a program is worth its compilation.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if on_device(*args, *kwargs.values()):
+            leaves, structure = trees.flatten((args, kwargs))
+            if _is_worth_no_program(function, args, kwargs, leaves, structure):
+                with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+                    return _on_host(function, leaves, structure)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_worth_no_program(
+    function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any], structure: Any
+) -> bool:
+    arrays = [x for x in leaves if is_jax(x)]
+    if sum(x.size for x in arrays) > _MOST_NUMBERS or not all(map(is_known, arrays)):
+        return False
+    if len({device for x in arrays for device in x.devices()}) > 1:
+        return False
+    if any(getattr(x, "draws", False) for x in (*args, *kwargs.values())):
+        return False
+    kinds = (x if callable(x) else getattr(x, "shape", type(x)) for x in leaves)
+    computation = hash((function, structure, *kinds))
+    return next(_calls(computation)) < _HOST_CALLS
+
+
+def _on_host(function: Callable[..., R], leaves: list[Any], structure: Any) -> R:
+    arrays = [x for x in leaves if is_jax(x)]
+    found = iter(jax.device_get(arrays))
+    args, kwargs = trees.unflatten(structure, [next(found) if is_jax(x) else x for x in leaves])
+    place = arrays[0].device if any(x.committed for x in arrays) else None
+
+    def back(x: Any) -> Any:
+        return jax.device_put(x, place) if isinstance(x, np.ndarray | np.generic) else x
+
+    return trees.map(back, function(*args, **kwargs))
+
+
+@functools.lru_cache(_MOST_COMPUTATIONS)
+def _calls(computation: int) -> Iterator[int]:
+    """Return the counter of the calls of a computation."""
+    return itertools.count()
 
 
 def one_program(function: Callable[P, R]) -> Callable[P, R]:

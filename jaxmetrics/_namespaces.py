@@ -47,10 +47,13 @@ def is_jax(x: object) -> bool:
 
 def on_device(*values: Any) -> bool:
     """Return whether any of the values, or of the leaves of pytrees, is a JAX array."""
-    if not is_loaded() or all(type(x) in _HOST_TYPES for x in values):
+    others = [x for x in values if type(x) not in _HOST_TYPES]
+    if not (others and is_loaded()):
         return False
     try:
-        return any(map(is_jax, trees.leaves(values)))
+        return any(isinstance(x, jax.Array) for x in others) or any(
+            map(is_jax, trees.leaves(others))
+        )
     except Exception:  # a value is not an array; a later error names it
         return False
 

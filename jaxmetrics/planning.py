@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import on_host_if_small
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, special, xp
@@ -28,6 +29,7 @@ __all__ = ["detectable_difference", "power", "required_examples", "simulated_err
 _NARROWEST = 1e-150  # smallest half-width, because the square of smaller numbers is 0
 
 
+@on_host_if_small
 def required_examples(
     metric: Metric,
     counts: ArrayLike,
@@ -107,6 +109,7 @@ def power_quantile(power: float, level: float) -> float:
     return NormalDist().inv_cdf(power)
 
 
+@on_host_if_small
 def detectable_difference(
     metric: Metric,
     paired: ArrayLike,
@@ -153,6 +156,7 @@ def detectable_difference(
     return trees.map(lambda s: reach * s / math.sqrt(num_examples), errors)
 
 
+@on_host_if_small
 def power(
     metric: Metric,
     paired: ArrayLike,

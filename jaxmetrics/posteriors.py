@@ -12,7 +12,7 @@ from typing import Literal
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import diagonal, off_diagonal
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_cells, check_samples
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 
+@on_host_if_small
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of balanced accuracy.
 
@@ -69,6 +70,7 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     return BetaAverage(parameters_of(c, as_prior(prior, k, averaged=k)))
 
 
+@on_host_if_small
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
     """Compute the posterior mean of balanced accuracy, without computing the whole posterior.
 
@@ -88,6 +90,7 @@ def _mean_of_means(parameters: Array) -> Array:
     return (parameters[..., 0] / parameters.sum(-1)).mean(-1)
 
 
+@on_host_if_small
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of the recall of each class, a beta distribution.
 
@@ -101,6 +104,7 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     return BetaAverage(get_beta_parameters(counts, prior=prior)[..., None, :])
 
 
+@on_host_if_small
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of the precision of each class, a beta distribution.
 
@@ -114,6 +118,7 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     return recall_posterior(xp.swapaxes(as_counts(counts), -1, -2), prior=prior)
 
 
+@on_host_if_small
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong).
 

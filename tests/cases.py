@@ -637,8 +637,8 @@ def _of_sums_and_averages(x: Any, parameters: Any) -> dict[str, Any]:
         "beta_avg_pdf": jm.betas.beta_avg_pdf(x, parameters),
         "beta_avg_cdf": jm.betas.beta_avg_cdf(x, parameters),
         "beta_avg_inv_cdf": jm.betas.beta_avg_inv_cdf(x, parameters),
-        "beta_sum_pdf": jm.betas.beta_sum_pdf(2 * x, parameters),
-        "beta_sum_cdf": jm.betas.beta_sum_cdf(2 * x, parameters),
+        "beta_sum_pdf": jm.betas.beta_sum_pdf(x, parameters),
+        "beta_sum_cdf": jm.betas.beta_sum_cdf(x, parameters),
     }
 
 
@@ -1290,6 +1290,18 @@ ANSWERS: dict[str, Row] = {
 ROWS: dict[str, Row] = (
     METRICS | COUNTERS | SCORERS | OF_CURVES | BETAS | ESTIMATES | LOSSES | STREAMS | ANSWERS
 )
+
+# Functions whose results people read: of few numbers in JAX arrays, NumPy computes them.
+_READ = """
+    accuracy_posterior average_precision_interval balanced_accuracy_expected
+    balanced_accuracy_posterior betas.BetaAverage betas.beta_avg_pdf betas.beta_cdf
+    betas.beta_pdf betas.beta_ppf calibration_interval compare compare_average_precision
+    compare_groups compare_predictions compare_scores compare_unpaired cross_validation_interval
+    delong delong_interval delong_unpaired detectable_difference interval mcnemar mean_interval
+    no_information_test paired_difference_interval power precision_posterior prediction_powered
+    proportion_interval recall_posterior required_examples
+"""
+READ = _READ.split()
 
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {

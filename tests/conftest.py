@@ -30,6 +30,7 @@ import jax
 import pytest
 from hypothesis import settings
 
+from jaxmetrics import _compilation
 from tests.command_line import Run, caller
 
 
@@ -71,6 +72,20 @@ def optimized() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def small_arrays() -> None:
+    """Compute few numbers in JAX arrays by NumPy, as users have it."""
+
+
+@pytest.fixture(autouse=True)
+def programs_of_few_numbers(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compile whatever is in JAX arrays: few numbers stand for many in all other tests."""
+    if "small_arrays" not in request.fixturenames:
+        monkeypatch.setattr(_compilation, "_MOST_NUMBERS", -1)
 
 
 @pytest.fixture(autouse=True)

@@ -41,6 +41,7 @@ def as_shown(value: Any, shown: str) -> str:
     return rounded[: len(shown) - 3] + "..." if shown.endswith("...") else rounded
 
 
+@pytest.mark.usefixtures("small_arrays")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if python_in(page)], ids=lambda page: page.stem
 )

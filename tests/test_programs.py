@@ -634,3 +634,98 @@ def test_a_metric_may_close_over_what_is_traced() -> None:
     np.testing.assert_allclose(jax.grad(high)(3.0), unscaled, rtol=1e-5)
     np.testing.assert_allclose(jax.jit(high)(3.0), 3 * unscaled, rtol=1e-5)
     np.testing.assert_allclose(jax.vmap(high)(jnp.arange(3.0)), unscaled * np.arange(3), rtol=1e-5)
+
+
+# Few numbers in JAX arrays need no program where a person reads the result.
+
+MANY = 2**14 + 2  # more numbers than are computed on the host
+DELTA = jm.Delta()
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_few_numbers_are_computed_on_the_host(x64: bool, programs: list[str]) -> None:
+    """Transfers are explicit, and the results are where the arguments are."""
+    device = jax.devices("cpu")[3]
+    counts, elsewhere = jnp.asarray(COUNTS), jax.device_put(COUNTS, device)
+    with jax.transfer_guard("disallow"):
+        near = jm.interval(jm.macro(jm.f1), counts)
+        far = jm.interval(jm.macro(jm.f1), elsewhere)
+    assert programs == []
+    assert (near.high.devices(), near.high.committed) == (counts.devices(), False)
+    assert (far.high.devices(), far.high.committed) == ({device}, True)
+    assert near.high.dtype == (np.float64 if x64 else np.float32)
+    expected = jm.interval(jm.macro(jm.f1), np.asarray(COUNTS))
+    np.testing.assert_allclose([near.low, far.high], [expected.low, expected.high], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_many_numbers_traced_and_sharded_ones_need_a_program(programs: list[str]) -> None:
+    everywhere = jax.sharding.Mesh(np.array(jax.devices("cpu")), ("data",))
+    spread = jax.sharding.NamedSharding(everywhere, jax.sharding.PartitionSpec("data"))
+    calls: list[Callable[[], Any]] = [
+        lambda: jm.mean_interval(jnp.ones(MANY)),
+        lambda: jm.mean_interval(jax.device_put(jnp.ones(64), spread)),
+        lambda: jax.jit(lambda x: jm.mean_interval(x))(jnp.ones(9)),
+        lambda: jax.vmap(lambda x: jm.mean_interval(x))(jnp.ones((3, 7))),
+        lambda: jax.grad(lambda x: jm.mean_interval(x).low)(jnp.arange(11.0)),
+    ]
+    for call in calls:
+        before = len(programs)
+        call()
+        assert len(programs) > before
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_a_computation_that_is_repeated_gets_a_program(
+    programs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of other computations do not matter."""
+    monkeypatch.setattr(_compilation, "_HOST_CALLS", 2)
+    _compilation._calls.cache_clear()
+    compiled, highs = [], []
+    for _ in range(4):
+        before = len(programs)
+        highs.append(jm.interval(jm.recall, COUNTS, method=DELTA).high)
+        compiled.append(len(programs) > before)
+        jm.interval(jm.recall, GROUPS, method=DELTA)
+        if len(highs) == 2:
+            jm.interval(jm.precision, COUNTS, method=DELTA)
+    assert compiled == [False, False, True, False]
+    np.testing.assert_allclose(highs[3], highs[0], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_draws_are_the_same_in_and_outside_of_jit() -> None:
+    key = jax.random.key(3)
+    methods = (jm.Bootstrap(key, "basic", 40), jm.Posterior(key, num_samples=40))
+
+    def drawn(counts: Any) -> Any:
+        ends = [jm.interval(jm.accuracy, counts, method=method).low for method in methods]
+        return *ends, jm.recall_posterior(counts).sample(key, (5,))
+
+    for ours, jitted in zip(drawn(COUNTS), jax.jit(drawn)(COUNTS), strict=True):
+        np.testing.assert_allclose(ours, jitted, rtol=1e-5)
+
+
+IMPOSSIBLE: dict[str, Callable[[Any], Any]] = {
+    "more successes than trials": lambda ones: jm.proportion_interval(3 * ones, 2 * ones).high[0],
+    "a NaN weight": lambda ones: jm.mean_interval(ones, sample_weight=ones.at[0].set(jnp.nan)).high,
+    "a third label": lambda ones: jm.delong_interval(ones.astype(int).at[0].set(2), ones).high,
+    "a NaN score": lambda ones: (
+        jm.average_precision_interval(ones.astype(int).at[1].set(0), ones.at[0].set(jnp.nan)).high
+    ),
+}
+
+
+@pytest.mark.usefixtures("small_arrays")
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_values_are_nan_in_few_and_in_many_numbers(name: str) -> None:
+    for number in (8, MANY):
+        assert np.isnan(IMPOSSIBLE[name](jnp.ones(number))), number
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_mistakes_raise_the_errors_of_the_device() -> None:
+    with pytest.raises(ValueError, match="counts must have shape") as raised:
+        jm.interval(jm.accuracy, jnp.ones((3, 4)))
+    assert raised.value.__context__ is None

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, KeyLike, as_key
 from jaxmetrics._namespaces import Array, custom_jvp, is_known, lax, xp
@@ -21,6 +21,30 @@ from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.parameters import are_beta_parameters, smallest_parameter
 
 __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
+
+
+@on_host_if_small
+def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Spline | None]:
+    """Check the parameters, and compute the attributes of a `BetaAverage`."""
+    p = as_float(parameters, "parameters")
+    if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
+        raise ValueError(
+            "parameters must have shape (..., k, 2), with one row (alpha, beta) for each"
+            f" class, got {p.shape}. If you have a confusion matrix, call"
+            " jaxmetrics.betas.get_beta_parameters."
+        )
+    k, least = p.shape[-2], smallest_parameter(p.shape[-2])
+    if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
+        raise ValueError(
+            f"The parameters of the beta distributions must be at least {least} for {k}"
+            f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
+            " prior)."
+        )
+    masked, origin, flat, found = _prepare(p)
+    if found is None:
+        return masked, origin, None
+    spline = _convolutions.final_distribution(*found, flat)
+    return masked, origin, trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), spline)
 
 
 @compiled
@@ -55,7 +79,8 @@ def _average_of_means(parameters: Array) -> tuple[Array, Array]:
     """
     mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
-    high = mean.mean(-1)
+    # A float32, because what the host computes may be stored in JAX arrays of float32.
+    high = mean.mean(-1).astype(np.float32).astype(mean.dtype)
     return high, (mean - high[..., None] + error).mean(-1)
 
 
@@ -120,26 +145,7 @@ class BetaAverage(Printed, _BetaAverage):
     def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102  # the class says it
         if computed:  # JAX unflattens a pytree
             return super().__new__(cls, parameters, *computed)
-        p = as_float(parameters, "parameters")
-        if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
-            raise ValueError(
-                "parameters must have shape (..., k, 2), with one row (alpha, beta) for each"
-                f" class, got {p.shape}. If you have a confusion matrix, call"
-                " jaxmetrics.betas.get_beta_parameters."
-            )
-        k, least = p.shape[-2], smallest_parameter(p.shape[-2])
-        if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
-            raise ValueError(
-                f"The parameters of the beta distributions must be at least {least} for {k}"
-                f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
-                " prior)."
-            )
-        masked, origin, flat, found = _prepare(p)
-        spline = None
-        if found is not None:
-            flat_spline = _convolutions.final_distribution(*found, flat)
-            spline = trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_spline)
-        return super().__new__(cls, masked, origin, spline)
+        return super().__new__(cls, *_distribution(parameters))
 
     def _plain(self) -> str:
         if getattr(self.parameters, "ndim", 0) < 2:  # a pytree of something else
@@ -165,12 +171,14 @@ class BetaAverage(Printed, _BetaAverage):
         return self.parameters.shape[:-2]
 
     @property
+    @on_host_if_small
     @compiled
     def mean(self) -> Array:
         """Mean, `sum_i alpha_i / (alpha_i + beta_i) / k`."""
         return (self.parameters[..., 0] / self.parameters.sum(-1)).mean(-1)
 
     @property
+    @on_host_if_small
     @compiled
     def variance(self) -> Array:
         """Variance,
@@ -179,18 +187,22 @@ class BetaAverage(Printed, _BetaAverage):
         variances = distributions.variance_of(self.parameters[..., 0], self.parameters[..., 1])
         return variances.sum(-1) / self.parameters.shape[-2] ** 2
 
+    @on_host_if_small
     def pdf(self, x: ArrayLike) -> Array:
         """Return the probability density at x; it is 0 outside of [0, 1]."""
         return _pdf(self, self._query(x, "x"))
 
+    @on_host_if_small
     def cdf(self, x: ArrayLike) -> Array:
         """Return the cumulative distribution function `P(A <= x)`."""
         return _cdf(self, self._query(x, "x"))
 
+    @on_host_if_small
     def sf(self, x: ArrayLike) -> Array:
         """Return the survival function `P(A > x) = 1 - cdf(x)`."""
         return 1 - self.cdf(x)
 
+    @on_host_if_small
     def ppf(self, q: ArrayLike) -> Array:
         """Return the quantile x with `P(A <= x) = q`; NaN if q is not in [0, 1].
 
@@ -211,6 +223,7 @@ class BetaAverage(Printed, _BetaAverage):
         return array
 
     @property
+    @on_host_if_small
     def mode(self) -> Array:
         """Mode, the point with the highest density.
 
@@ -218,6 +231,7 @@ class BetaAverage(Printed, _BetaAverage):
         """
         return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
+    @on_host_if_small
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
@@ -259,7 +273,8 @@ class BetaAverage(Printed, _BetaAverage):
             return jax.random.beta(source, a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
-        return self.ppf(_uniforms(source, (*shape, *self.shape), self.parameters.dtype))
+        uniforms = _uniforms(source, (*shape, *self.shape), self.parameters.dtype)
+        return _quantile(self, self._query(uniforms, "q"))
 
 
 def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -510,6 +525,7 @@ def _tangent_of_root(
     return xp.where(is_root, -change / xp.where(is_root, slope, 1), 0)
 
 
+@on_host_if_small
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of an average of beta variables, `BetaAverage(parameters).pdf(x)`.
 
@@ -527,6 +543,7 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     return BetaAverage(parameters).pdf(x)
 
 
+@on_host_if_small
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of an average of beta variables, `BetaAverage(parameters).cdf(x)`.
 
@@ -543,6 +560,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     return BetaAverage(parameters).cdf(x)
 
 
+@on_host_if_small
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the quantile of an average of beta variables, `BetaAverage(parameters).ppf(q)`.
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
@@ -385,6 +385,7 @@ def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tupl
     return x, xp.where(valid, a, 1), xp.where(valid, b, 1), valid
 
 
+@on_host_if_small
 @compiled
 def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the density of the beta distribution, `x^(a-1) (1-x)^(b-1) / B(a, b)`.
@@ -407,6 +408,7 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     return xp.where(valid, pdf(z, a, b), xp.nan)
 
 
+@on_host_if_small
 @compiled
 def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the cdf of the beta distribution, `P(X <= x)`, the regularised incomplete beta
@@ -429,6 +431,7 @@ def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     return xp.where(valid & ~xp.isnan(z), betainc(a, b, in_support(z)), xp.nan)
 
 
+@on_host_if_small
 @compiled
 def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the quantile function of the beta distribution, the inverse of `beta_cdf`.

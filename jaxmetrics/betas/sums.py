@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_samples
 from jaxmetrics.betas.beta_averages import BetaAverage
@@ -27,6 +27,7 @@ class Convolution(NamedTuple):
     cdf: Array
 
 
+@on_host_if_small
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
     """Return the density and cdf of a sum of beta variables, `A_1 + ... + A_k`, on a grid.
 
@@ -60,6 +61,7 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
     return Convolution(*(xp.moveaxis(v, 0, -1) for v in columns))
 
 
+@on_host_if_small
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of a sum of beta variables, `BetaAverage(parameters).pdf(x / k) / k`.
 
@@ -75,6 +77,7 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     return average.pdf(as_float(x, "x") / k) / k
 
 
+@on_host_if_small
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the cdf of a sum of beta variables, `BetaAverage(parameters).cdf(x / k)`.
 

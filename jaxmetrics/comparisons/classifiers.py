@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import rounding
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._counting import Axis
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
@@ -90,6 +90,7 @@ def comparison_cells(x: Any, spec: str) -> dict[str, str]:
     }
 
 
+@on_host_if_small
 def compare(
     metric: Metric,
     paired: ArrayLike,
@@ -139,6 +140,7 @@ def compare(
     return _compared(question, method, level, rope)
 
 
+@on_host_if_small
 def compare_predictions(
     metric: Metric,
     y_true: ArrayLike,
@@ -249,6 +251,7 @@ def cubes_of_clusters(
     )
 
 
+@on_host_if_small
 def compare_unpaired(
     metric: Metric,
     counts_a: ArrayLike,

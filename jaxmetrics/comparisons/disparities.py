@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes, divide
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_axis, check_flag, check_level
@@ -18,6 +18,7 @@ from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_metho
 __all__ = ["compare_groups"]
 
 
+@on_host_if_small
 def compare_groups(
     metric: Metric,
     counts: ArrayLike,

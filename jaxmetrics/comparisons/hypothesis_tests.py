@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._arithmetic import argmax, divide, rounding, safe_sqrt
 from jaxmetrics._cell_sums import diagonal
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
 from jaxmetrics._printing import Printed
@@ -63,6 +63,7 @@ class HypothesisTest(Printed, namedtuple("_HypothesisTest", "statistic p_value")
     _plural = "tests"
 
 
+@on_host_if_small
 @compiled
 def mcnemar(
     paired: ArrayLike,
@@ -138,6 +139,7 @@ def mcnemar(
     )
 
 
+@on_host_if_small
 @compiled
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
     """Test whether accuracy exceeds the no-information rate, the share of the most common class.
@@ -354,6 +356,7 @@ def _swapped_pairs(key: Key, gap: Functional, size: int) -> Array:
     return sample.drawn(after, key, size, sampler=replicates.halved, expected=both)
 
 
+@on_host_if_small
 def paired_difference_interval(
     paired: ArrayLike,
     *,

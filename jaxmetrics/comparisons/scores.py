@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._indices import is_labelled
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
@@ -42,6 +42,7 @@ from jaxmetrics.intervals.means import (
 __all__ = ["compare_scores", "score_leaderboard"]
 
 
+@on_host_if_small
 def compare_scores(
     a: ArrayLike,
     b: ArrayLike,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
@@ -72,6 +72,7 @@ class DeLong(Printed, _DeLong):
     _plural = "comparisons"
 
 
+@on_host_if_small
 def delong(
     y_true: ArrayLike,
     y_score_a: ArrayLike,
@@ -137,6 +138,7 @@ def _paired(
     return first, second, *numbers_of_clusters(clusters, first, second)
 
 
+@on_host_if_small
 def delong_unpaired(
     y_true_a: ArrayLike,
     y_score_a: ArrayLike,
@@ -232,6 +234,7 @@ def _difference(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
     return replace(gap, low=low, high=high)
 
 
+@on_host_if_small
 def compare_average_precision(
     y_true: ArrayLike,
     y_score_a: ArrayLike,

@@ -36,6 +36,7 @@ import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import on_host_if_small
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_level
@@ -64,6 +65,7 @@ _ADDED = 0.1
 _SLOPE = 5 / 8
 
 
+@on_host_if_small
 def prediction_powered(
     metric: Metric,
     labelled: ArrayLike,

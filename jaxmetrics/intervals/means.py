@@ -43,7 +43,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._examples import Argument, read_examples
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
@@ -80,6 +80,7 @@ from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_c
 __all__ = ["cross_validation_interval", "mean_interval"]
 
 
+@on_host_if_small
 def mean_interval(
     values: ArrayLike,
     *,
@@ -164,6 +165,7 @@ def mean_interval(
     return with_level(replace(found, low=least.low, high=greatest.high), level, method)
 
 
+@on_host_if_small
 def cross_validation_interval(
     scores: ArrayLike, *, num_train: int, num_test: int, level: float = 0.95
 ) -> Estimate:

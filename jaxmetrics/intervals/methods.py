@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from jaxmetrics._compilation import on_host_if_small
 from jaxmetrics._jax import is_loaded, jax, trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, on_device
@@ -421,6 +422,7 @@ def check_method(method: object) -> None:
         )
 
 
+@on_host_if_small
 def interval(
     metric: Metric,
     counts: ArrayLike,
@@ -433,6 +435,9 @@ def interval(
     anytime: bool | int = False,
 ) -> Estimate:
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
+
+    NumPy computes the interval of a small JAX array, unless the method draws. In a loop over JAX
+    arrays, call `jax.jit(lambda counts: interval(metric, counts))`, which is compiled once.
 
     Args:
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,

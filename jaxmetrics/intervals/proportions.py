@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, pick, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -65,6 +65,7 @@ def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
 
 
+@on_host_if_small
 def proportion_interval(
     successes: ArrayLike,
     trials: ArrayLike,

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._bins import as_histogram, refuse_options
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._examples import Examples, as_scores, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
@@ -328,6 +328,7 @@ def mean_precision(ranked: Ranked) -> Array:
 Method: TypeAlias = Literal["score", "logit", "normal"]
 
 
+@on_host_if_small
 def delong_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,

@@ -42,7 +42,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
@@ -55,6 +55,7 @@ from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, first_of_ties, rank
 __all__ = ["average_precision_interval"]
 
 
+@on_host_if_small
 def average_precision_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,

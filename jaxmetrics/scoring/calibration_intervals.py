@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
+from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
@@ -37,6 +37,7 @@ from jaxmetrics.scoring.bins import Strategy, bins_of
 __all__ = ["calibration_interval"]
 
 
+@on_host_if_small
 def calibration_interval(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
