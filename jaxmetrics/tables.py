@@ -27,6 +27,7 @@ import numpy as np
 
 from jaxmetrics._labels import as_names
 from jaxmetrics._validation import as_number, check_option
+from jaxmetrics._wording import shown
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins
 
@@ -320,6 +321,8 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
     is_duckdb = frame.implementation.is_duckdb()
     names = frame.columns if is_duckdb else frame.collect_schema().names()
     for role, column in columns.items():
+        if not isinstance(column, str | int):
+            raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
         if names.count(column) != 1:
             number = "more than one" if column in names else "no"
             raise ValueError(
