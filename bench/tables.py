@@ -22,10 +22,9 @@ PROCESSES, CALLS = 3, 3
 NOTE = (
     f"The Parquet file has {ROWS:.0e} rows. Each row has a true and a predicted label ({CLASSES}"
     " classes), a score and a weight. `by hand` is a query for Polars or DuckDB without"
-    " jaxmetrics. This query counts scores in bins of equal width. Its sums of float weights have"
-    " rounding errors. `score_histogram_of` counts scores in the 4096 bins that `score_histogram`"
-    " uses for probabilities, and also counts the confusion matrix at one threshold. jaxmetrics"
-    " adds float weights exactly, in a second pass over the data."
+    " jaxmetrics. This query counts scores in bins of equal width. `score_histogram_of` counts"
+    " scores in the 4096 bins that `score_histogram` uses for probabilities, and also counts the"
+    " confusion matrix at one threshold."
     f" The time of a process is the time of the fastest of {CALLS} calls, and the table shows the"
     f" median of {PROCESSES} processes. The memory is the largest amount that a process used,"
     " including its libraries."

@@ -1,7 +1,7 @@
 """Bins: check edges and histograms, and find the bins of numbers.
 
-NumPy, JAX and data frames must put a number into the same bin, so that states can be added.
-Therefore, NumPy also rounds the edges to float32 if the numbers are float32 or narrower.
+NumPy and JAX must put a number into the same bin, so that states can be added. Therefore, NumPy
+also rounds the edges to float32 if the numbers are float32 or narrower.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
@@ -150,6 +151,7 @@ def binary_examples(
     truth_name: str = "y_true",
 ) -> Examples:
     """Check examples with a truth of 0 or 1 and one number per example."""
+    check_order(**{truth_name: y_true, name: values}, sample_weight=sample_weight, where=where)
     truth, numbers = as_array(y_true, truth_name), as_array(values, name)
     check_integer(truth, truth_name)
     check_no_column(truth, truth_name)
@@ -181,6 +183,7 @@ def class_examples(
     hint: str = "",
 ) -> Examples:
     """Check examples with class ids as truth and one number for each of K classes."""
+    check_order(**{truth_name: y_true, name: rows}, sample_weight=sample_weight, where=where)
     truth, numbers = as_array(y_true, truth_name), as_rows(rows, name)
     check_integer(truth, truth_name)
     check_real(numbers, name)
@@ -215,6 +218,7 @@ def label_examples(
 
     Weights and mask have one entry per example.
     """
+    check_order(y_true=y_true, **{name: values}, sample_weight=sample_weight, where=where)
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_real(truth, "y_true")
     check_real(numbers, name)

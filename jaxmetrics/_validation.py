@@ -8,6 +8,7 @@ hides the values of JAX arrays.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
+from jaxmetrics._indices import check_classes, is_labelled, order_of_classes
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
@@ -56,7 +57,7 @@ def as_array(x: ArrayLike, name: str) -> Array:
             " function has no argument where, remove the masked entries."
         )
     if not is_list and is_labelled(x):
-        check_order()
+        check_classes(x, name)
     if hasattr(given, "detach"):  # a tensor of torch, which may require a gradient
         given = given.detach()
         # NumPy has no such dtype; values are unchanged.
@@ -449,4 +450,7 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 def warn(message: str) -> None:
     """Issue a warning that points to the line of the user's code that called this package."""
-    warnings.warn(message, stacklevel=len(own_frames()) + 1)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("jaxmetrics", "jax"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level - 1)

@@ -42,6 +42,7 @@ from jaxmetrics._examples import (
     binary_examples,
     label_examples,
 )
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import (
@@ -127,6 +128,7 @@ def confusion_matrix(
            [0, 1]])
     """
     named: dict[str, Any] = {"y_true": y_true, "y_pred": y_pred}
+    check_order(**named, sample_weight=sample_weight, where=where, groups=groups)
     axes = class_axes(named, num_classes, labels, where)
     return count(axes, sample_weight, where, groups, num_groups)
 
@@ -176,6 +178,7 @@ def paired_confusion_matrix(
             [1, 0]]])
     """
     named: dict[str, Any] = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    check_order(**named, sample_weight=sample_weight, where=where, groups=groups)
     axes = class_axes(named, num_classes, labels, where)
     return count(axes, sample_weight, where, groups, num_groups)
 
@@ -319,6 +322,9 @@ def soft_confusion_matrix(
     array([[0.75, 0.25],
            [0.75, 1.25]])
     """
+    check_order(
+        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, where=where, groups=groups
+    )
     given = as_rows(y_prob, "y_prob")
     expected = "have shape (..., n, K), with one probability for each class"
     require(given.ndim >= 2, "y_prob", expected, given.shape)
@@ -365,6 +371,9 @@ def multilabel_confusion_matrix(
            [[1, 0],
             [0, 1]]])
     """
+    check_order(
+        y_true=y_true, y_pred=y_pred, sample_weight=sample_weight, where=where, groups=groups
+    )
     true, pred = as_array(y_true, "y_true"), as_array(y_pred, "y_pred")
     check_integer(true, "y_true")
     check_integer(pred, "y_pred")
@@ -416,6 +425,9 @@ def confusion_matrix_at_thresholds(
            [[2, 0],
             [1, 1]]])
     """
+    check_order(
+        y_true=y_true, y_score=y_score, sample_weight=sample_weight, where=where, groups=groups
+    )
     cuts = as_float(thresholds, "thresholds")
     expected = "have shape (T,) with at least one threshold"
     require(cuts.ndim == 1 and cuts.size > 0, "thresholds", expected, cuts.shape)

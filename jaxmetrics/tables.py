@@ -1,8 +1,8 @@
 """Confusion matrices of data frames and SQL tables, counted by their engine.
 
 Tables are from pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
-library that narwhals supports. The engine returns only one row per non-empty cell, so a lazy table
-needs little memory. The result does not depend on the order of rows or on the engine.
+library that narwhals supports. One query reads the rows once, and returns only one row per
+non-empty cell, so a lazy table needs little memory.
 
 - **Labels** are strings, integers or bool. For categorical columns, the categories are the labels.
   Floats without fractional part are converted to integers.
@@ -10,7 +10,8 @@ needs little memory. The result does not depend on the order of rows or on the e
   integer. `num_ignored` is their number.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
   confusion matrix, it is the name of the column of counts. Integers are summed exactly, in int64.
-  Sums of floats are rounded only once.
+  Floats are summed by the engine in float64, so the last digits of a sum depend on the order in
+  which the engine reads the rows.
 - `groups` and `clusters` are names of columns of ids. The result then has one matrix per group or
   cluster, in additional leading axes.
 """
@@ -18,21 +19,28 @@ needs little memory. The result does not depend on the order of rows or on the e
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._engines import Cells, Scores, fetch
 from jaxmetrics._labels import as_names
 from jaxmetrics._validation import as_number, check_option
+from jaxmetrics._wording import shown
 from jaxmetrics.counts import ids_by_label
-from jaxmetrics.ranking.histograms import check_num_bins, score_bins
+from jaxmetrics.ranking.histograms import check_num_bins
+
+if TYPE_CHECKING:
+    from narwhals.schema import Schema
+    from narwhals.stable.v2 import Expr, LazyFrame
+    from narwhals.stable.v2.dtypes import DType
 
 __all__ = ["TableCounts", "confusion_matrix_of", "paired_confusion_matrix_of", "score_histogram_of"]
 
+_MOST_CELLS = 2**23  # most rows that a query returns
 _MOST_COUNTS = 2**27  # 1 GB
+_GREATEST_WEIGHT = 2**62  # of integers
 _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # tolerance for rounding errors of probabilities
 
 
@@ -88,7 +96,7 @@ def confusion_matrix_of(
             labels are both strings and integers.
         ValueError: if a column is missing, if a label is not in `labels`, if a weight is negative,
             NaN, infinite or null, if a cluster id is null, if no class occurs, if the result has
-            too many entries, or if a sum of weights is 2^63 or more.
+            too many entries, or if integer weights sum to 2^63 or more.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
@@ -162,7 +170,8 @@ def score_histogram_of(
 ) -> TableCounts:
     """Compute the histogram of scores of each class from a data frame or SQL table.
 
-    The bins are the same as in `score_histogram`. From the counts, `roc_auc` and
+    The bins are the same as in `score_histogram`, except that an engine which rounds powers of 2
+    may count a score at an edge in the neighboring bin. From the counts, `roc_auc` and
     `average_precision` compute bounds of the value without bins.
 
     Args:
@@ -202,8 +211,17 @@ def score_histogram_of(
     check_option(scale, "scale", ("probability", "logit", "float"))
     if threshold is not None:
         threshold = as_number(threshold, "threshold")
-    scores = Scores(y_score, scale, check_num_bins(num_bins), threshold)
+    scores = _Scores(y_score, scale, check_num_bins(num_bins), threshold)
     return _counted(table, {"y_true": y_true}, sample_weight, groups, clusters, labels, scores)
+
+
+class _Scores(NamedTuple):
+    """A column of scores, its bins, and the threshold from which class 1 is predicted."""
+
+    column: str
+    scale: str
+    num_bins: int
+    threshold: float | None
 
 
 def _counted(
@@ -213,75 +231,232 @@ def _counted(
     groups: str | None,
     clusters: str | None,
     labels: Sequence[Hashable] | None,
-    scores: Scores | None = None,
+    scores: _Scores | None = None,
 ) -> TableCounts:
-    """Convert the labels of the cells returned by the engine to indices, and fill the array of
-    counts.
-    """
+    """Let the engine group the rows by all columns, and fill the array of counts."""
+    nw = _narwhals()
+    frame = _as_lazy_frame(table)
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
-    cells = fetch(table, columns, sample_weight, scores)
-    values = cells.values
+    values_of = {"sample_weight": sample_weight, "y_score": scores and scores.column}
+    _check_columns(frame, columns | {k: x for k, x in values_of.items() if x is not None})
+    schema = frame.collect_schema()
+    keys = {role: _label(nw.col(column), schema[column]) for role, column in columns.items()}
+    weights, kind = _weights(sample_weight, schema)
+    sums = {name: nw.col(name).sum() for name in weights} or {"weight": nw.len()}
+    if scores is None:
+        axes, rows = [*keys], frame.select(**keys, **weights)
+    else:
+        score, predicted = _score(scores, schema[scores.column])
+        axes = [*keys, *predicted, "bins"]
+        rows = _with_bins(frame.select(**keys, **predicted, **weights, score=score), scores)
+    cells = rows.group_by(*axes).agg(**sums).head(_MOST_CELLS + 1)
+    # The other engines of Polars load all rows at once.
+    options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    found = cells.collect(**options)
+    if len(found) > _MOST_CELLS:
+        raise ValueError(
+            f"The columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
+            " different combinations of values, which is too many for columns of classes. Check"
+            " that these columns contain classes, not numbers or ids."
+        )
+
+    values = {role: _python_values(found[role], role, columns.get(role, role)) for role in axes}
     if scores is not None:
         labels = _two_classes(values["y_true"], labels, columns["y_true"])
-    numbers = _numbers_by_role(values, class_columns, labels)
-    axes = {
-        role: np.array([numbers[role].get(x, -1) for x in values[role]], int) for role in values
+    ids = dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
+        "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
+        "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
+        "predicted": _numbered([False, True]),
+        "bins": _numbered(range(scores.num_bins if scores else 0)),
     }
+    index = {role: np.array([ids[role].get(x, -1) for x in values[role]], int) for role in axes}
+    is_counted = np.all([index[role] >= 0 for role in columns if role != "clusters"], axis=0)
+    if sample_weight is not None:
+        _check_weights(found, is_counted, sample_weight, kind)
+    weight: np.ndarray = np.array(found["weight"].to_list(), kind)
+    _check_units(values, index, is_counted & (weight > 0), clusters, scores)
 
-    is_counted = np.all([axes[role] >= 0 for role in columns if role != "clusters"], axis=0)
-    _check_units(cells, is_counted, axes.get("clusters"), sample_weight, clusters)
-    if scores is not None:
-        axes["bins"] = _bins(cells, is_counted & cells.has_weight, scores)
-        numbers["bins"] = range(scores.num_bins)
-
-    shape = [len(numbers[role]) for role in axes]
-    counts, num_ignored = _summed(cells, list(axes.values()), shape)
+    shape = tuple(len(ids[role]) for role in axes)
+    if math.prod(shape) > _MOST_COUNTS:
+        raise ValueError(
+            f"counts would have the shape {shape}, which is more than the limit of"
+            f" {_MOST_COUNTS} entries. Use fewer classes, groups or clusters."
+        )
+    counts: np.ndarray = np.zeros(shape, kind)
+    is_kept = np.all([x >= 0 for x in index.values()], axis=0)
+    np.add.at(counts, tuple(x[is_kept] for x in index.values()), weight[is_kept])
     classes, group_names, cluster_names = (
-        tuple(map(str, numbers[role])) for role in ("y_true", "groups", "clusters")
+        tuple(map(str, ids[role])) for role in ("y_true", "groups", "clusters")
     )
+    num_ignored = weight[~is_kept].sum().item()
     return TableCounts(counts, classes, group_names, cluster_names, num_ignored)
 
 
-def _check_units(
-    cells: Cells,
-    is_counted: np.ndarray,
-    cluster_ids: np.ndarray | None,
-    sample_weight: str | None,
-    clusters: str | None,
-) -> None:
-    """Raise if weights are invalid, or if a row that is not ignored has no cluster id."""
-    num_invalid = cells.num_invalid[is_counted].sum()
+def _narwhals() -> Any:
+    try:
+        import narwhals.stable.v2 as narwhals
+    except ImportError:
+        raise ImportError(
+            "The package narwhals is needed to count the rows of a table. Install it with: pip"
+            " install 'jaxmetrics[tables]'."
+        ) from None
+    return narwhals
+
+
+def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
+    nw = _narwhals()
+    try:
+        return nw.from_native(nw.to_native(table, pass_through=True)).lazy()
+    except TypeError:
+        raise TypeError(
+            "table must be a data frame or SQL relation of pandas, Polars, PyArrow, DuckDB, Ibis,"
+            " PySpark, Dask or another library that narwhals supports, got"
+            f" {type(table).__name__}."
+        ) from None
+
+
+def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
+    # In DuckDB, several columns may have the same name, which a schema does not show.
+    is_duckdb = frame.implementation.is_duckdb()
+    names = frame.columns if is_duckdb else frame.collect_schema().names()
+    for role, column in columns.items():
+        if not isinstance(column, str | int):
+            raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
+        if names.count(column) != 1:
+            number = "more than one" if column in names else "no"
+            raise ValueError(
+                f"The table has {number} column {column!r}, which was passed as {role}. The columns"
+                f" of the table are {', '.join(map(repr, names))}."
+            )
+
+
+def _label(label: Expr, dtype: DType) -> Expr:
+    if not dtype.is_float():
+        return label
+    nw = _narwhals()
+    number = label.cast(nw.Float64)
+    # All fractions become 0.5, which raises an error later. Otherwise each score would be a group.
+    integer = nw.when(number == number.floor()).then(number).otherwise(0.5)
+    return nw.when(~number.is_nan()).then(integer)
+
+
+def _weights(column: str | None, schema: Schema) -> tuple[dict[str, Expr], type]:
+    """Return what is summed for each cell, and the dtype of the sums of weights.
+
+    A sum of integers may wrap, but the sum of `size`, the same weights in float64, shows it.
+    """
+    if column is None:
+        return {}, np.int64
+    nw, dtype = _narwhals(), schema[column]
+    is_integer = dtype.is_integer() or dtype == nw.Boolean
+    if not (is_integer or dtype.is_float() or dtype.is_decimal()):
+        raise TypeError(
+            f"sample_weight names the column {column!r}, which contains {dtype}, but"
+            " weights must be numbers."
+        )
+    kind = nw.Int64 if is_integer else nw.Float64
+    x = nw.col(column) if dtype.is_integer() else nw.col(column).cast(kind)
+    is_weight = (x >= 0) & (x <= _GREATEST_WEIGHT if is_integer else x.is_finite())
+    weight = nw.when(is_weight).then(x).otherwise(0).cast(kind)
+    num_invalid = nw.when(is_weight).then(0).otherwise(1)
+    # A cast of PyArrow refuses integers that float64 rounds; a quotient is rounded.
+    sums = {"weight": weight, "size": weight / 1, "num_invalid": num_invalid}
+    return sums, np.int64 if is_integer else np.float64
+
+
+def _check_weights(cells: Any, is_counted: np.ndarray, column: str, kind: type) -> None:
+    num_invalid = np.array(cells["num_invalid"].to_list(), int)[is_counted].sum()
     if num_invalid:
         raise ValueError(
-            f"sample_weight names the column {sample_weight!r}, in which {num_invalid}"
+            f"sample_weight names the column {column!r}, in which {num_invalid}"
             " weights are negative, NaN, infinite, null or greater than 2^62. Correct or remove"
             " these rows."
         )
-    if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
+    total = sum(cells["size"].to_list())
+    if total >= (2**63 if kind is np.int64 else math.inf):
         raise ValueError(
-            f"clusters names the column {clusters!r}, which contains nulls, but every row"
-            " needs an id. If a row belongs to no cluster, give it an id that no other row has."
+            f"sample_weight names the column {column!r}, whose weights sum to {total:g}, which is"
+            f" too large for {kind.__name__}. Use smaller weights."
         )
 
 
-def _is_ignored(label: Hashable) -> bool:
-    return label is None or (isinstance(label, int) and label < 0)
+def _score(scores: _Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
+    """Return scores as float64, with null for NaN, and the prediction `score >= threshold`."""
+    nw = _narwhals()
+    if not dtype.is_numeric():
+        raise TypeError(
+            f"y_score names the column {scores.column!r}, which contains {dtype}, but scores"
+            " must be numbers."
+        )
+    number = nw.col(scores.column).cast(nw.Float64)
+    score = nw.when(~number.is_nan()).then(number)
+    if scores.threshold is None:
+        return score, {}
+    threshold = np.float32(scores.threshold) if dtype == nw.Float32 else scores.threshold
+    return score, {"predicted": score >= float(threshold)}
+
+
+def _with_bins(rows: LazyFrame[Any], scores: _Scores) -> LazyFrame[Any]:
+    """Add the bin of each score: null for null, and -1 for an invalid probability.
+
+    A number `x = 2^e y` with 1 <= y < 2 is `e + y - 1` octaves above 1, interpolated linearly
+    between powers of 2. If the engine rounds the logarithm of a power of 2 down, this sum remains
+    the same.
+    """
+    nw, scale, size = _narwhals(), scores.scale, scores.num_bins
+    score, x, octaves = nw.col("score"), nw.col("x"), nw.col("octaves")
+    greatest = 32.0 if scale == "logit" else float(np.finfo(np.float32).max)
+    rows = rows.with_columns(x=score.clip(-greatest, greatest).cast(nw.Float32).cast(nw.Float64))
+    if scale == "logit":
+        bins = ((x * (size / 64)).floor() + size // 2).clip(0, size - 1)
+        return rows.with_columns(bins=bins.cast(nw.Int64))
+
+    def bins_above(lowest: int) -> Expr:
+        return ((octaves - lowest) * per_octave).floor()
+
+    if scale == "probability":
+        per_octave = size / 64
+        positive = nw.when(x < 0.5).then(x.clip(2.0**-41)).otherwise((1 - x).clip(2.0**-25))
+        bins = nw.when(x < 0.5).then(bins_above(-41)).otherwise(size - 1 - bins_above(-25))
+        bins = nw.when((score < -_ROUNDING) | (score > 1 + _ROUNDING)).then(-1).otherwise(bins)
+    else:
+        per_octave = size / 2**9  # float32 has 2^9 combinations of a sign and an exponent
+        positive = x.abs().clip(2.0**-127)
+        bins = nw.when(x < 0).then(-1 - bins_above(-127)).otherwise(bins_above(-127)) + size // 2
+    exponent = nw.col("positive").log(2).floor()
+    mantissa = nw.col("positive") * 2.0 ** (0 - exponent)
+    rows = rows.with_columns(positive=positive).with_columns(octaves=exponent + mantissa - 1)
+    return rows.with_columns(bins=bins.cast(nw.Int64))
+
+
+def _python_values(series: Any, role: str, column: str) -> list[Any]:
+    """Convert labels to Python strings, integers and bools; missing labels become None."""
+
+    def label(value: Any) -> str | int:
+        value = value.item() if isinstance(value, np.generic) else value
+        is_number = isinstance(value, float | Decimal)
+        if is_number and math.isfinite(value) and value == int(value):
+            return int(value)
+        if not isinstance(value, str | int):
+            raise TypeError(
+                f"{role} names the column {column!r}, which has the type {series.dtype},"
+                " but labels and ids must be strings, integers or bool."
+                + " score_histogram_of counts scores."
+                * is_number
+            )
+        return value
+
+    is_null = series.is_null().to_list()
+    return [None if null else label(x) for x, null in zip(series.to_list(), is_null, strict=True)]
 
 
 def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
     return {x: i for i, x in enumerate(sorted(set(ids)))}
 
 
-def _numbers_by_role(
-    values: dict[str, list[Any]], class_columns: dict[str, str], labels: Sequence[Hashable] | None
-) -> dict[str, Any]:
-    """Convert the labels of all axes to indices; ignored labels become -1."""
-    return dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
-        "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
-        "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
-        "predicted": {False: 0, True: 1},
-    }
+def _is_ignored(label: Hashable) -> bool:
+    return label is None or (isinstance(label, int) and label < 0)
 
 
 def _class_ids(
@@ -318,76 +493,46 @@ def _two_classes(
 ) -> Sequence[Hashable]:
     """Return the negative and the positive class."""
     if labels is not None:
-        classes = as_names(labels, "labels")
-        if len(classes) != 2:
-            raise ValueError(f"labels must be [negative, positive], got {classes!r}.")
-        return classes
+        names = as_names(labels, "labels")
+        if len(names) != 2:
+            raise ValueError(f"labels must be [negative, positive], got {names!r}.")
+        return names
     present = {*values} - {None}
-    counted = {x for x in present if not _is_ignored(x)}
-    if not counted <= {0, 1} or (counted == {1} and -1 in present):
-        shown = ", ".join(sorted(map(repr, present))[:5])
+    classes = {x for x in present if not _is_ignored(x)}
+    if not classes <= {0, 1} or (classes == {1} and -1 in present):
+        listed = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true names the column {column!r}, which contains {shown}, but the column"
+            f"y_true names the column {column!r}, which contains {listed}, but the column"
             " must contain 0 and 1, or bool. If the classes have other names, pass"
             " labels=[negative, positive]."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
 
 
-def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
-    """Return the bin of each cell, by the same function as for arrays."""
-    named = f"y_score is the column {asked.column!r}, which contains"
-    scores = cells.scores
-    if np.isnan(scores[:, is_counted]).any():
+def _check_units(
+    values: dict[str, list[Any]],
+    index: dict[str, np.ndarray],
+    has_weight: np.ndarray,
+    clusters: str | None,
+    scores: _Scores | None,
+) -> None:
+    """Raise an error if a row that is not ignored has no cluster id, or no valid score."""
+    if clusters is not None and (index["clusters"] < 0)[has_weight].any():
+        raise ValueError(
+            f"clusters names the column {clusters!r}, which contains nulls, but every row"
+            " needs an id. If a row belongs to no cluster, give it an id that no other row has."
+        )
+    if scores is None:
+        return
+    named = f"y_score is the column {scores.column!r}, which contains"
+    invalid = {x for x, has in zip(values["bins"], has_weight, strict=True) if has} & {None, -1}
+    if None in invalid:
         raise ValueError(
             f"{named} NaN or null. Remove the rows with such values, or set their true label to"
             " null."
         )
-    if asked.scale == "probability":
-        beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
-        if beyond.size:
-            raise ValueError(
-                f"{named} {beyond.flat[0]:g}, but probabilities must be at least 0 and at most 1."
-                ' If the scores are logits, pass scale="logit".'
-            )
-        scores = np.clip(scores, 0, 1)
-    bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
-    if (bins != bins_of_greatest)[is_counted].any():
-        raise ArithmeticError(
-            f"{named} scores for which the arithmetic of the data frame engine does not"
-            " follow IEEE 754."
-        )
-    return bins
-
-
-def _summed(
-    cells: Cells, axes: list[np.ndarray], shape: list[int]
-) -> tuple[np.ndarray, int | float]:
-    """Return the sum of weights of each entry of the table, and of ignored rows.
-
-    Integers are summed exactly; sums of other weights are rounded once.
-    """
-    size = math.prod(shape)
-    if size > _MOST_COUNTS:
+    if invalid:
         raise ValueError(
-            f"counts would have the shape {tuple(shape)}, which is more than the limit of"
-            f" {_MOST_COUNTS} entries. Use fewer classes, groups or clusters."
+            f"{named} numbers below 0 or above 1, but probabilities must be at least 0 and at most"
+            ' 1. If the scores are logits, pass scale="logit".'
         )
-    is_kept = np.all([ids >= 0 for ids in axes], axis=0)
-    index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
-    places, inverse = np.unique(np.where(is_kept, index, size), return_inverse=True)
-    digits = np.zeros((len(places), cells.digits.shape[1]), np.int64)
-    np.add.at(digits, inverse, cells.digits)
-    lowest = min(cells.shifts)
-    shifts = [shift - lowest for shift in cells.shifts]
-    totals = [sum(map(operator.lshift, row, shifts)) for row in digits.tolist()]
-    if not cells.has_integers:
-        totals = [math.ldexp(total, lowest) for total in totals]
-    elif max(totals, default=0) >= 2**63:
-        raise ValueError(
-            f"The sample weights of one cell of the counts sum to {max(totals)}, which is too large"
-            " for int64. Use smaller weights."
-        )
-    flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
-    flat[places] = totals
-    return flat[:-1].reshape(shape), flat[-1].item()

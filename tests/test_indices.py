@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -60,7 +61,37 @@ _P = pd.Series([0, 1, 2, 0, 2, 2])
 _R = _P[::-1]
 _S = pd.Series([0.9, 0.2, 0.4, 0.8, 0.1, 0.3])
 _E = (_Y == 1).astype(int)
+_NAMES = pd.Series(list("abbaca"))
+_TABLE = pd.DataFrame([[5, 1], [2, 7]], index=["a", "b"], columns=["a", "b"])
 _METRIC = jm.accuracy
+
+
+class DataArray:
+    """What we read of an array of xarray."""
+
+    def __init__(self, values: Any, *coords: Any) -> None:
+        self.values = np.asarray(values)
+        self.ndim, self.dims = self.values.ndim, tuple("abc"[: self.values.ndim])
+        self.indexes = dict(zip(self.dims, map(pd.Index, coords), strict=True))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.values
+
+    def __getitem__(self, key: slice) -> "DataArray":
+        return DataArray(self.values[key], *(index[key] for index in self.indexes.values()))
+
+
+class _Constant:
+    """A classifier of scikit-learn."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions
+
+    def predict(self, X: Any) -> Any:
+        return self.predictions
+
+
+_COORDS: Any = DataArray(_Y, range(6))
 
 
 @pytest.mark.parametrize(
@@ -82,11 +113,43 @@ _METRIC = jm.accuracy
             r"y_true and y_preds\[1\]",
         ),
         (lambda: jm.mean_interval(_S, clusters=_R), "values and clusters"),
-        (lambda: jm.bootstrap_examples(0, np.mean, _S, strata=_R), r"strata and arrays\[0\]"),
+        (lambda: jm.bootstrap_examples(0, np.mean, _S, strata=_R), r"arrays\[0\] and strata"),
         (lambda: jm.per_class(jm.roc_auc)(_Y, pd.DataFrame(np.eye(6, 3))[::-1]), "y_true and y_sc"),
         (lambda: jm.delong_unpaired(_E, _S, _E[::-1], _S), "y_true_b and y_score_b"),
         (lambda: plots.confusion_matrix(_Y, _R), "y_true and y_pred"),
         (lambda: plots.roc(_E, _S[::-1]), "y_true and "),
+        # The first element of a list, or the first argument, has no index.
+        (lambda: jm.leaderboard(_METRIC, _Y, [_P.to_numpy(), _R]), r"y_true and y_preds\[1\]"),
+        (
+            lambda: jm.leaderboard(
+                _METRIC, _NAMES, [_NAMES.to_list(), _NAMES[::-1]], labels=list("abc")
+            ),
+            r"y_true and y_preds\[1\]",
+        ),
+        (lambda: jm.leaderboard(_METRIC, _Y, [_P.array, _P], where=_R > 0), "y_true and where"),
+        (lambda: jm.leaderboard(_METRIC, _Y, [_P.array], clusters=_R), "y_true and clusters"),
+        (lambda: jm.score_leaderboard([_S.array, _S, _S[::-1]]), r"scores\[1\] and scores\[2\]"),
+        (lambda: jm.score_leaderboard([_S.array, _S], clusters=_R), r"scores\[1\] and clusters"),
+        (
+            lambda: jm.bootstrap_examples(0, np.mean, _S.array, _S, clusters=_R),
+            r"arrays\[1\] and clusters",
+        ),
+        (lambda: jm.scorer(_METRIC)(_Constant(_R), None, _Y), "y and predictions"),
+        (lambda: jm.score_report(_S, groups=_R), "scores and groups"),
+        # Examples may be columns.
+        (
+            lambda: jm.leaderboard(_METRIC, _Y, pd.DataFrame([_P.array] * 2, columns=_R.index)),
+            "y_true and y_preds",
+        ),
+        # Costs have the classes of the counts.
+        (lambda: jm.expected_cost(_TABLE, _TABLE.loc[["b", "a"], ["b", "a"]]), "counts and cost"),
+        # Other libraries.
+        (lambda: jm.confusion_matrix(_COORDS, _COORDS[::-1]), "y_true and y_pred"),
+        (lambda: jm.confusion_matrix(_Y.array, _COORDS, where=_R > 0), "y_pred and where"),
+        (
+            lambda: jm.confusion_matrix(_Y, dd.from_pandas(_R, npartitions=1, sort=False)),
+            "y_true and y_pred",
+        ),
     ],
 )
 def test_the_arguments_are_named(call: Callable[[], Any], names: str) -> None:
@@ -176,11 +239,29 @@ def test_columns_are_found_by_the_names_of_the_classes() -> None:
             jm.report(y_true, y_true, y_prob=frame)
 
 
-def test_columns_in_two_orders_are_refused() -> None:
-    labels = pd.DataFrame({"rain": [1, 0, 1], "wind": [0, 0, 1]})
-    jm.multilabel_confusion_matrix(labels, labels[["rain", "wind"]])
-    with pytest.raises(ValueError, match="y_true and y_pred have their columns in different order"):
-        jm.multilabel_confusion_matrix(labels, labels[["wind", "rain"]])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_in_two_orders_are_refused(make: Callable[[Any], Any]) -> None:
+    """Names of columns may have prefixes and suffixes."""
+    cat, ant = [1, 0, 1], [0, 0, 1]
+    labels = make({"cat": cat, "ant": ant})
+    for names in (("cat", "ant"), ("pred_cat", "pred_ant"), ("cat is here", "ant is here")):
+        counts = jm.multilabel_confusion_matrix(
+            labels, make(dict(zip(names, (cat, ant), strict=True)))
+        )
+        assert counts.tolist() == [[[1, 0], [0, 2]], [[2, 0], [0, 1]]]
+        swapped = make(dict(zip(names[::-1], (ant, cat), strict=True)))
+        for call in (jm.multilabel_confusion_matrix, jm.multilabel_report):
+            with pytest.raises(
+                ValueError, match="y_true and y_pred have their columns in different order: cat, "
+            ):
+                call(labels, swapped)
+    with pytest.raises(ValueError, match="have their columns in different order"):
+        jm.multilabel_confusion_matrix(labels, make({"dog": cat, "owl": ant}))
+
+
+def test_coordinates_of_classes_are_columns() -> None:
+    rows: Any = DataArray([[0.9, 0.1], [0.2, 0.8]], [7, 8], [1, 0])
+    assert jm.log_loss([0, 1], rows) == jm.log_loss([0, 1], [[0.1, 0.9], [0.8, 0.2]])
 
 
 def test_a_report_says_where_probabilities_disagree_with_predictions() -> None:

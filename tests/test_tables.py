@@ -3,9 +3,8 @@
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -22,7 +21,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jaxmetrics as jm
-from jaxmetrics import _engines, tables
+from jaxmetrics import tables
 
 # What narwhals and PySpark announce.
 pytestmark = [
@@ -89,35 +88,30 @@ def is_missing(label: Any) -> bool:
     return label is None or label != label or (not isinstance(label, str) and label < 0)
 
 
-def by_hand(columns: Columns, *roles: str, weight: str = "") -> tuple[np.ndarray, list[str], Any]:
-    """Count rows one by one, in fractions."""
-    labels = {x for role in roles for x in columns[role] if not is_missing(x)}
-    classes = sorted(labels)
-    has_integers = not weight or all(isinstance(x, int) for x in columns[weight])
-    cells: dict[Any, Fraction] = defaultdict(Fraction)
-    ignored = Fraction()
-    for i in range(len(columns[roles[0]])):
-        row = [columns[role][i] for role in roles]
-        amount = Fraction(columns[weight][i]) if weight else Fraction(1)
-        if any(map(is_missing, row)):
-            ignored += amount
-        else:
-            cells[tuple(map(classes.index, row))] += amount
-    kind: Any = int if has_integers else float
-    counts = np.zeros((len(classes),) * len(roles), np.int64 if has_integers else np.float64)
+def by_hand(columns: Columns, *roles: str, weight: str = "") -> jm.TableCounts:
+    """Count rows one by one."""
+    classes = sorted({x for role in roles for x in columns[role] if not is_missing(x)})
+    weights = columns[weight] if weight else [1] * len(columns[roles[0]])
+    dtype = np.int64 if all(isinstance(x, int) for x in weights) else np.float64
+    cells = Counter[Any]()
+    for *row, amount in zip(*(columns[role] for role in roles), weights, strict=True):
+        cells[None if any(map(is_missing, row)) else tuple(map(classes.index, row))] += amount
+    ignored = dtype(cells.pop(None, 0)).item()
+    counts = np.zeros((len(classes),) * len(roles), dtype)
     for place, total in cells.items():
-        counts[place] = kind(total)
-    whole = [int(x) if isinstance(x, float) else x for x in classes]
-    return counts, list(map(str, whole)), kind(ignored)
+        counts[place] = total
+    whole = (int(x) if isinstance(x, float) else x for x in classes)
+    return jm.TableCounts(counts, tuple(map(str, whole)), (), (), ignored)
 
 
-def same(result: jm.TableCounts, counts: Any, names: Any, ignored: Any) -> None:
-    """The same bits, of the same dtype."""
-    assert result.counts.dtype == counts.dtype
-    np.testing.assert_array_equal(result.counts, counts)
-    assert result.class_names == tuple(names)
-    assert result.num_ignored == ignored
-    assert type(result.num_ignored) is type(ignored)
+def same(result: jm.TableCounts, expected: jm.TableCounts) -> None:
+    """Equal integers, and sums of floats up to rounding; of the same dtype."""
+    assert result.counts.dtype == np.asarray(expected.counts).dtype
+    rtol = 0 if result.counts.dtype == np.int64 else 1e-14
+    np.testing.assert_allclose(result.counts, expected.counts, rtol=rtol)
+    assert result[1:4] == expected[1:4]
+    np.testing.assert_allclose(result.num_ignored, expected.num_ignored, rtol=rtol)
+    assert type(result.num_ignored) is type(expected.num_ignored)
 
 
 TABLES: dict[str, Columns] = {
@@ -147,7 +141,7 @@ def test_every_engine_counts_as_a_loop_does(kind: str, engine: Callable[[Columns
     columns = TABLES[kind]
     weight = "weight" if "weight" in columns else ""
     result = jm.confusion_matrix_of(engine(columns), sample_weight=weight or None)
-    same(result, *by_hand(columns, "y_true", "y_pred", weight=weight))
+    same(result, by_hand(columns, "y_true", "y_pred", weight=weight))
 
 
 _LABELS = (
@@ -176,33 +170,14 @@ def test_any_small_table(name: str, rows: list[Any]) -> None:
     assume(not all(is_missing(x) for role in roles for x in columns[role]))
     table = ENGINES[name](columns)
     result = jm.paired_confusion_matrix_of(table, sample_weight="n")
-    same(result, *by_hand(columns, *roles, weight="n"))
-    same(jm.paired_confusion_matrix_of(table), *by_hand(columns, *roles))
-
-
-def test_wild_weights_give_the_same_bits_everywhere() -> None:
-    """What is cut off lies 2^-93 below the greatest weight."""
-    rng = np.random.default_rng(0)
-    weights = rng.random(3000) * 10.0 ** rng.integers(-60, 30, 3000)
-    columns = {"y_true": rng.integers(0, 3, 3000).tolist(), "n": weights.tolist()}
-    exact, _, _ = by_hand(columns, "y_true", "y_true", weight="n")
-    results = [
-        jm.confusion_matrix_of(make(columns), y_pred="y_true", sample_weight="n").counts
-        for name, make in ENGINES.items()
-        if name != "pyspark"
-    ]
-    for counts in results:
-        assert counts.tobytes() == results[0].tobytes()
-    shuffled = pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=0)
-    again = jm.confusion_matrix_of(shuffled, y_pred="y_true", sample_weight="n").counts
-    assert again.tobytes() == results[0].tobytes()
-    np.testing.assert_allclose(again, exact, rtol=2**-52, atol=3000 * 2.0**-93 * weights.max())
+    same(result, by_hand(columns, *roles, weight="n"))
+    same(jm.paired_confusion_matrix_of(table), by_hand(columns, *roles))
 
 
 def test_what_is_fetched_are_cells(
     engine: Callable[[Columns], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row for each of the four that occur, and one with the greatest weight."""
+    """One query, and a row for each of the four cells that occur."""
     fetched = list[int]()
     collect = nw.LazyFrame.collect
 
@@ -216,25 +191,38 @@ def test_what_is_fetched_are_cells(
     columns["weight"] = [0.5] * 200
     counts = jm.confusion_matrix_of(engine(columns), sample_weight="weight").counts
     assert counts.tolist() == [[25, 25], [25, 25]]
-    assert fetched == [1, 4]
+    assert fetched == [4]
 
 
-INTEGERS: dict[str, Callable[[], Any]] = {
-    "pandas, categories": lambda: pd.DataFrame(_TENS).astype("category"),
-    "pandas, objects": lambda: pd.DataFrame(_TENS, dtype=object),
-    "decimals": lambda: duckdb.sql(
-        "from (values (10.0, 10), (2, 2), (10, null)) _(y_true, y_pred)"
-    ),
-    "int8": lambda: pl.DataFrame(_TENS).cast(pl.Int8),
-    "float32": lambda: pl.LazyFrame(_TENS).cast(pl.Float32),
-    "narwhals": lambda: nw.from_native(pl.DataFrame(_TENS)),
-}
 _TENS: Columns = {"y_true": [10, 2, 10], "y_pred": [10, 2, None]}
+_LETTERS: Columns = {"y_true": ["b", "a"], "y_pred": ["b", "b"]}
+_OF_TENS = jm.TableCounts(np.eye(2, dtype=np.int64), ("2", "10"), (), (), 1)
+_OF_LETTERS = jm.TableCounts(np.array([[0, 1], [0, 1]]), ("a", "b"), (), (), 0)
+_VALUES = "from (values (10.0, 10), (2, 2), (10, null)) _(y_true, y_pred)"
+_ENUMS = "select unnest(['b', 'a'])::enum('c', 'b', 'a') as y_true, 'b' as y_pred"
+# Integers of other types, and categories, which are sorted, and only those that occur.
+TYPES: dict[str, tuple[Callable[[], Any], jm.TableCounts]] = {
+    "pandas, categories": (lambda: pd.DataFrame(_TENS).astype("category"), _OF_TENS),
+    "pandas, objects": (lambda: pd.DataFrame(_TENS, dtype=object), _OF_TENS),
+    "decimals": (lambda: duckdb.sql(_VALUES), _OF_TENS),
+    "int8": (lambda: pl.DataFrame(_TENS).cast(pl.Int8), _OF_TENS),
+    "float32": (lambda: pl.LazyFrame(_TENS).cast(pl.Float32), _OF_TENS),
+    "narwhals": (lambda: nw.from_native(pl.DataFrame(_TENS)), _OF_TENS),
+    "pandas, letters": (lambda: pd.DataFrame(_LETTERS, dtype="category"), _OF_LETTERS),
+    "Categorical": (lambda: pl.DataFrame(_LETTERS).cast(pl.Categorical), _OF_LETTERS),
+    "Enum": (lambda: pl.LazyFrame(_LETTERS).cast(pl.Enum(["c", "b", "a"])), _OF_LETTERS),
+    "pyarrow": (
+        lambda: pa.table({k: pa.array(v).dictionary_encode() for k, v in _LETTERS.items()}),
+        _OF_LETTERS,
+    ),
+    "duckdb": (lambda: duckdb.sql(_ENUMS), _OF_LETTERS),
+}
 
 
-@pytest.mark.parametrize("kind", INTEGERS)
-def test_integers_by_any_other_name(kind: str) -> None:
-    same(jm.confusion_matrix_of(INTEGERS[kind]()), np.eye(2, dtype=np.int64), ["2", "10"], 1)
+@pytest.mark.parametrize("kind", TYPES)
+def test_other_types_of_columns(kind: str) -> None:
+    make, expected = TYPES[kind]
+    same(jm.confusion_matrix_of(make()), expected)
 
 
 @pytest.mark.parametrize("type_of_ids", ["hugeint", "decimal(38, 0)"])
@@ -246,25 +234,6 @@ def test_large_ids_are_not_rounded(type_of_ids: str) -> None:
     result = jm.confusion_matrix_of(relation, clusters="patient")
     assert result.cluster_names == tuple(map(str, ids))
     assert result.counts.tolist() == [[[1]]] * 4
-
-
-CATEGORIES: dict[str, Callable[[], Any]] = {
-    "pandas": lambda: pd.DataFrame(_LETTERS, dtype="category"),
-    "Categorical": lambda: pl.DataFrame(_LETTERS).cast(pl.Categorical),
-    "Enum": lambda: pl.LazyFrame(_LETTERS).cast(pl.Enum(["c", "b", "a"])),
-    "pyarrow": lambda: pa.table({k: pa.array(v).dictionary_encode() for k, v in _LETTERS.items()}),
-    "duckdb": lambda: duckdb.sql(
-        "select unnest(['b', 'a'])::enum('c', 'b', 'a') as y_true, 'b' as y_pred"
-    ),
-}
-_LETTERS: Columns = {"y_true": ["b", "a"], "y_pred": ["b", "b"]}
-
-
-@pytest.mark.parametrize("kind", CATEGORIES)
-def test_categories_are_what_they_name(kind: str) -> None:
-    """Sorted, and only those that occur."""
-    result = jm.confusion_matrix_of(CATEGORIES[kind]())
-    same(result, np.array([[0, 1], [0, 1]]), ["a", "b"], 0)
 
 
 def test_sums_of_counts_that_an_engine_has_made() -> None:
@@ -290,15 +259,18 @@ def test_weights_are_rows() -> None:
 def test_labels_name_the_classes_and_their_order(engine: Callable[[Columns], Any]) -> None:
     columns: Columns = {"y_true": ["b", "a", None], "y_pred": ["a", "a", "b"]}
     result = jm.confusion_matrix_of(engine(columns), labels=["c", "b", "a"])
-    same(result, np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1]]), ["c", "b", "a"], 1)
+    same(
+        result,
+        jm.TableCounts(np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1]]), ("c", "b", "a"), (), (), 1),
+    )
     signs: Columns = {"y_true": [-1, 1, -100], "y_pred": [1, 1, 1]}
     result = jm.confusion_matrix_of(engine(signs), labels=[-1, 1])
-    same(result, np.array([[0, 1], [0, 1]]), ["-1", "1"], 1)
+    same(result, jm.TableCounts(np.array([[0, 1], [0, 1]]), ("-1", "1"), (), (), 1))
     empty = jm.confusion_matrix_of(engine({"y_true": [], "y_pred": []}), labels=["a", "b"])
-    same(empty, np.zeros((2, 2), np.int64), ["a", "b"], 0)
+    same(empty, jm.TableCounts(np.zeros((2, 2), np.int64), ("a", "b"), (), (), 0))
     nowhere = engine({"y_true": ["a"], "y_pred": ["a"], "site": ["x"], "number": [-1]})
     grouped = jm.confusion_matrix_of(nowhere, groups="number", clusters="site")
-    same(grouped, np.zeros((0, 1, 1, 1), np.int64), ["a"], 1)
+    same(grouped, jm.TableCounts(np.zeros((0, 1, 1, 1), np.int64), ("a",), (), ("x",), 1))
 
 
 def test_columns_may_be_swapped_or_the_same(engine: Callable[[Columns], Any]) -> None:
@@ -341,50 +313,43 @@ def test_clusters_go_to_intervals() -> None:
     assert jm.Report.from_counts(counts).num_clusters == 25
 
 
-# Scores: edges of bins and their neighbours, in float64 and float32, and the ends of the scales.
-
-
-def around(x: np.ndarray) -> np.ndarray:
-    narrow = x.astype(np.float32)
-    nearby = [np.nextafter(y, y.dtype.type(to)) for y in (x, narrow) for to in (-np.inf, np.inf)]
-    # Half-way to the next float32, where rounding to it goes up.
-    return np.concatenate([x, narrow, *nearby, x * (1 - 2.0**-25), x * (1 + 2.0**-24)])
-
-
-def nasty_scores(scale: str) -> np.ndarray:
+def edges_and_neighbors(scale: str) -> np.ndarray:
+    """Edges of bins, their neighbors in float64 and float32, and the ends of the scale."""
     rng = np.random.default_rng(0)
-    few, drawn = np.arange(1, 200), rng.random(1000)
+    few = np.arange(1, 200)
     if scale == "probability":
-        steps = [few / 200, few * 2.0**-12, few * 2.0**-24, 2.0 ** -np.arange(1.0, 60)]
-        edges = around(np.concatenate(steps))
-        ends = [0, -0.0, 1, 1 + 1e-7, -1e-7, 5e-324]
-        return np.concatenate([edges, 1 - edges, drawn, 1 - 10 ** (-15 * drawn), ends])
-    if scale == "logit":
-        edges = around(rng.integers(-40 * 64, 40 * 64, 300) / 64)
-        ends = [np.inf, -np.inf, 1e300, -0.0, 1e-40, -1e-40, -1e-39, -5e-324, 0.7]
-        return np.concatenate([edges, 40 * drawn - 20, ends])
-    edges = rng.integers(1, 2**12, 500) * 2.0 ** rng.integers(-160, 116, 500)
-    edges = np.concatenate([around(edges), 2.0 ** np.arange(-152.0, -120), [2.0**128 - 2.0**103]])
-    ends = [0, -0.0, np.inf, 3.5e38, 1e300, 5e-324, 1e-40, np.nextafter(2.0**128 - 2.0**103, 0)]
-    return np.concatenate([edges, -edges, ends, -np.array(ends)])
+        x = np.concatenate([few / 200, few * 2.0**-12, few * 2.0**-24, 2.0 ** -np.arange(1.0, 60)])
+    elif scale == "logit":
+        x = np.append(rng.integers(1, 40 * 64, 300) / 64, [1e300, np.inf])
+    else:
+        x = rng.integers(1, 2**12, 500) * 2.0 ** rng.integers(-120, 116, 500)
+    near = [np.nextafter(y, y.dtype.type(to)) for y in (x, np.float32(x)) for to in (0, 2 * y)]
+    # Half-way to the next float32, where rounding to it goes up.
+    x = np.concatenate([x, *near, x * (1 - 2.0**-25), x * (1 + 2.0**-24)])
+    return np.concatenate([x, 1 - x if scale == "probability" else -x, [0, -0.0]])
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("scale", ["probability", "logit", "float"])
-def test_bins_are_those_of_the_host(
-    scale: Any, dtype: str, engine: Callable[[Columns], Any]
-) -> None:
+def test_bins_are_those_of_arrays(scale: Any, dtype: str, engine: Callable[[Columns], Any]) -> None:
     with np.errstate(all="ignore"):
-        scores = nasty_scores(scale).astype(dtype)
+        scores = edges_and_neighbors(scale).astype(dtype)
     y_true = np.arange(len(scores)) % 3 % 2
     table = engine({"y_true": y_true, "y_score": scores})
     for num_bins in (64, 4096, 65536):
-        host = jm.score_histogram(y_true, scores, scale=scale, num_bins=num_bins)
+        with np.errstate(over="ignore"):
+            expected = jm.score_histogram(y_true, scores, scale=scale, num_bins=num_bins)
         result = jm.score_histogram_of(table, scale=scale, num_bins=num_bins, threshold=0.7)
-        np.testing.assert_array_equal(result.counts.sum(-2), host)
+        np.testing.assert_array_equal(result.counts.sum(-2), expected)
     thresholded = jm.confusion_matrix_at_thresholds(y_true, scores, [0.7])[0]
     np.testing.assert_array_equal(result.counts.sum(-1), thresholded)
+
+
+def test_scores_that_float32_cannot_represent_are_next_to_their_bins() -> None:
+    """Infinite numbers are counted with the greatest, and subnormal numbers are not 0."""
+    table = pl.DataFrame({"y_true": [1] * 4, "y_score": [-np.inf, -1e-40, 1e-40, np.inf]})
+    bins = jm.score_histogram_of(table, scale="float", num_bins=512).counts[1]
+    assert np.flatnonzero(bins).tolist() == [1, 255, 256, 510]
 
 
 # Mistakes.
@@ -454,7 +419,12 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "beyond int64": (
         frame(y_true=[1, 1], n=[2**62] * 2),
         {"sample_weight": "n"},
-        r"sum to 92233",
+        r"'n', whose weights sum to 9\.22337e\+18, which is too large for int64",
+    ),
+    "beyond float64": (
+        frame(y_true=[1, 1], n=[1e308] * 2),
+        {"sample_weight": "n"},
+        r"'n', whose weights sum to inf, which is too large for float64",
     ),
     "null cluster": (
         frame(n=[1, None]),
@@ -486,9 +456,9 @@ MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
     "logits": (
         {"y_score": [0.5, 1.5]},
         {},
-        r"'y_score', which contains 1\.5, but probabilities must be at least 0",
+        r"'y_score', which contains numbers below 0 or above 1, but prob",
     ),
-    "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which contains -0\.5, but probabilities"),
+    "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which contains numbers below 0 or ab"),
     "words": (
         {"y_score": ["a", "b"]},
         {},
@@ -552,7 +522,7 @@ def test_two_classes_may_have_names() -> None:
 
 
 def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engines, "_MOST_CELLS", 3)
+    monkeypatch.setattr(tables, "_MOST_CELLS", 3)
     jm.confusion_matrix_of(frame(y_true=[0, 1] * 50, y_pred=[0, 1] * 50))
     with pytest.raises(
         ValueError, match="'y_true', 'y_pred' have more than 3 different combinations"
@@ -563,17 +533,6 @@ def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
         ValueError, match=r"counts would have the shape \(3, 3\), which is more than the limit of 8"
     ):
         jm.confusion_matrix_of(frame(), labels=[0, 1, 2])
-
-
-def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The least and the greatest score of each part lie in one bin, or it raises."""
-    monkeypatch.setattr(_engines, "_with_parts_of_bins", lambda frame, scores: (frame, []))
-    table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
-    with pytest.raises(
-        ArithmeticError,
-        match="'y_score', which contains scores for which the arithmetic of the data frame engine",
-    ):
-        jm.score_histogram_of(table, scale="probability")
 
 
 def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:

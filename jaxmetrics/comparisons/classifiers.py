@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._arithmetic import rounding
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._counting import Axis
+from jaxmetrics._indices import check_order
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._printing import Printed
@@ -188,6 +189,7 @@ def compare_predictions(
     >>> compare_predictions(jm.accuracy, y_true, y_pred_a, y_pred_b).difference
     0.333 [0.248, 0.422]
     """
+    check_order(y_true=y_true, y_pred_a=y_pred_a, y_pred_b=y_pred_b, where=where, clusters=clusters)
     check_method(method)
     named: dict[str, Any] = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     if labels is None and num_classes is None:

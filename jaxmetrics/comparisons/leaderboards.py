@@ -34,6 +34,7 @@ from jaxmetrics._chunks import LANES
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
 from jaxmetrics._examples import read_examples
+from jaxmetrics._indices import check_order
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
@@ -210,6 +211,7 @@ def leaderboard(
     >>> int(board.winner), board.tiers.tolist(), board.rank_high.tolist()
     (0, [1, 2], [1, 2])
     """
+    check_order(y_true=y_true, y_preds=y_preds, where=where, clusters=clusters)
     level = check_level(level)
     check_method(method)
     size, floats = check_num_samples(num_samples), as_floats(metric)

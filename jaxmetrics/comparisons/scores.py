@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._indices import is_labelled
+from jaxmetrics._indices import check_order, is_labelled
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
@@ -92,6 +92,7 @@ def compare_scores(
     >>> compare_scores(a, b, bounds=(0, 1)).difference
     0.200 [0.124, 0.288]
     """
+    check_order(a=a, b=b, where=where, clusters=clusters)
     width = check_rope(rope)
     check_bounds(bounds)
     arrays, mask = (as_array(a, "a"), as_array(b, "b")), as_mask(where)
@@ -171,6 +172,7 @@ def score_leaderboard(
     >>> board.estimates
     3 estimates: 0.800 [0.712, 0.871]; 0.600 [0.500, 0.694]; 0.400 [0.306, 0.500]
     """
+    check_order(scores=scores, where=where, clusters=clusters, groups=groups)
     level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)

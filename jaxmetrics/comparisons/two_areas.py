@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
@@ -119,6 +120,7 @@ def delong(
     >>> result.a, result.b, result.difference
     (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.053, 0.663])
     """
+    check_order(y_true=y_true, y_score_a=y_score_a, y_score_b=y_score_b, clusters=clusters)
     z = normal_quantile(level)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
     return _with_methods(_delong(first, second, numbers, z, num_clusters=size), level)
@@ -284,6 +286,7 @@ def compare_average_precision(
     >>> compare_average_precision(y_true, a, b).difference
     0.244 [0.073, 0.398]
     """
+    check_order(y_true=y_true, y_score_a=y_score_a, y_score_b=y_score_b, clusters=clusters)
     z, width = normal_quantile(level), check_rope(rope)
     first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
     found = _average_precisions(first, second, numbers, z, num_clusters=size)

@@ -21,6 +21,7 @@ from jaxmetrics._applied import of_weights
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import check_order
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
@@ -109,6 +110,7 @@ def bootstrap_examples(
     >>> within_sites.standard_error / bootstrap_examples(0, np.mean, error).standard_error < 0.4
     np.True_
     """
+    check_order(arrays=arrays, clusters=clusters, strata=strata)
     check_option(kind, "kind", tuple(KINDS))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)

@@ -45,6 +45,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._examples import Argument, read_examples
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -133,6 +134,7 @@ def mean_interval(
     >>> mean_interval(losses, transform="log", clusters=np.arange(300) // 10)
     1.184 [0.784, 1.790]
     """
+    check_order(values=values, sample_weight=sample_weight, where=where, clusters=clusters)
     check_transform(transform)
     check_bounds(bounds)
     if bounds is not None and transform is not None:

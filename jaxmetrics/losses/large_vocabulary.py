@@ -26,6 +26,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._compilation import promoting
+from jaxmetrics._indices import check_order
 from jaxmetrics._meshes import varying_alike, varying_axes
 from jaxmetrics._namespaces import Array, float_dtype
 from jaxmetrics._scatter import valid_ids
@@ -136,6 +137,7 @@ def linear_cross_entropy(
     >>> linear_cross_entropy(hidden, kernel, labels, label_smoothing=0.1, chunk_size=3).round(4)
     Array([1.3863, 0. ], dtype=float32)
     """
+    check_order(hidden=hidden, labels=labels, where=where)
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
     _check_shapes(h, k, b)

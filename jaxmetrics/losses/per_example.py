@@ -35,6 +35,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
@@ -159,6 +160,7 @@ def soft_cross_entropy(
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
     """
+    check_order(logits=logits, target_probs=target_probs, where=where)
     z = as_real(as_rows(logits, "logits"), "logits")
     t = as_real(as_rows(target_probs, "target_probs"), "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
@@ -196,6 +198,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     >>> nll([[0.5, 0.25, 0.25]], [[0.0, 0.5, 0.5]]).round(4)
     array([1.3863])
     """
+    check_order(probs=probs, labels=labels, where=where)
     p, y = as_real(as_rows(probs, "probs"), "probs"), as_rows(labels, "labels")
     if p.ndim == 0:
         raise ValueError(f"probs must have shape (..., K), got {p.shape}.")
@@ -240,6 +243,7 @@ def binary_cross_entropy(
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
     array([0.6931, 0.1269, 2.1269])
     """
+    check_order(logits=logits, labels=labels, where=where)
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, shapes_of(logits=z, labels=given))
     weights = _class_weights(class_weights, 2)
@@ -359,6 +363,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     >>> hinge_loss([2.0, 0.5, 0.5], [1, 1, 0])
     array([0. , 0.5, 1.5])
     """
+    check_order(logits=logits, labels=labels, where=where)
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, shapes_of(logits=z, labels=given))
     check_integer(given, "labels")
@@ -437,6 +442,7 @@ def weighted_mean(
     >>> weighted_mean(jnp.array([1.0, 2.0]), sample_weight=[3.0, 1.0], parts=True)
     (Array(5., dtype=float32), Array(4., dtype=float32))
     """
+    check_order(values=values, sample_weight=sample_weight, where=where)
     check_flag(parts, "parts")
     for number in axis if isinstance(axis, tuple) else () if axis is None else (axis,):
         check_axis(number, "axis")
@@ -490,6 +496,7 @@ def _of_logits(logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None) ->
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
 ) -> _Labelled:
+    check_order(**{name: logits}, labels=labels, where=where)
     z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, weighted_sum
 from jaxmetrics._cell_sums import off_diagonal, others, proportions
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_option
 
@@ -104,6 +105,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
 
 def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
     """Compute `D_o` and `D_e` of `cohen_kappa`; both are 0 if there are no examples."""
+    check_order(counts=counts, weights=weights)
     check_option(chance, "chance", _CHANCES)
     p = proportions(counts)
     k, t, q = p.shape[-1], p.sum(-1), p.sum(-2)

@@ -22,6 +22,7 @@ from jaxmetrics._cell_sums import (
     sum_of_rows,
 )
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_flag
 from jaxmetrics.metrics.rates import recall
@@ -293,6 +294,7 @@ def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLik
     >>> expected_cost([[8, 2], [1, 9]], cost)
     np.float64(0.6)
     """
+    check_order(counts=counts, cost=cost)
     c = as_counts(counts)
     total_cost = weighted_sum(c, as_square(cost, c.shape[-1], "cost"))
     return divide(total_cost, c.sum((-2, -1)), zero_division)

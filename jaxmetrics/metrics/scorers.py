@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import applied
+from jaxmetrics._indices import check_order
 from jaxmetrics._validation import ArrayLike, check_real
 from jaxmetrics.counts import confusion_matrix, ids_by_label
 from jaxmetrics.metrics.averages import A_METRIC, Metric
@@ -62,7 +63,9 @@ def _scorer(
     *,
     labels: Sequence[Hashable] | None = None,
 ) -> float:
-    y_true, y_pred = np.asarray(y), np.asarray(estimator.predict(X))
+    predictions = estimator.predict(X)
+    check_order(y=y, predictions=predictions, sample_weight=sample_weight)
+    y_true, y_pred = np.asarray(y), np.asarray(predictions)
     if y_true.ndim != 1 or y_pred.shape != y_true.shape:
         raise ValueError(
             "y and the predictions must have the same shape (n,), but the shape of y is"

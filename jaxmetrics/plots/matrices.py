@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import as_ids, names_of
 from jaxmetrics._validation import ArrayLike, check_option, check_real, on_host
 from jaxmetrics.counts import confusion_matrix as counts_of
@@ -62,6 +63,7 @@ def confusion_matrix(
     check_option(numbers, "numbers", ("counts", "shares"))
     if scale is not None and not scale > 0:
         raise ValueError(f"scale must be a fraction above 0, got {scale}.")
+    check_order(y_true=y_true, y_pred=y_pred)
     if y_pred is None:
         matrix = _as_counts(y_true)
         names = names_of(class_names, len(matrix), "class_names")

@@ -12,6 +12,7 @@ from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._bins import as_histogram, refuse_options
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._examples import Examples, as_scores, class_examples
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
 from jaxmetrics.betas.student import student_quantile
@@ -375,6 +376,7 @@ def delong_interval(
     >>> delong_interval(y_true, y_score)
     1.000 [0.439, 1.000]
     """
+    check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)

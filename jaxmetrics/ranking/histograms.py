@@ -17,6 +17,7 @@ from jaxmetrics._bins import as_edges, bins_between
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import as_probabilities, as_scores, binary_examples
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
@@ -92,6 +93,9 @@ def score_histogram(
     >>> histogram.shape, roc_auc(histogram)
     ((2, 4096), AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0)))
     """
+    check_order(
+        y_true=y_true, y_score=y_score, sample_weight=sample_weight, where=where, groups=groups
+    )
     if (scale is None) == (edges is None):
         raise ValueError(
             'The bins are not defined. Pass scale="probability", scale="logit" or'

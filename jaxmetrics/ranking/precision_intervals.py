@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
@@ -91,6 +92,7 @@ def average_precision_interval(
     >>> average_precision_interval(y_true, y_score)
     0.917 [0.666, 0.975]
     """
+    check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
     found = _average_precision_interval(ranked, numbers, z, num_clusters=size)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import ArrayLike, check_real, on_host
 from jaxmetrics._wording import percent
@@ -77,6 +78,7 @@ def multilabel_report(
     >>> found["micro_f1"], found["recall"]["rain"]
     (0.800 [0.742, 0.848], 0.500 [0.275, 0.725])
     """
+    check_order(y_true=y_true, y_pred=y_pred)
     labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
     true, pred = labels
     if true.ndim == 2 and not len(true):

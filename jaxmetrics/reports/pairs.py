@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import percent, title_of
@@ -279,6 +280,14 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
+    check_order(
+        y_true=y_true,
+        y_pred_a=y_pred_a,
+        y_pred_b=y_pred_b,
+        y_prob_a=y_prob_a,
+        y_prob_b=y_prob_b,
+        clusters=clusters,
+    )
     a, b = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics._wording import labels_of, percent, printable, title_of
@@ -95,6 +96,7 @@ def score_report(
     Intervals: 95 %; likelihood, for scores between 0 and 1.
     The mean weighs items equally, the mean of groups weighs groups equally.
     """
+    check_order(scores=scores, other=other, groups=groups, clusters=clusters)
     (title,), (a, b) = names_of([name], 1, "name"), names_of(names, 2, "names")
     values = _checked_values([scores] if other is None else [scores, other], bounds)
     numbers = None if clusters is None else numbered_clusters(clusters, values.shape[1:])[0]

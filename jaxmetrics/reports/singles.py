@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._indices import check_order
 from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._validation import (
     ArrayLike,
@@ -454,6 +455,14 @@ def report(
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
     """
+    check_order(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_prob=y_prob,
+        sample_weight=sample_weight,
+        groups=groups,
+        clusters=clusters,
+    )
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
     weights = None if sample_weight is None else _checked_weights(sample_weight)

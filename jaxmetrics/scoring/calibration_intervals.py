@@ -26,6 +26,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
@@ -90,6 +91,9 @@ def calibration_interval(
     >>> calibration_interval([[40.0, 10.0, 14.0], [60.0, 48.0, 51.0]])  # of sums by bin
     0.070 [0.000, 0.145]
     """
+    check_order(
+        y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, where=where, clusters=clusters
+    )
     options = {"sample_weight": sample_weight, "where": where, "clusters": clusters}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
     found = _interval(bins, normal_quantile(level), are_clusters=clusters is not None)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import promoting
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._roots import root
 from jaxmetrics._samplers import deviance, stirling
@@ -137,6 +138,7 @@ class ConfidenceSequence:
         """Return the state after adding values `(n,)` in their order. Values where the mask `where`
         is False are ignored.
         """
+        check_order(values=values, where=where)
         _check_state(state)
         array = as_array(values, "values")
         x = as_float(array, "values")

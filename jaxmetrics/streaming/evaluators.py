@@ -36,6 +36,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled, promoting
 from jaxmetrics._examples import as_weights
+from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import float_dtype, on_device
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import (
@@ -154,6 +155,7 @@ class Evaluator:
                 f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
+        check_order(**batch)
         mask = as_mask(batch.get(MASK))
         fields = {
             name: converted_field(name, x, self._kinds[name])

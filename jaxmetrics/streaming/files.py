@@ -166,13 +166,11 @@ def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
 
 
 def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> EvaluatorState:
-    if "version" not in arrays:
-        return _state_of_version_1(arrays)
     version = int(arrays["version"])
     if version != VERSION:
         raise _Unusable(
             f"the file contains a state of version {version}, but this version of jaxmetrics reads"
-            f" the versions 1 to {VERSION}. Install a newer version of jaxmetrics."
+            f" version {VERSION}. Install a newer version of jaxmetrics."
         )
     totals = {}
     for i, description in enumerate(json.loads(str(arrays["statistics"]))):
@@ -282,33 +280,3 @@ def _checked(statistic: Any) -> Any:
         if is_size and value is not None and value < 1:
             raise ValueError(f"{field.name} is {value!r}")
     return statistic
-
-
-_PARTS_OF_VERSION_1 = {"count": "counts", "sum": "sums"}
-
-
-def _state_of_version_1(arrays: Mapping[str, np.ndarray]) -> EvaluatorState:
-    """Read a file of jaxmetrics 0.1, whose arrays are named `kind(options)/count` and `/sum`."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
-    for key, total in arrays.items():
-        name, _, part = key.rpartition("/")
-        parts.setdefault(name, {})[_PARTS_OF_VERSION_1[part]] = total
-    examples = _total(parts.pop("examples, version 1")["counts"], np.uint32, (2,))
-    totals: dict[Statistic | SavedStatistic, Totals] = {}
-    for name, part_by_name in parts.items():
-        statistic = _checked(_statistic_of_version_1(name))
-        totals[statistic] = _totals(statistic, part_by_name)
-    return state_of(examples, totals)
-
-
-def _statistic_of_version_1(name: str) -> Statistic:
-    kind, _, inner = name.removesuffix(")").partition("(")
-    if kind == "moments":
-        return Moments(inner)
-    if kind == "poisson_bootstrap":
-        of, num_samples, seed = inner.rsplit(", ", 2)
-        numbers = (int(option.partition("=")[2]) for option in (num_samples, seed))
-        return PoissonReplicates(_statistic_of_version_1(of), *numbers)
-    pairs = (option.split("=") for option in inner.split(", "))
-    options = {key: int(value) if value.isdecimal() else value for key, value in pairs}
-    return _KINDS[kind](**options)
