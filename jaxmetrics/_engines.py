@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import shown
+from jaxmetrics._text.wording import shown
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import Expr, LazyFrame

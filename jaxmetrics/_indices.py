@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from jaxmetrics._wording import listed
+from jaxmetrics._text.wording import listed
 
 __all__: list[str] = []
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._wording import (
+from jaxmetrics._text.wording import (
     Table,
     enumeration,
     fraction,

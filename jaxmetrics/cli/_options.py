@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from jaxmetrics._wording import printable
+from jaxmetrics._text.wording import printable
 
 __all__: list[str] = []
 

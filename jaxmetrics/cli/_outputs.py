@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 from jaxmetrics._files import replaced_file
-from jaxmetrics._wording import printable
+from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._sources import mentioned

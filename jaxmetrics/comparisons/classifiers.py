@@ -13,9 +13,9 @@ from jaxmetrics._arithmetic import rounding
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
-from jaxmetrics._wording import fraction
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
@@ -37,10 +37,6 @@ from jaxmetrics.metrics.differences import difference
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 _OF_BOTH = ((1, 0), (0, 1), (1, -1))  # A, B and A - B
-
-
-# The title of `probability_better` in tables.
-CONFIDENCE = "confidence A > B"
 
 
 class _Comparison(NamedTuple):

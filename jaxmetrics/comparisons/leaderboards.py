@@ -36,10 +36,10 @@ from jaxmetrics._examples import read_examples
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
-from jaxmetrics._printing import Backend, frame_of, members_of
 from jaxmetrics._scatter import are_valid
+from jaxmetrics._text.printing import Backend, frame_of, members_of
+from jaxmetrics._text.wording import Table, enumeration, labels_of
 from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
-from jaxmetrics._wording import Table, enumeration, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,

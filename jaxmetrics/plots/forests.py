@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
 from jaxmetrics._validation import on_host
-from jaxmetrics._wording import fraction, labels_of
-from jaxmetrics.comparisons.classifiers import CONFIDENCE, Comparison, check_rope
+from jaxmetrics.comparisons.classifiers import Comparison, check_rope
 from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, Leaderboard, standings, tiers_in_words
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks

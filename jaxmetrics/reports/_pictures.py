@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics import plots
-from jaxmetrics._wording import labels_of, title_of
+from jaxmetrics._text.wording import labels_of, title_of
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import interval, labels_of, printable, title_of, written
+from jaxmetrics._text.wording import interval, labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate, normal_quantile
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from jaxmetrics._printing import Backend, frame_of
-from jaxmetrics._wording import Table, capital, fraction, percent, printable, title_of
+from jaxmetrics._text.printing import Backend, frame_of
+from jaxmetrics._text.wording import Table, capital, fraction, percent, printable, title_of
 from jaxmetrics.reports.contents import (
     Difference,
     Outline,

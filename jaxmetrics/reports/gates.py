@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from jaxmetrics._wording import printable, title_of
+from jaxmetrics._text.wording import printable, title_of
 from jaxmetrics.reports.contents import ReportedValue, value_cell
 
 __all__: list[str] = []

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from jaxmetrics._text.wording import interval, labels_of, listed, percent, title_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import interval, labels_of, listed, percent, title_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import Estimate

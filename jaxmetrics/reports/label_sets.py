@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._labels import distinct_names_of
+from jaxmetrics._text.wording import percent
 from jaxmetrics._validation import ArrayLike, check_real, on_host
-from jaxmetrics._wording import percent
 from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row

@@ -14,6 +14,7 @@ import numpy as np
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._labels import as_ids
+from jaxmetrics._text.wording import enumeration, fraction, listed
 from jaxmetrics._validation import (
     ArrayLike,
     as_rows,
@@ -22,7 +23,6 @@ from jaxmetrics._validation import (
     on_host,
     warn,
 )
-from jaxmetrics._wording import enumeration, fraction, listed
 from jaxmetrics.comparisons.hypothesis_tests import paired_difference_interval
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals.means import mean_interval

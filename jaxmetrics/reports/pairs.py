@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.wording import CONFIDENCE, percent, title_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import percent, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
-    CONFIDENCE,
     Comparison,
     by_halves,
     compare_predictions,

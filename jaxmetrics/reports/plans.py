@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._wording import percent, printable, title_of
+from jaxmetrics._text.wording import percent, printable, title_of
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
 from jaxmetrics.reports.contents import Outline, SampleSize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmetrics._wording import percent, title_of
+from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranking
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
 from jaxmetrics.reports.formats import TabularReport

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.wording import CONFIDENCE, labels_of, percent, printable, title_of
 from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
-from jaxmetrics._wording import labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import CONFIDENCE, by_halves
+from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference, compare_scores
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.means import (

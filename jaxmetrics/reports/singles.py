@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._labels import distinct_names_of
+from jaxmetrics._text.wording import capital, interval, percent
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -19,7 +20,6 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, percent
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
