@@ -20,9 +20,9 @@ import sklearn.metrics as sk
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics.reports import _pictures
-from jaxmetrics.reports.contents import Findings, Outline, ReportedValue
-from jaxmetrics.reports.formats import TabularReport, as_every_eval_ever
+from jaxmetrics.reports import pages
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline
+from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import Evidence, accuracy_gain, overall_values
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import (
@@ -32,6 +32,7 @@ from jaxmetrics.reports.probabilities import (
     probability_sums,
 )
 from jaxmetrics.reports.statistics_found import findings_of
+from jaxmetrics.reports.values import exactly
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
 PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]
@@ -90,7 +91,7 @@ def test_arrays_of_jax_are_taken_too() -> None:
 
 def test_every_figure_but_a_maximum_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
-    overall = {
+    overall: dict[str, Any] = {
         name: (figure.low, figure.high, figure.method) for name, figure in report.overall.items()
     }
     low, high = jm.balanced_accuracy_posterior(report.counts, prior=0.5).interval(0.9)
@@ -176,7 +177,7 @@ def test_the_verdict_is_a_paired_comparison() -> None:
     report = jm.Report.from_counts([[237, 72], [0, 91]])
     expected = jm.paired_difference_interval([[237, 91], [72, 0]])
     gain = report["accuracy_gain"]
-    assert gain[:4] == pytest.approx([float(x) for x in expected[:4]])
+    assert numbers_of(gain) == pytest.approx(numbers_of(expected))
     assert gain.method == "tango"
     assert report["accuracy"].low > report["no_information_rate"].value  # so are its ends alone
     said = "is not shown to be above 0.772, the accuracy of always predicting the most frequent"
@@ -194,7 +195,7 @@ def test_the_verdict_knows_a_known_prevalence() -> None:
     """The share of the most frequent class is then an argument, not an estimate."""
     report = report_at_prevalence(jm.Report.from_counts([[90, 10], [3, 47]]), {"0": 0.3, "1": 0.7})
     accuracy, gain = report["accuracy"], report["accuracy_gain"]
-    assert gain[:3] == pytest.approx([x - 0.7 for x in accuracy[:3]])
+    assert numbers_of(gain) == pytest.approx(numbers_of(accuracy) - 0.7)
     assert "is above 0.700" in report.outline().verdict
 
 
@@ -232,7 +233,7 @@ def test_verdicts_are_seldom_false(
         accuracy_gain(Evidence(one.sum(0), 0.95, clusters=of_clusters))
         for one, of_clusters in zip(counts, clusters, strict=True)
     ]
-    low, high = np.array([x[1:3] for x in gains]).T
+    _, low, high = np.array([x.numbers for x in gains]).T
     assert (low > 0).mean() < 0.044
     assert (high < 0).mean() < 0.044
 
@@ -244,7 +245,7 @@ def test_the_calibration_error_has_an_interval_and_says_that_it_is_biased() -> N
     report = jm.report(y, prob.argmax(1), y_prob=prob)
     error = report.overall["calibration_error"]
     expected = jm.top_label(jm.calibration_interval)(y, prob)
-    assert (error[:3], error.method) == (tuple(map(float, expected[:3])), "inequalities")
+    assert (error.numbers, error.method) == (tuple(numbers_of(expected)), "inequalities")
     assert error.low == 0 < error.value
     assert (
         "Calibration error: The value is biased upwards, because chance alone" in report.to_text()
@@ -349,7 +350,7 @@ def test_probabilities_and_weights() -> None:
     loss = report.overall["log_loss"]
     assert math.isclose(loss.value, surprise.mean(), rel_tol=1e-6)
     expected = jm.mean_interval(surprise, transform="log")
-    np.testing.assert_allclose(np.array(loss[1:3], float), expected[1:3], rtol=1e-5)
+    np.testing.assert_allclose(numbers_of(loss), numbers_of(expected), rtol=1e-5)
     assert math.isclose(
         report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6
     )
@@ -397,8 +398,8 @@ def test_intervals_of_areas_cover() -> None:
                     for part in (scores[:n], scores[n:])
                 ]
             )
-            ((_, low, high, *_),) = area_values(histogram[None], 0.95)
-            covered += low <= truth <= high
+            (area,) = area_values(histogram[None], 0.95)
+            covered += area.low <= truth <= area.high
         assert covered / 3000 > 0.93, (m, n, shift)
 
 
@@ -494,13 +495,13 @@ def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     report = jm.Report.from_counts(counts)
     expected = jm.interval(jm.macro(jm.f1), counts, method=jm.Delta("logit"))
     figure = report.overall["macro_f1"]
-    assert (figure, figure.method) == (tuple(map(float, expected)), "delta")
+    assert (figure.numbers, figure.method) == (tuple(numbers_of(expected)), "delta")
     assert jm.Report.from_counts(np.diag([9.5, 7])).overall["macro_f1"].method is None
 
 
 def numbers_of(x: Any) -> np.ndarray:
     """The value and the ends of a reported value or of an estimate."""
-    return np.array(x[:3], float)
+    return np.array([x.value, x.low, x.high], float)
 
 
 def test_weights_of_clusters_may_have_whole_sums() -> None:
@@ -515,7 +516,7 @@ def test_the_method_of_a_report_is_a_value() -> None:
         report = jm.report(TRUE, PRED, method=method)
         expected = jm.interval(jm.weighted(jm.f1), report.counts, method=method)
         figure = report.overall["weighted_f1"]
-        assert (figure, figure.method) == (tuple(map(float, expected)), method.name)
+        assert (figure.numbers, figure.method) == (tuple(numbers_of(expected)), method.name)
 
 
 def test_one_sample_has_one_interval() -> None:
@@ -528,11 +529,11 @@ def test_one_sample_has_one_interval() -> None:
     compared = jm.compare_predictions(jm.accuracy, truth, pred, other)
     paired = jm.comparison_report(truth, pred, other)["accuracy"].a
     for x in (compared.a, paired, jm.interval(jm.accuracy, counts)):
-        np.testing.assert_allclose(found["accuracy"][:3], x[:3], atol=1e-9)
+        np.testing.assert_allclose(numbers_of(found["accuracy"]), numbers_of(x), atol=1e-9)
     for name, metric in (("recall", jm.recall), ("precision", jm.precision), ("f1", jm.f1)):
         expected = jm.interval(metric, counts)
-        shown = np.array([x[:3] for x in found[name].values()]).T
-        np.testing.assert_allclose(shown, expected[:3], atol=1e-5)
+        shown = np.array([x.numbers for x in found[name].values()]).T
+        np.testing.assert_allclose(shown, numbers_of(expected), atol=1e-5)
     # One large group, and nine small groups, of which one has three mistakes: at the corrected
     # level, Wilson's intervals "show" that they differ.
     sizes, wrong = [5000] + 9 * [15], [100] + 8 * [0] + [3]
@@ -542,7 +543,7 @@ def test_one_sample_has_one_interval() -> None:
     difference = of_groups.disparities["accuracy", ""]
     tables = jm.confusion_matrix(place % 2, pred, groups=groups)
     expected = jm.compare_groups(jm.accuracy, tables)
-    np.testing.assert_allclose(difference[:3], expected[:3], atol=1e-9)
+    np.testing.assert_allclose(numbers_of(difference), numbers_of(expected), atol=1e-9)
     assert difference.low == 0
 
 
@@ -632,7 +633,7 @@ def test_brier_scores_of_a_report_know_of_mistakes_that_were_not_seen(k: int) ->
     scores = ((prob - np.eye(k)[y]) ** 2).sum(1) * worst / 2
     expected = jm.mean_interval(scores, bounds=(0, worst))
     score = found.overall["brier_score"]
-    assert (score.value, score.low, score.high) == pytest.approx(expected[:3], rel=1e-3)
+    assert numbers_of(score) == pytest.approx(numbers_of(expected), rel=1e-3)
     assert score.method == "likelihood"
     sure = probability_findings(confident_sums(y, y < 0, k), names, 0.95).overall["brier_score"]
     assert sure.high > sure.value + 1 / 300
@@ -665,9 +666,8 @@ def test_an_interval_of_a_report_covers_at_chance() -> None:
 
 def test_a_class_without_examples_does_not_count() -> None:
     two, three = (jm.Report.from_counts(np.pad([[9, 1], [3, 7]], (0, extra))) for extra in (0, 1))
-    assert three.overall["balanced_accuracy_posterior"] == pytest.approx(
-        two.overall["balanced_accuracy_posterior"]
-    )
+    numbers = [x.overall["balanced_accuracy_posterior"].numbers for x in (two, three)]
+    assert numbers[0] == pytest.approx(numbers[1])
 
 
 def test_unsigned_counts_are_subtracted_as_numbers() -> None:
@@ -675,7 +675,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     counts[1, 2], counts[3, 4] = 7, 30
     report = jm.Report.from_counts(counts)
     assert report.counts.dtype == np.int64
-    confusions = _pictures._worst_confusions(report.counts, report.class_names, 0.95)
+    confusions = pages._worst_confusions(report.counts, report.class_names, 0.95)
     assert [x[:3] for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
@@ -744,7 +744,7 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     for report in (parts, direct):
         for name, figure in whole.overall.items():
             np.testing.assert_allclose(
-                np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5
+                numbers_of(report.overall[name]), numbers_of(figure), rtol=1e-5
             )
         assert report.score_histogram is not None
         assert whole.score_histogram is not None
@@ -924,7 +924,7 @@ def test_csv_has_a_line_for_each_value() -> None:
     assert [(line["name"], line["class"]) for line in lines] == list(expected)
     for line, x in zip(lines, expected.values(), strict=True):
         numbers = [float(line[key] or "nan") for key in ("value", "low", "high")]
-        np.testing.assert_array_equal(numbers, np.array(x[:3], float))  # NaN for None
+        np.testing.assert_array_equal(numbers, x.numbers)  # NaN for None
         level_and_method = ("0.9", x.method) if x.method else ("", "")
         assert (line["level"], line["method"]) == level_and_method
 
@@ -946,7 +946,7 @@ def test_csv_of_a_comparison() -> None:
     lines = list(csv.DictReader(io.StringIO(report.to_csv())))
     assert [line["classifier"] for line in lines] == ["A", "B", "A - B"] * len(report.figures)
     accuracy = report.figures["accuracy"]
-    for line, x in zip(lines, accuracy[:3], strict=False):
+    for line, x in zip(lines, accuracy.systems.values(), strict=False):
         assert (line["name"], float(line["value"]), line["method"]) == (
             "accuracy",
             x.value,
@@ -1000,9 +1000,9 @@ def test_a_comparison_begins_with_its_verdict() -> None:
     good[:10], worse[:60] = 1 - good[:10], 1 - worse[:60]
     better = jm.comparison_report(y, good, worse)
     d = better["macro_f1"].difference
-    assert f"A is better: its macro F1 is higher by {jm.Estimate(*d):.3f}." in better.to_text()
+    assert f"A is better: its macro F1 is higher by {d:.3f}." in better.to_text()
     other = jm.comparison_report(y, worse, good).to_text()
-    assert f"B is better: its macro F1 is higher by {jm.Estimate(*d):.3f}." in other
+    assert f"B is better: its macro F1 is higher by {d:.3f}." in other
 
     good[200:206] = 1 - good[200:206]
     alike = y.copy()
@@ -1045,7 +1045,7 @@ def test_a_report_of_groups() -> None:
         if a is not b
     ]
     disparity = report.disparities["accuracy", ""]
-    assert disparity.value == pytest.approx(max(x[0] for x in values) - min(x[0] for x in values))
+    assert disparity.value == pytest.approx(max(map(float, values)) - min(map(float, values)))
     assert (disparity.low, disparity.high) == pytest.approx((max(0, *lows), -min(lows)))
     assert "Disparities" in report.to_text()
     assert "<h2>Disparities</h2>" in report.to_html()
@@ -1096,7 +1096,7 @@ def test_a_multilabel_report_of_any_number_of_labels(number: int) -> None:
     loss = report["hamming_loss"]
     assert loss.value == pytest.approx(shares.mean())
     assert loss.standard_error == pytest.approx(shares.std(ddof=1) / math.sqrt(150), rel=1e-6)
-    names = [x["evaluation_name"] for x in json.loads(as_every_eval_ever(report)).popitem()[1]]
+    names = [x["evaluation_name"] for x in json.loads(report.to_every_eval_ever()).popitem()[1]]
     assert len(set(names)) == len(names) == 4 + 4 * number
     assert f"recall [{number - 1}]" in names
 
@@ -1123,8 +1123,8 @@ def test_a_report_says_what_is_registered_for_a_statistic() -> None:
     assert "total_cost" not in jm.Report.from_state(state).overall
 
     @findings_of.register
-    def _(statistic: Total, table: np.ndarray, report: Any) -> Findings:
-        return Findings({"total_cost": ReportedValue(float(table))})
+    def _(statistic: Total, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+        return Findings({"total_cost": exactly(table)})
 
     assert jm.Report.from_state(state).overall["total_cost"].value == 3.5
 
@@ -1140,7 +1140,7 @@ def test_comparison_report() -> None:
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
     expected = jm.compare(jm.accuracy, paired, rope=0.02)
     accuracy = report.figures["accuracy"]
-    np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3])
+    np.testing.assert_allclose(numbers_of(accuracy.difference), numbers_of(expected.difference))
     np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent)
     assert accuracy.difference.method == "likelihood"
     assert accuracy.a == jm.report(truth, a).overall["accuracy"]
@@ -1210,10 +1210,11 @@ def test_a_comparison_report_of_probabilities() -> None:
     report = jm.comparison_report(y, *preds, **options)
     assert report.num_ignored == 2
     reports = [jm.report(y, pred, y_prob=prob) for pred, prob in zip(preds, probs, strict=True)]
-    for i, alone in enumerate(reports):
+    for i, (alone, system) in enumerate(zip(reports, "ab", strict=True)):
         for name in ("accuracy", "log_loss", "brier_score"):
-            np.testing.assert_allclose(report[name][i].value, alone.overall[name].value, rtol=1e-3)
-        area = report["roc_auc_1"][i]
+            value = getattr(report[name], system).value
+            np.testing.assert_allclose(value, alone.overall[name].value, rtol=1e-3)
+        area = getattr(report["roc_auc_1"], system)
         np.testing.assert_allclose(area.value, alone.per_class["roc_auc"][1].value, atol=2e-3)
         assert report.score_histograms is not None
         assert report.calibration_bins is not None
@@ -1228,7 +1229,7 @@ def test_a_comparison_report_of_probabilities() -> None:
         clusters=sites[:300],
         transform="log",
     )
-    np.testing.assert_allclose(clustered.a[:3], expected[:3])
+    np.testing.assert_allclose(numbers_of(clustered.a), numbers_of(expected))
     with pytest.warns(UserWarning, match="y_pred_b is not the most probable class of y_prob_b"):
         jm.comparison_report(y, preds[0], (preds[1] + 1) % 3, **options)
 

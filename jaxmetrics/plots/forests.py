@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._labels import names_of
 from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
 from jaxmetrics._validation import on_host
-from jaxmetrics.comparisons.classifiers import Comparison, check_rope
-from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, Leaderboard, standings, tiers_in_words
-from jaxmetrics.estimates import Estimate
+from jaxmetrics.comparisons.classifiers import check_rope
+from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
@@ -51,8 +51,10 @@ def intervals(
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['cat', 'dog']
     """
+    estimates = getattr(estimates, "estimate", estimates)  # of a value of a report
     if isinstance(estimates, Estimate):
-        parts = (on_host(x, "estimates").astype(float) for x in estimates[:3])
+        ends = estimates.value, estimates.low, estimates.high
+        parts = (on_host(x, "estimates").astype(float) for x in ends)
         numbers = np.stack([np.atleast_1d(part) for part in parts], -1)
         one_name = [""] if np.ndim(estimates.value) == 0 else None
         labels = names_of(one_name if names is None else names, len(numbers), "names")
@@ -106,7 +108,7 @@ def difference(
     >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
     'does not matter'
     """
-    named = {"": comparisons} if isinstance(comparisons, Comparison) else comparisons
+    named = comparisons if isinstance(comparisons, Mapping) else {"": comparisons}
     _check_named(named, "comparisons", ("difference", "probability_better"), "Comparison")
     check_rope(rope)
     axes = intervals({name: x.difference for name, x in named.items()}, xlabel="A - B", ax=ax)
@@ -157,15 +159,17 @@ def leaderboard(
     tiers = np.array([x.tier for x in shown])
     y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
-    numbers = np.array([x.estimate[:3] for x in shown], float)
+    numbers = np.array([[x.estimate.value, x.estimate.low, x.estimate.high] for x in shown], float)
     forest(labels[: len(y)], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
-    value, low, high = map(float, board.winner_estimate[:3])
+    winner = board.winner_estimate
     below = y[0] + 0.3
-    axes.hlines(below, low, high, color="C1", linewidth=1.5, alpha=0.6)
-    axes.plot(value, below, "d", color="C1", markersize=5, label="the winner, on new examples")
+    axes.hlines(below, winner.low, winner.high, color="C1", linewidth=1.5, alpha=0.6)
+    axes.plot(
+        winner.value, below, "d", color="C1", markersize=5, label="the winner, on new examples"
+    )
     add_legend(axes)
     return axes
 
