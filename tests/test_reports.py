@@ -22,7 +22,7 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics.reports import pages
 from jaxmetrics.reports.contents import ClassValues, Findings, Outline
-from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.formats import FORMATS, TabularReport
 from jaxmetrics.reports.overall_values import Evidence, accuracy_gain, overall_values
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import (
@@ -1260,3 +1260,22 @@ def test_a_comparison_report_of_clusters() -> None:
         np.testing.assert_allclose(numbers_of(figure.a), numbers_of(of_a), rtol=1e-9)
     with pytest.raises(ValueError, match="600 clusters, each with a table of 1000000 cells"):
         jm.comparison_report(*[np.arange(600) % 100] * 3, clusters=np.arange(600))
+
+
+def test_every_format_has_a_method_and_a_suffix() -> None:
+    report = jm.report(TRUE, PRED)
+    written = {suffix: write(report, "title") for suffix, write in FORMATS.items()}
+    methods = [x for x in dir(report) if x.startswith("to_") and x not in ("to_dict", "to_frame")]
+    assert len(methods) == len({*written.values()}) == len(FORMATS)
+    page = report.to_html(title="title")
+    assert {getattr(report, x)() for x in methods} - {*written.values()} == {report.to_html()}
+    assert written[".html"] == page
+    results = json.loads(written[".eee"])["evaluation_results"]
+    accuracy = {"lower": report["accuracy"].low, "upper": report["accuracy"].high}
+    assert results[0]["evaluation_name"] == "accuracy"
+    assert (
+        accuracy.items()
+        <= results[0]["score_details"]["uncertainty"]["confidence_interval"].items()
+    )
+    with pytest.raises(ValueError, match="this report has no values"):
+        TabularReport(Outline(""), {}, []).to_every_eval_ever()
