@@ -71,18 +71,13 @@ class Comparison(Printed, _Comparison):
     _plural = "comparisons"
 
     def _cells(self, spec: str) -> dict[str, str]:
-        return comparison_cells(self, spec)
-
-
-def comparison_cells(x: Any, spec: str) -> dict[str, str]:
-    """Return a dict of the parts of a comparison of two numbers as text, by their titles."""
-    cells = {"A": x.a, "B": x.b, "A - B": x.difference}
-    shares = {CONFIDENCE: x.probability_better}
-    if x.probability_equivalent:
-        shares["confidence equivalent"] = x.probability_equivalent
-    return {title: format(part, spec) for title, part in cells.items()} | {
-        title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
-    }
+        cells = {"A": self.a, "B": self.b, "A - B": self.difference}
+        shares: dict[str, Any] = {CONFIDENCE: self.probability_better}
+        if self.probability_equivalent:
+            shares["confidence equivalent"] = self.probability_equivalent
+        return {title: format(part, spec) for title, part in cells.items()} | {
+            title: format(x, spec) if spec else fraction(x) for title, x in shares.items()
+        }
 
 
 def compare(

@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._labels import names_of
-from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
+from jaxmetrics._text.standings import labelled_standings, tiers_in_words
+from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics._validation import on_host
 from jaxmetrics.comparisons.classifiers import check_rope
-from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
@@ -152,15 +152,13 @@ def leaderboard(
     """
     if not isinstance(board, Leaderboard):
         raise TypeError(f"board must be a Leaderboard, got {type(board).__name__}.")
-    found = standings(board, names)
-    labels = labels_of([x.name for x in found], LONGEST_NAME)
-    rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
+    rows = labelled_standings(board, names)
     shown = rows[:_MOST_CLASSIFIERS]
     tiers = np.array([x.tier for x in shown])
     y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
     numbers = np.array([[x.estimate.value, x.estimate.low, x.estimate.high] for x in shown], float)
-    forest(labels[: len(y)], numbers, xlabel=xlabel, ax=axes, y=y)
+    forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
