@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from os.path import commonprefix
 from typing import Any
 
-from jaxmetrics._wording import listed
+from jaxmetrics._text.wording import listed
 
 __all__: list[str] = []
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax, is_known, on_device
-from jaxmetrics._wording import shown
+from jaxmetrics._text.wording import shown
 
 __all__: list[str] = []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._wording import element, listed, shown
+from jaxmetrics._text.wording import element, listed, shown
 
 __all__: list[str] = []
 

@@ -22,7 +22,7 @@ from jaxmetrics._indices import check_classes, is_labelled, order_of_classes
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._wording import element, shown
+from jaxmetrics._text.wording import element, shown
 
 __all__: list[str] = []
 

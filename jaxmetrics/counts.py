@@ -45,6 +45,7 @@ from jaxmetrics._examples import (
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._text.wording import element
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -65,7 +66,6 @@ from jaxmetrics._validation import (
     refuse_where,
     require,
 )
-from jaxmetrics._wording import element
 
 __all__ = [
     "check_labels",

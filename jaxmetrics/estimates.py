@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxmetrics._jax import pytree, trees
 from jaxmetrics._namespaces import Array, special, xp
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import interval
 from jaxmetrics._validation import check_level, check_option
-from jaxmetrics._wording import interval
 
 __all__ = ["Estimate"]
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._labels import as_names
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import as_number, check_option
-from jaxmetrics._wording import shown
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins
 

@@ -299,8 +299,8 @@ def test_intervals_of_coverage_are_those_of_reports_and_of_papers() -> None:
     for i, matrix in enumerate(counts):
         overall = jm.Report.from_counts(matrix).overall
         for name in coverage.METRICS:
-            of_report = overall[name].low, overall[name].high
-            np.testing.assert_allclose(ends(found[name])[:, i], of_report, atol=1e-5)
+            ends = [overall[name].low, overall[name].high]
+            np.testing.assert_allclose([found[name].low[i], found[name].high[i]], ends, atol=1e-5)
         expected = jm.proportion_interval(np.trace(matrix), matrix.sum())
         assert (wilson.low[i], wilson.high[i]) == pytest.approx((expected.low, expected.high))
     # Limits of 9 of 10 and 5 of 5 right under Jeffreys' prior, squared and added.

@@ -921,8 +921,8 @@ def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     path = save(FRAME, tmp_path / "a.csv")
     for options, message in [
         (
-            ("x.txt",),
-            "x.txt: the suffix '.txt' is unknown. --output writes files with the suffixes"
+            ("x.pdf",),
+            "x.pdf: the suffix '.pdf' is unknown. --output writes files with the suffixes"
             " .html, .json, .md, .csv",
         ),
         (("x",), "x: the suffix '' is unknown. --output writes"),

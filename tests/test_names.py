@@ -15,7 +15,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._names_elsewhere import NAMES_HERE
-from jaxmetrics.reports import formats
+from jaxmetrics.reports import pages
 from tests.cases import METHODS, NAMESPACES, public_names
 
 pytestmark = pytest.mark.quick
@@ -72,7 +72,7 @@ def test_methods_of_intervals_are_public_tested_and_explained() -> None:
     }
     assert public == {type(method).__name__ for method in tested}, "a row of cases.METHODS"
     for method in tested:
-        assert method.name in formats.explanations(), "a page of a report says what it is"
+        assert method.name in pages.explanations(), "a page of a report says what it is"
 
 
 HINTS = jm._MOVED | NAMES_HERE

@@ -18,9 +18,9 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics.plots.vector_graphics import INK
-from jaxmetrics.reports import _pictures, formats
-from jaxmetrics.reports.contents import ReportedValue
+from jaxmetrics.reports import pages as pages_of_reports
 from jaxmetrics.reports.gates import Gate, JudgedGate, Verdict
+from jaxmetrics.reports.values import Value, exactly
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
@@ -108,7 +108,7 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     assert f"Accuracy {accuracy.value:.3f} {accuracy.low:.3f} to {accuracy.high:.3f}" in page.text
     # Two matrices, violin, recalls, ROC, precision and recall, reliability.
     assert page.tags.count("svg") == 7
-    told = [name for name, text in formats.explanations().items() if text in page.text]
+    told = [name for name, text in pages_of_reports.explanations().items() if text in page.text]
     assert told == ["likelihood", "tango", "posterior", "student", "score", "inequalities"]
 
 
@@ -170,7 +170,7 @@ def test_terms_are_explained_where_they_stand() -> None:
     """In a title of an element, and at the end of the page; what users named is not explained."""
     names = ["recall", "cow"]
     page = jm.Report.from_counts([[9, 1], [3, 7]], class_names=names).to_html()
-    known = formats._environment().get_template("terms.html").module.terms
+    known = pages_of_reports._environment().get_template("terms.html").module.terms
     explained = dict(re.findall('<abbr title="(.*?)">(.*?)</abbr>', page))
     assert explained[html.escape(known["recall"])] == "recall"
     for term in ("precision", "F1", "false negatives", "MCC (Matthews)", "no information rate"):
@@ -184,7 +184,7 @@ def test_terms_are_explained_where_they_stand() -> None:
         if title not in known
     ]
     assert missing == []
-    terms = formats._Terms(known)
+    terms = pages_of_reports._Terms(known)
     assert (
         terms.explained("recall, <b>")
         == f'<abbr title="{known["recall"]}">recall</abbr>, &lt;b&gt;'
@@ -194,24 +194,22 @@ def test_terms_are_explained_where_they_stand() -> None:
 
 
 def test_an_axis_shows_what_differs() -> None:
-    def values(*rows: tuple[float, float, float]) -> list[ReportedValue]:
-        return [ReportedValue(*row, method="likelihood") for row in rows]
+    def values(*rows: tuple[float, float, float]) -> list[Value]:
+        return [Value(jm.Estimate(*row, 0, 0), "likelihood") for row in rows]
 
-    axis = _pictures._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
+    axis = pages_of_reports._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
     assert axis.ends == ["0.93", "1.00"]
     np.testing.assert_allclose([axis.place(0.93), axis.place(0.965), axis.place(1)], [0, 0.5, 1])
     # One interval of forty is too wide for the axis, and ends where it ends.
-    wide = _pictures._axis_of(values(*[(0.95, 0.93, 0.97)] * 39, (0.94, 0.1, 1.0)))
+    wide = pages_of_reports._axis_of(values(*[(0.95, 0.93, 0.97)] * 39, (0.94, 0.1, 1.0)))
     assert wide.ends == ["0.93", "0.97"]
     assert (wide.place(0.1), wide.place(1.0)) == (0, 1)
-    assert _pictures._axis_of(values((1.0, 1.0, 1.0))).ends == ["1", "2"]
-    assert _pictures._axis_of([ReportedValue(0.5)]).ends == ["0", "1"]
+    assert pages_of_reports._axis_of(values((1.0, 1.0, 1.0))).ends == ["1", "2"]
+    assert pages_of_reports._axis_of([exactly(0.5)]).ends == ["0", "1"]
 
 
 def test_gates_stand_first_with_their_verdict() -> None:
-    gate = JudgedGate(
-        Gate.parsed("recall[<b>] >= 0.5"), "", ReportedValue(0.1), Verdict.FAILED, 0.0
-    )
+    gate = JudgedGate(Gate.parsed("recall[<b>] >= 0.5"), "", exactly(0.1), Verdict.FAILED, 0.0)
     found = replace(jm.Report.from_counts([[9, 1], [3, 7]]), gates=[gate])
     page = found.to_html()
     assert '<p class="gate failed">Gate recall[&lt;b&gt;] &gt;= 0.5: failed;' in page
@@ -276,7 +274,7 @@ def test_names_change_neither_page_nor_pictures(odd_pages: tuple[str, str]) -> N
 
 def test_a_class_named_as_the_ink() -> None:
     ink, other = (
-        _pictures._matrix_picture(np.array([[9, 1], [2, 8]]), (name, "b"), "counts")
+        pages_of_reports._matrix_picture(np.array([[9, 1], [2, 8]]), (name, "b"), "counts")
         for name in (INK, "#010204")
     )
     assert ink.replace(INK, "#010204") == other
@@ -329,7 +327,7 @@ def test_no_mistake_and_absent_classes() -> None:
 def test_curves_are_those_of_the_scores() -> None:
     y, prob = problem()
     histogram = np.asarray(jm.score_histogram(y == 1, prob[:, 1], scale="probability"))
-    curve, points = _pictures._curves_of(histogram)
+    curve, points = pages_of_reports._curves_of(histogram)
     area = (np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1])).sum() / 2
     np.testing.assert_allclose(area, jm.roc_auc(histogram).value, rtol=1e-6)
     np.testing.assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)

@@ -22,7 +22,7 @@ from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import parts_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
-from jaxmetrics.reports.contents import Findings, value_of
+from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.grouped import grouped_report
@@ -31,6 +31,7 @@ from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
 from jaxmetrics.reports.score_means import report_of_scores, score_values
 from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.values import value_of
 
 __all__ = ["report", "report_of"]
 

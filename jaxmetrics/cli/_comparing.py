@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jaxmetrics._wording import printable
+from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
@@ -28,7 +28,7 @@ from jaxmetrics.comparisons.scores import score_leaderboard
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports.contents import SampleSize, reported_comparison
+from jaxmetrics.reports.contents import SampleSize
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.overall_values import COMPARED
@@ -41,6 +41,7 @@ from jaxmetrics.reports.pairs import (
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.score_means import report_of_scores, score_values
+from jaxmetrics.reports.values import compared
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -133,7 +134,7 @@ def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -
         for name, metric in _OF_POSITIVE.items():
             labels = judged.true, *judged.preds
             comparison = compare_predictions(metric, *labels, num_classes=2, **options)
-            figures[name] = reported_comparison(comparison, "likelihood", "likelihood")
+            figures[name] = compared(comparison, "likelihood", "likelihood")
         report = replace(report, figures={**report.figures, **figures})
     if judged.probs is not None:
         report = with_probabilities(report, judged.true, judged.probs, judged.clusters)

@@ -8,8 +8,8 @@ from typing import Any
 
 from jaxmetrics.cli._errors import InputError, listed, shortened
 from jaxmetrics.cli._options import refuse
-from jaxmetrics.reports.contents import ReportedValue
 from jaxmetrics.reports.gates import Gate, JudgedGate, judged
+from jaxmetrics.reports.values import Value
 
 __all__: list[str] = []
 
@@ -44,7 +44,7 @@ def verdicts(
         verb: what was done with the metrics, for an error message: "reported" or "compared".
     """
 
-    def value(gate: Gate, level: float) -> ReportedValue:
+    def value(gate: Gate, level: float) -> Value:
         known = values_at(level)
         if gate.name not in known:
             raise InputError(

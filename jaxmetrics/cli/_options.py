@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from jaxmetrics._wording import printable
+from jaxmetrics._text.wording import printable
 
 __all__: list[str] = []
 
@@ -16,7 +16,8 @@ _READ = (
     " pattern that stands for several such files; or - for standard input"
 )
 _WRITTEN = (
-    "the report as .html (a page with pictures), .json, .md (Markdown) or .csv (one line per value)"
+    "the report as .html (a page with pictures), .json, .md (Markdown), .csv (one line per value),"
+    " .txt or .eee (JSON of Every Eval Ever)"
 )
 
 

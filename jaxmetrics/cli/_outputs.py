@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 from jaxmetrics._files import replaced_file
-from jaxmetrics._wording import printable
+from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._sources import mentioned
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer, as_every_eval_ever
+from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ PRINTED: dict[str, Callable[[AnyReport], str]] = {
     "markdown": lambda report: report.to_markdown(),
     "json": lambda report: report.to_json(),
     "csv": lambda report: report.to_csv(),
-    "every-eval-ever": as_every_eval_ever,
+    "every-eval-ever": lambda report: report.to_every_eval_ever(),
 }
 
 

@@ -15,9 +15,9 @@ from jaxmetrics._counting import Axis
 from jaxmetrics._indices import check_order
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
-from jaxmetrics._wording import fraction
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
@@ -39,10 +39,6 @@ from jaxmetrics.metrics.differences import difference
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 _OF_BOTH = ((1, 0), (0, 1), (1, -1))  # A, B and A - B
-
-
-# The title of `probability_better` in tables.
-CONFIDENCE = "confidence A > B"
 
 
 class _Comparison(NamedTuple):
@@ -77,18 +73,13 @@ class Comparison(Printed, _Comparison):
     _plural = "comparisons"
 
     def _cells(self, spec: str) -> dict[str, str]:
-        return comparison_cells(self, spec)
-
-
-def comparison_cells(x: Any, spec: str) -> dict[str, str]:
-    """Return a dict of the parts of a comparison of two numbers as text, by their titles."""
-    cells = {"A": x.a, "B": x.b, "A - B": x.difference}
-    shares = {CONFIDENCE: x.probability_better}
-    if x.probability_equivalent:
-        shares["confidence equivalent"] = x.probability_equivalent
-    return {title: format(part, spec) for title, part in cells.items()} | {
-        title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
-    }
+        cells = {"A": self.a, "B": self.b, "A - B": self.difference}
+        shares: dict[str, Any] = {CONFIDENCE: self.probability_better}
+        if self.probability_equivalent:
+            shares["confidence equivalent"] = self.probability_equivalent
+        return {title: format(part, spec) for title, part in cells.items()} | {
+            title: format(x, spec) if spec else fraction(x) for title, x in shares.items()
+        }
 
 
 @on_host_if_small

@@ -15,8 +15,8 @@ from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
-from jaxmetrics._printing import Printed
 from jaxmetrics._roots import root
+from jaxmetrics._text.printing import Printed
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,

@@ -24,10 +24,7 @@ from __future__ import annotations
 import html
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul, pick
 from jaxmetrics._chunks import LANES
@@ -38,10 +35,10 @@ from jaxmetrics._indices import check_order
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
-from jaxmetrics._printing import Backend, frame_of, members_of
 from jaxmetrics._scatter import are_valid
+from jaxmetrics._text.printing import Backend, frame_of
+from jaxmetrics._text.standings import as_dict, ranking, shown_ranking
 from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
-from jaxmetrics._wording import Table, enumeration, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,
@@ -66,10 +63,6 @@ from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_metho
 from jaxmetrics.intervals.replicates import map_tables
 
 __all__ = ["Leaderboard", "leaderboard"]
-
-_MOST_ROWS = 20  # classifiers that are printed
-_MOST_NAMES = 5  # names in a sentence
-LONGEST_NAME = 40
 
 
 class _Leaderboard(NamedTuple):
@@ -125,11 +118,11 @@ class Leaderboard(_Leaderboard):
 
     def __repr__(self) -> str:
         """Return the ranking as text or, if values are unknown under jit, the named tuple."""
-        written = _shown(self)
+        written = shown_ranking(self)
         return super().__repr__() if written is None else written.text()
 
     def _repr_html_(self) -> str:
-        written = _shown(self)
+        written = shown_ranking(self)
         return html.escape(repr(self)) if written is None else written.html()
 
     def to_text(self, names: Sequence[str] | None = None) -> str:
@@ -409,110 +402,3 @@ def _products(slopes: Sequence[Array], units: Array) -> list[Array]:
 
 def _product(u: Array) -> Array:
     return matmul(u, u.T)
-
-
-class Standing(NamedTuple):
-    """The entry of one classifier in a leaderboard."""
-
-    name: str
-    estimate: Estimate
-    probability_best: float
-    rank_low: int
-    rank_high: int
-    tier: int
-
-
-def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
-    """Return the classifiers, sorted by tier and by value within each tier; the winner is first."""
-    members = members_of(board.estimates)
-    if members is None or len(members.shape) != 1:
-        raise ValueError(
-            "This method needs the values of a single leaderboard. Call the method outside of"
-            " jax.jit, because the values do not exist while jax.jit compiles a function. If the"
-            " ranking has batch axes, call the method for one leaderboard at a time."
-        )
-    size = len(members)
-    labels = list(map(str, range(size) if names is None else names))
-    if len(labels) != size:
-        raise ValueError(
-            f"names must contain one name for each classifier: {size} names were expected, got"
-            f" {len(labels)}."
-        )
-    columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
-    numbers = (np.asarray(x).tolist() for x in columns)
-    estimates = [members[i] for i in range(size)]
-    rows = [Standing(*x) for x in zip(labels, estimates, *numbers, strict=True)]
-    return sorted(rows, key=lambda x: (x.tier, -np.nan_to_num(x.estimate.value, nan=-np.inf)))
-
-
-def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
-    """Return a sentence for each tier of sorted standings; none for a single classifier."""
-    if len(rows) == 1:
-        return []
-    tiers = [[x.name for x in tier] for _, tier in groupby(rows, key=lambda x: x.tier)]
-    return [_sentence(names, is_first=i == 0) for i, names in enumerate(tiers)]
-
-
-def _sentence(names: Sequence[str], is_first: bool) -> str:
-    if len(names) > _MOST_NAMES:
-        more = f"{len(names) - _MOST_NAMES + 1} more"
-        subject = enumeration([*names[: _MOST_NAMES - 1], more])
-    else:
-        subject = enumeration(names)
-    if len(names) == 1:
-        return f"{subject} is shown to be {'the best' if is_first else 'worse than one above'}."
-    tied = f"{subject} cannot be told apart"
-    return f"{tied}." if is_first else f"{tied}; each is shown to be worse than one above."
-
-
-class Ranking(NamedTuple):
-    """The text of a leaderboard: a table and sentences."""
-
-    table: Table
-    sentences: list[str]
-
-    def text(self) -> str:
-        """Return the table and the sentences as text."""
-        return "\n\n".join([self.table.text(), "\n".join(self.sentences)])
-
-    def html(self) -> str:
-        """Return the table and the sentences as HTML, for notebooks."""
-        lines = "<br>".join(map(html.escape, self.sentences))
-        return f"{self.table.html()}<p>{lines}</p>"
-
-
-def ranking(
-    board: Any, names: Sequence[str] | None = None, most_rows: int | None = None
-) -> Ranking:
-    """Return the text of a ranking of all classifiers, or of the first `most_rows` classifiers."""
-    found = standings(board, names)
-    labels = labels_of([x.name for x in found], LONGEST_NAME)
-    rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
-    titles = ["classifier", "value [low, high]", "ranks", "tier"]
-    cells = []
-    for x in rows[:most_rows]:
-        ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
-        cells.append([x.name, f"{x.estimate}", ranks, str(x.tier)])
-    last_tier = rows[len(cells) - 1].tier
-    sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
-    if len(cells) < len(rows):
-        cells.append([f"... {len(rows) - len(cells)} more", *[""] * (len(titles) - 1)])
-    expected = f"Expected for the winner, {rows[0].name}, on new examples: {board.winner_estimate}."
-    return Ranking(Table(titles, cells), [*sentences, expected])
-
-
-def _shown(board: Any) -> Ranking | None:
-    """Return the text for the first classifiers of a leaderboard; None if values are unknown."""
-    members = members_of(board.estimates)
-    is_single = members is not None and len(members.shape) == 1
-    return ranking(board, most_rows=_MOST_ROWS) if is_single else None
-
-
-def as_dict(board: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the winner and the sorted classifiers as lists, dicts and numbers."""
-    flat = []
-    for x in standings(board, names):
-        parts = x._asdict()
-        flat.append({"name": parts.pop("name"), **parts.pop("estimate").to_dict(), **parts})
-    winner = {"name": flat[0]["name"], **board.winner_estimate.to_dict()}
-    return {"winner": winner, "classifiers": flat}

@@ -10,7 +10,7 @@ from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope

@@ -13,6 +13,7 @@ from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import is_constant, traced_metric
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._text.wording import shown
 from jaxmetrics._tracing import TracedMetric
 from jaxmetrics._validation import (
     check_function,
@@ -20,7 +21,6 @@ from jaxmetrics._validation import (
     refuse_where,
     takes_complex,
 )
-from jaxmetrics._wording import shown
 from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []

@@ -30,6 +30,7 @@ from jaxmetrics._indices import check_order
 from jaxmetrics._meshes import varying_alike, varying_axes
 from jaxmetrics._namespaces import Array, float_dtype
 from jaxmetrics._scatter import valid_ids
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -39,7 +40,6 @@ from jaxmetrics._validation import (
     is_integer,
     shapes_of,
 )
-from jaxmetrics._wording import shown
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]

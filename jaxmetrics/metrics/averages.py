@@ -13,8 +13,8 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import cells, proportions, tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import ArrayLike, as_counts, as_float, on_host
-from jaxmetrics._wording import shown
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxmetrics._wording import labels_of, shown
+from jaxmetrics._text.wording import labels_of, shown
 
 __all__: list[str] = []
 

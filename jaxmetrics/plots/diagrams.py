@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics import calibration_curve, precision_recall_curve, roc_curve
 from jaxmetrics._namespaces import is_jax
 from jaxmetrics._validation import ArrayLike, check_level
 from jaxmetrics.plots._axes import REFERENCE, axes_or_new, ink, legend_label, set_unit_square
-from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
-from jaxmetrics.scoring import CalibrationCurve, calibration_curve
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
+from jaxmetrics.scoring import CalibrationCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

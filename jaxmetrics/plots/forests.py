@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.standings import labelled_standings, tiers_in_words
+from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics._validation import on_host
-from jaxmetrics._wording import fraction, labels_of
-from jaxmetrics.comparisons.classifiers import CONFIDENCE, Comparison, check_rope
-from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, Leaderboard, standings, tiers_in_words
-from jaxmetrics.estimates import Estimate
+from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def intervals(
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['cat', 'dog']
     """
+    estimates = getattr(estimates, "estimate", estimates)  # of a value of a report
     if isinstance(estimates, Estimate):
         ends = estimates.value, estimates.low, estimates.high
         parts = (on_host(x, "estimates").astype(float) for x in ends)
@@ -107,7 +108,7 @@ def difference(
     >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
     'does not matter'
     """
-    named = {"": comparisons} if isinstance(comparisons, Comparison) else comparisons
+    named = comparisons if isinstance(comparisons, Mapping) else {"": comparisons}
     _check_named(named, "comparisons", ("difference", "probability_better"), "Comparison")
     check_rope(rope)
     axes = intervals({name: x.difference for name, x in named.items()}, xlabel="A - B", ax=ax)
@@ -151,23 +152,22 @@ def leaderboard(
     """
     if not isinstance(board, Leaderboard):
         raise TypeError(f"board must be a Leaderboard, got {type(board).__name__}.")
-    found = standings(board, names)
-    labels = labels_of([x.name for x in found], LONGEST_NAME)
-    rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
+    rows = labelled_standings(board, names)
     shown = rows[:_MOST_CLASSIFIERS]
     tiers = np.array([x.tier for x in shown])
     y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
-    numbers = np.array([(x.value, x.low, x.high) for x in (row.estimate for row in shown)], float)
-    forest(labels[: len(y)], numbers, xlabel=xlabel, ax=axes, y=y)
+    numbers = np.array([[x.estimate.value, x.estimate.low, x.estimate.high] for x in shown], float)
+    forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
     winner = board.winner_estimate
-    value, low, high = float(winner.value), float(winner.low), float(winner.high)
     below = y[0] + 0.3
-    axes.hlines(below, low, high, color="C1", linewidth=1.5, alpha=0.6)
-    axes.plot(value, below, "d", color="C1", markersize=5, label="the winner, on new examples")
+    axes.hlines(below, winner.low, winner.high, color="C1", linewidth=1.5, alpha=0.6)
+    axes.plot(
+        winner.value, below, "d", color="C1", markersize=5, label="the winner, on new examples"
+    )
     add_legend(axes)
     return axes
 

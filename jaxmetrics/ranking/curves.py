@@ -23,9 +23,9 @@ from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
-from jaxmetrics._wording import shown
 from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank

@@ -5,6 +5,7 @@
 
 # reports on one classifier
 from jaxmetrics.reports.singles import *
+from jaxmetrics.reports.labelled import *
 
 # reports on two classifiers for the same examples
 from jaxmetrics.reports.pairs import *

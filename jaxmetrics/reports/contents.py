@@ -4,101 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._jax import pytree, trees
-from jaxmetrics._wording import interval, labels_of, printable, title_of, written
-from jaxmetrics.estimates import Estimate, normal_quantile
-
-if TYPE_CHECKING:
-    from jaxmetrics.comparisons.classifiers import Comparison
-    from jaxmetrics.reports.gates import JudgedGate
+from jaxmetrics._text.wording import interval, labels_of, printable, title_of, written
+from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.reports.gates import JudgedGate
+from jaxmetrics.reports.values import Key, Value, records_of
 
 __all__: list[str] = []
 
+# The posterior is in JSON, CSV and pictures, but not listed among confidence intervals.
+POSTERIOR = "balanced_accuracy_posterior"
 LONGEST_NAME = 40
 _LONGEST_NAME_OF_SYSTEM = 200
 _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
-
-
-@pytree
-class ReportedValue(Estimate):
-    """A value in a report: an `Estimate` with the method of its interval and a note.
-
-    If a value has no interval, its `low` and `high` are NaN.
-
-    Attributes:
-        method: the method of the interval, or None if there is no interval. It is `"likelihood"`
-            for proportions, for other smooth functions of the counts and for differences;
-            `"tango"` for the accuracy gain; `"delta"` for functions of sums of weights that are not
-            proportions (on the logit scale, or on the atanh scale if values can be negative);
-            `"posterior"` for the posterior balanced accuracy; `"normal"` for means in the state of
-            an evaluator; `"student"` for log losses, differences of means, and the accuracy gain if
-            there are clusters; `"score"` for areas under ROC curves; `"mover"` for differences of
-            areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds
-            of the exact area.
-        note: a note for the interpretation of the value, or None.
-
-    >>> value = ReportedValue(0.851, 0.8, 0.892, method="likelihood")
-    >>> value, value.method, value.note
-    (0.851 [0.800, 0.892], 'likelihood', None)
-    """
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""
-        names = "value", "low", "high", "method", "note"
-        parts = {name: number(getattr(self, name)) for name in names}
-        return {name: x for name, x in parts.items() if name == "value" or x is not None}
-
-    def record(self, level: float) -> dict[str, Any]:
-        """Return a row for the CSV file."""
-        numbers = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
-        return {**numbers, "level": level if self.has_interval else None, "method": self.method}
-
-    @property
-    def written(self) -> list[str]:
-        """The value and the ends as text, with only as many digits as the interval justifies."""
-        return written(self.value, self.low, self.high)
-
-    def ends(self, between: str) -> str:
-        """Write the ends of the interval, or "" if there is no interval."""
-        return between.join(self.written[1:]) * self.has_interval
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether there is an interval."""
-        return not math.isnan(self.low)
-
-
-@pytree
-class Difference(ReportedValue):
-    """A difference, which may be negative: text tables write "low to high", not "low-high"."""
-
-
-@pytree
-class PosteriorValue(ReportedValue):
-    """A posterior mean with a credible interval, which is not listed among confidence intervals:
-    only pictures, JSON and CSV contain it.
-    """
-
-
-def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue:
-    """Return an estimate as a reported value; it has no interval if the ends are NaN."""
-    if np.isnan(x.low):
-        return ReportedValue(float(x.value), note=note)
-    names = "value", "low", "high", "standard_error", "num_undefined"
-    numbers = (float(getattr(x, name)) for name in names)
-    return ReportedValue(*numbers, level=x.level, method=method, note=note)
-
-
-def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
-    """Return the comparison with A, B and A - B as reported values, which have their methods."""
-    a, b = value_of(x.a, method), value_of(x.b, method)
-    d = value_of(x.difference, method_of_difference)
-    return type(x)(a, b, Difference(**vars(d)), *map(float, x[3:]))
 
 
 def names_of_both(names: Sequence[str]) -> dict[str, str]:
@@ -107,7 +29,7 @@ def names_of_both(names: Sequence[str]) -> dict[str, str]:
     return {short: name for short, name in zip("AB", labels, strict=True) if short != name}
 
 
-def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
+def verdict_of(d: Value, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
     """Write a sentence on the difference of A and B. It says which of them is better, that they are
     equivalent, or how large a difference must be so that samples of this size show it. The sentence
     is "" if there is no interval.
@@ -115,10 +37,10 @@ def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: f
     if math.isnan(d.low):
         return ""
     if d.low > 0:
-        return f"A is better: its {what} is higher by {interval(d.value, d.low, d.high)}."
+        return f"A is better: its {what} is higher by {d}."
     if d.high < 0:
         return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
-    found = f"{what} of A minus {what} of B is {interval(d.value, d.low, d.high)}"
+    found = f"{what} of A minus {what} of B is {d}"
     if max(-d.low, d.high) <= rope:
         return f"A and B are equivalent: {found}, within {rope:g} of 0."
     told = f"A and B cannot be told apart: {found}."
@@ -130,21 +52,6 @@ def verdict_of(d: Estimate, what: str, sample: SampleSize, level: float, rope: f
         f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g}, and"
         f" {4 * number} {units} show a difference of {shown / 2:.2g}."
     )
-
-
-def values_of(x: Estimate, method: str) -> list[ReportedValue]:
-    """Return n reported values from an estimate whose arrays have shape `(n,)`."""
-    return [value_of(trees.map(lambda x, i=i: x[i], x), method) for i in range(len(x.value))]
-
-
-def value_cell(x: ReportedValue) -> str:
-    """Write a value and its interval for a sentence or a wide table."""
-    return x.written[0] + f" ({x.ends(' to ')})" * x.has_interval
-
-
-def number(x: Any) -> Any:
-    """Return None for NaN, because JSON does not support NaN; return other values unchanged."""
-    return None if isinstance(x, float) and math.isnan(x) else x
 
 
 class SampleSize(NamedTuple):
@@ -183,8 +90,8 @@ def quantity(number: float, units: str) -> str:
 class Findings(NamedTuple):
     """Additions to a report: overall values by name, values per class, and tables for pictures."""
 
-    overall: Mapping[str, ReportedValue] = {}
-    per_class: Mapping[str, Sequence[ReportedValue]] = {}
+    overall: Mapping[str, Value] = {}
+    per_class: Mapping[str, Sequence[Value]] = {}
     tables: Mapping[str, Any] = {}
 
 
@@ -198,7 +105,7 @@ class ValueTable(NamedTuple):
     """
 
     titles: Sequence[str]
-    rows: Sequence[Sequence[str | ReportedValue]]
+    rows: Sequence[Sequence[str | Value]]
     details: tuple[int, ...] = ()
 
 
@@ -241,7 +148,7 @@ class Outline(NamedTuple):
 
     heading: str
     verdict: str = ""
-    summary: Sequence[tuple[str, ReportedValue]] = ()
+    summary: Sequence[tuple[str, Value]] = ()
     tables: Mapping[str, ValueTable] = {}
     summary_title: str = ""
     names: Mapping[str, str] = {}
@@ -260,12 +167,22 @@ class ClassValues(NamedTuple):
         columns: values of the classes, by name.
         names: the names of the classes.
         support: the number of examples of each class.
+        kind: `"class"` or `"label"`.
     """
 
-    overall: Mapping[str, ReportedValue]
-    columns: Mapping[str, Sequence[ReportedValue]]
+    overall: Mapping[str, Value]
+    columns: Mapping[str, Sequence[Value]]
     names: Sequence[str]
     support: np.ndarray
+    kind: str = "class"
+
+    def all(self) -> dict[Key, Value]:
+        """Return all values by name and class. Overall values come first and have the class ""."""
+        return {(name, ""): x for name, x in self.overall.items()} | {
+            (name, part): x
+            for name, column in self.columns.items()
+            for part, x in zip(self.names, column, strict=True)
+        }
 
     def by_name(self) -> dict[str, Any]:
         """Return the overall values by name, and dicts of the values per class by name."""
@@ -273,39 +190,26 @@ class ClassValues(NamedTuple):
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
-    def by_class(self) -> dict[tuple[str, str], ReportedValue]:
-        """Return all values by name and class. Overall values come first and have the class ""."""
-        found = {(name, ""): x for name, x in self.overall.items()}
-        for name, column in self.columns.items():
-            found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
-        return found
+    def summary(self) -> list[tuple[str, Value]]:
+        """Return the overall values with their titles, without the posterior."""
+        return [(title_of(name), x) for name, x in self.overall.items() if name != POSTERIOR]
 
-    def summary(self) -> list[tuple[str, ReportedValue]]:
-        """Return the overall values with their titles, without posterior values."""
-        values = self.overall.items()
-        return [(title_of(name), x) for name, x in values if not isinstance(x, PosteriorValue)]
-
-    def table(self, kind: str) -> ValueTable:
+    def table(self) -> ValueTable:
         """Return a table with one row per class."""
         support = (f"{x:.10g}" for x in self.support)
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
-        return ValueTable([kind, "n", *map(title_of, self.columns)], rows)
+        return ValueTable([self.kind, "n", *map(title_of, self.columns)], rows)
 
-    def content(self, kind: str) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return all values for JSON."""
-        of_kind = [
+        parts = [
             {"name": name, "support": n} | {key: x[i].to_dict() for key, x in self.columns.items()}
             for i, (name, n) in enumerate(zip(self.names, self.support.tolist(), strict=True))
         ]
-        return {"overall": {name: x.to_dict() for name, x in self.overall.items()}, kind: of_kind}
+        overall = {name: x.to_dict() for name, x in self.overall.items()}
+        return {"overall": overall, "classes" if self.kind == "class" else "labels": parts}
 
-
-def records_of(
-    values: Mapping[tuple[str, str], ReportedValue], kind: str, level: float, **more: str
-) -> list[dict[str, Any]]:
-    """Return values by name and class as rows for the CSV file; `more` has further columns."""
-    return [
-        {"name": name, kind: of_class or None, **more, **x.record(level)}
-        for (name, of_class), x in values.items()
-    ]
+    def records(self, level: float) -> list[dict[str, Any]]:
+        """Return all values as rows for the CSV file."""
+        return records_of(self.all(), level, self.kind)

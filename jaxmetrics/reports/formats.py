@@ -14,19 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from jaxmetrics._printing import Backend, frame_of
-from jaxmetrics._wording import Table, capital, fraction, percent, printable, title_of
-from jaxmetrics.reports.contents import (
-    Difference,
-    Outline,
-    ReportedValue,
-    ValueTable,
-    value_cell,
-)
+from jaxmetrics._text.printing import Backend, frame_of
+from jaxmetrics._text.wording import Table, percent
+from jaxmetrics.reports.contents import Outline, ValueTable
+from jaxmetrics.reports.values import Value
 
 __all__: list[str] = []
 
-MOST_ROWS_OF_PAGE = 100  # the largest number of rows in a table of classes on a page
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
 _WIDTH = 80  # the number of columns of a terminal
 _MOST_VALUES = 4  # the largest number of values side by side
@@ -69,7 +63,7 @@ def as_markdown(outline: Outline) -> str:
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
     gates = []
     for x in outline.gates:
-        text = f"{x.gate.text}; {x.what or x.name} {value_cell(x.value)}"
+        text = f"{x.gate.text}; {x.what or x.name} {x.value.cell}"
         gates.append(f"- **{x.verdict_in_words}**: {escaped(text)}")
     parts = [
         "\n".join(gates),
@@ -102,13 +96,7 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_every_eval_ever(report: AnyReport) -> str:
-    """Write values and intervals as JSON in the schema of Every Eval Ever, version 0.2.
-
-    The JSON contains `evaluation_results`; users have to add the model, the source and the metric.
-
-    Raises:
-        ValueError: if the report has no values, as is the case for plans.
-    """
+    """Write the values of a report; see `to_every_eval_ever`."""
     content, level = report.to_dict(), report.outline().level
     number, results = content.get("num_items", content.get("num_examples")), []
     for record in report.records():
@@ -153,56 +141,6 @@ def _without_infinity(x: Any) -> Any:
     return None if isinstance(x, float) and math.isinf(x) else x
 
 
-def as_page(report: AnyReport, title: str) -> str:
-    """Write an HTML page with jinja2, from the template of the report."""
-    from jaxmetrics import __version__
-
-    outline, used, pictures = report.outline(), report.methods(), report.pictures()
-    template = report.template if pictures else AnyReport.template
-    environment = _environment()
-    terms = _Terms(environment.get_template("terms.html").module.terms)
-    environment.globals["term"] = terms.explained
-    return environment.get_template(template).render(
-        title=title,
-        report=report,
-        outline=outline,
-        percent=percent(outline.level),
-        terms=terms.used,
-        methods={name: x for name, x in explanations().items() if name in used},
-        most_rows=MOST_ROWS_OF_PAGE,
-        version=__version__,
-        **pictures,
-    )
-
-
-def explanations() -> dict[str, str]:
-    """Return explanations of the interval methods by the name of the method."""
-    return _environment().get_template("methods.html").module.explanations
-
-
-class _Terms:
-    """Explains terms on a page by tooltips, and collects the terms for a glossary at the end of the
-    page, because paper and phones do not show tooltips.
-    """
-
-    def __init__(self, known: Mapping[str, str]) -> None:
-        self.known = known
-        self.used: dict[str, str] = {}
-
-    def explained(self, title: str) -> str:
-        """Return a title with its explanation; "recall, cat" gets the explanation of "recall"."""
-        from markupsafe import Markup
-
-        plain = title[:1].lower() + title[1:]
-        found = [x for x in self.known if title.startswith(x) or plain.startswith(x)]
-        term = max(found, key=len, default="")
-        start, rest = title[: len(term)], title[len(term) :]
-        if not term or rest[:1].isalnum():
-            return title
-        self.used[term] = self.known[term]
-        return Markup('<abbr title="{}">{}</abbr>{}').format(self.known[term], start, rest)
-
-
 def escaped(text: str) -> str:
     """Escape Markdown markup."""
     return _MARKUP.sub(r"\\\1", text)
@@ -232,7 +170,7 @@ def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[st
         if len(shown) < len(rows):
             shown.append([f"... {len(rows) - len(shown)} more", *[""] * (len(titles) - 1)])
         columns = [i for i in range(len(titles)) if i not in details]
-        values = [i for i in columns if any(isinstance(row[i], ReportedValue) for row in rows)]
+        values = [i for i in columns if any(isinstance(row[i], Value) for row in rows)]
         parts = [columns]
         if len(values) > _MOST_VALUES:
             starts = range(0, len(values), _MOST_VALUES)
@@ -245,42 +183,18 @@ def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[st
         yield outline.summary_title, Table(["", "", ""], overall)
 
 
-def _narrow_cell(x: str | ReportedValue) -> str:
+def _narrow_cell(x: str | Value) -> str:
     if isinstance(x, str):
         return x
-    between = " to " if isinstance(x, Difference) or x.low < 0 else "-"
+    between = " to " if x.is_difference or x.low < 0 else "-"
     ends = _LEADING_ZERO.sub(".", x.ends(between))
     return " ".join(filter(None, [x.written[0], ends]))
 
 
 def _titled(title: str, table: ValueTable) -> list[str]:
-    cells = [
-        [escaped(x) if isinstance(x, str) else value_cell(x) for x in row] for row in table.rows
-    ]
+    cells = [[escaped(x) if isinstance(x, str) else x.cell for x in row] for row in table.rows]
     written = Table([escaped(x) for x in table.titles], cells).markdown()
     return [f"### {title}"] * bool(title) + [written]
-
-
-def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("to_html needs jinja2: pip install 'jaxmetrics[html]'.") from None
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("jaxmetrics.reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "title_of": title_of,
-        "fraction": fraction,
-        "number": lambda x: f"{x:,.10g}",
-        "capital": capital,
-        "printable": printable,
-    }
-    return environment
 
 
 class AnyReport(ABC):
@@ -304,14 +218,6 @@ class AnyReport(ABC):
     @abstractmethod
     def records(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows of the CSV file as dicts that have the same keys."""
-
-    def pictures(self) -> dict[str, Any]:
-        """Return the pictures of the page by the names of the variables in the template."""
-        return {}
-
-    def methods(self) -> set[str | None]:
-        """Return the names of the interval methods that the report uses."""
-        return {record.get("method") for record in self.records()}
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the values."""
@@ -373,6 +279,17 @@ class AnyReport(ABC):
         """
         return as_csv(self.records())
 
+    def to_every_eval_ever(self) -> str:
+        """Return values and intervals as JSON in the schema of Every Eval Ever, version 0.2.
+
+        The JSON contains `evaluation_results`; users have to add the model, the source and the
+        metric.
+
+        Raises:
+            ValueError: if the report has no values, as is the case for plans.
+        """
+        return as_every_eval_ever(self)
+
     def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with the columns of `to_csv`.
 
@@ -397,6 +314,8 @@ class AnyReport(ABC):
         Raises:
             ImportError: if jinja2 or matplotlib is not installed; the extra `html` installs both.
         """
+        from jaxmetrics.reports.pages import as_page
+
         return as_page(self, self.title if title is None else title)
 
 
@@ -441,4 +360,6 @@ FORMATS: dict[str, Writer] = {
     ".json": lambda report, title: report.to_json(),
     ".md": lambda report, title: report.to_markdown(),
     ".csv": lambda report, title: report.to_csv(),
+    ".txt": lambda report, title: report.to_text(),
+    ".eee": lambda report, title: report.to_every_eval_ever(),
 }

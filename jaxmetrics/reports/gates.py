@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from jaxmetrics._wording import printable, title_of
-from jaxmetrics.reports.contents import ReportedValue, value_cell
+from jaxmetrics._text.wording import printable, title_of
+from jaxmetrics.reports.values import Value
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ class Gate(NamedTuple):
         name, of_class, sign, bound = match.groups()
         return cls(name, of_class, sign == ">=", float(bound), text.strip())
 
-    def judge(self, x: ReportedValue) -> Verdict:
+    def judge(self, x: Value) -> Verdict:
         """Return the verdict: passed if the whole interval satisfies the bound, failed if no part
         of the interval does, and otherwise unknown.
         """
@@ -63,7 +63,7 @@ class Gate(NamedTuple):
             return Verdict.PASSED
         return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
 
-    def more(self, x: ReportedValue, number: float) -> float:
+    def more(self, x: Value, number: float) -> float:
         """Return how many more examples would decide the gate if the value stayed the same.
 
         The distance between the value and the end of the interval on the side of the bound is
@@ -88,7 +88,7 @@ class JudgedGate(NamedTuple):
 
     gate: Gate
     what: str
-    value: ReportedValue
+    value: Value
     verdict: Verdict
     more: float
 
@@ -113,7 +113,7 @@ class JudgedGate(NamedTuple):
     def sentence(self) -> str:
         """Write the gate and its verdict as one sentence."""
         text = printable(self.gate.text)
-        return f"Gate {text}: {self.verdict_in_words}; {self.name} is {value_cell(self.value)}."
+        return f"Gate {text}: {self.verdict_in_words}; {self.name} is {self.value.cell}."
 
     def content(self) -> dict[str, Any]:
         """Return the gate and its verdict for JSON."""
@@ -122,11 +122,13 @@ class JudgedGate(NamedTuple):
         return found | ({} if more is None else {"more_examples": math.ceil(more)})
 
 
-Value: TypeAlias = Callable[[Gate, float], ReportedValue]
-
-
 def judged(
-    gates: Sequence[Gate], value: Value, *, level: float, number: float, what: str = ""
+    gates: Sequence[Gate],
+    value: Callable[[Gate, float], Value],
+    *,
+    level: float,
+    number: float,
+    what: str = "",
 ) -> list[JudgedGate]:
     """Decide gates from the intervals of their values.
 

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import interval, labels_of, listed, percent, title_of
-from jaxmetrics.clusters import numbered_clusters
+from jaxmetrics import Estimate, proportion_interval
+from jaxmetrics._text.wording import labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
-from jaxmetrics.estimates import Estimate
-from jaxmetrics.intervals.proportions import proportion_interval
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
-    ClassValues,
+    POSTERIOR,
     Outline,
-    PosteriorValue,
-    ReportedValue,
     SampleSize,
     ValueTable,
+    listing,
     quantity,
-    records_of,
-    value_of,
-    values_of,
 )
-
-if TYPE_CHECKING:
-    from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.singles import EXAMPLES, Report
+from jaxmetrics.reports.values import Key, Value, exactly, records_of, value_of, values_of
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str]  # name, and class or ""
-Values: TypeAlias = Mapping[Key, ReportedValue]
+Values: TypeAlias = Mapping[Key, Value]
 
 # These values are redundant with other values.
-_NOT_COMPARED = ("accuracy_gain", "balanced_accuracy_posterior", "micro_f1")
+_NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
 _MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
@@ -48,36 +38,61 @@ _NOTE = (
 )
 
 
-def outline_of(report: Report) -> Outline:
-    """Return the outline of a report on groups: a table with a column per group, and a table of the
-    disparities.
-    """
-    shared = ", as if no cluster belonged to two groups" if report.num_clusters is not None else ""
-    groups = {name: _values(x) for name, x in report.groups.items()}
-    first = next(iter(groups.values()))
-    listed = [key for key, x in first.items() if not isinstance(x, PosteriorValue)]
-    keys = _shown_keys(report.class_names, listed)
-    missing = ReportedValue(math.nan)
-    sizes = (f"{x.num_examples:.10g}" for x in report.groups.values())
-    rows: list[list[Any]] = [["examples", *sizes]]
-    rows += [[_title(key), *(x.get(key, missing) for x in groups.values())] for key in keys]
-    sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
-    return Outline(
-        heading=f"{sample}, {quantity(len(groups), 'groups')}",
-        verdict=_verdict(report.disparities, report.level),
-        tables={
-            "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
-            **report.tables_of_examples,
-        },
-        summary=[(_title(x), report.disparities[x]) for x in keys if x in report.disparities],
-        summary_title="Disparities",
-        notes=[
-            f"Intervals: {percent(report.level)}. Each group is evaluated separately{shared}.",
-            _NOTE if report.disparities else "There is one group, so nothing can be compared.",
-        ],
-        level=report.level,
-        gates=report.gates,
-    )
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedReport(Report):
+    """A report on all examples and on each group of examples."""
+
+    def outline(self) -> Outline:
+        """Return the contents as a table with a column per group, and a table of the
+        disparities.
+        """
+        groups = {name: _values(x) for name, x in self.groups.items()}
+        first = next(iter(groups.values()))
+        keys = _shown_keys(self.class_names, [key for key in first if key[0] != POSTERIOR])
+        sizes = (f"{x.num_examples:.10g}" for x in self.groups.values())
+        rows: list[list[Any]] = [["examples", *sizes]]
+        rows += [
+            [_title(key), *(x.get(key, exactly(np.nan)) for x in groups.values())] for key in keys
+        ]
+        sample = f"{SampleSize(self.num_examples)}, {len(self.class_names)} classes"
+        shared = "" if self.num_clusters is None else ", as if no cluster belonged to two groups"
+        return Outline(
+            heading=f"{sample}, {quantity(len(groups), 'groups')}",
+            verdict=_verdict(self.disparities, self.level),
+            tables={
+                "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
+                **listing(EXAMPLES, self.listed),
+            },
+            summary=[(_title(x), self.disparities[x]) for x in keys if x in self.disparities],
+            summary_title="Disparities",
+            notes=[
+                f"Intervals: {percent(self.level)}. Each group is evaluated separately{shared}.",
+                _NOTE if self.disparities else "There is one group, so nothing can be compared.",
+            ],
+            level=self.level,
+            gates=self.gates,
+        )
+
+    def _more_content(self) -> dict[str, Any]:
+        return {
+            "groups": {name: x.to_dict() for name, x in self.groups.items()},
+            "disparities": [
+                {"name": name, "class": of_class or None, **x.to_dict()}
+                for (name, of_class), x in self.disparities.items()
+            ],
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a CSV row for each value of a group, for each value of all examples, and for each
+        disparity.
+        """
+        groups = {name: _values(x) for name, x in self.groups.items()}
+        whole = {"": _values(self), "greatest difference": self.disparities}
+        return [
+            record
+            for group, values in (groups | whole).items()
+            for record in records_of(values, self.level, "class", group=group)
+        ]
 
 
 def _verdict(disparities: Values, level: float) -> str:
@@ -88,36 +103,11 @@ def _verdict(disparities: Values, level: float) -> str:
     if not shown:
         return f"None of {len(disparities)} values is shown to differ between groups."
     shown.sort(key=lambda key: -disparities[key].low)
-    found = [(key, disparities[key]) for key in shown[:_MOST_SHOWN]]
-    most = [f"{_title(key)} by {interval(x.value, x.low, x.high)}" for key, x in found]
+    most = [f"{_title(key)} by {disparities[key]}" for key in shown[:_MOST_SHOWN]]
     return (
         f"{len(shown)} of {len(disparities)} values are shown to differ between groups (each by "
         f"its own {percent(level)} interval). The largest differences: {'; '.join(most)}."
     )
-
-
-def content_of(report: Report) -> dict[str, Any]:
-    """Return the reports of the groups and the disparities, for JSON."""
-    return {
-        "groups": {name: x.to_dict() for name, x in report.groups.items()},
-        "disparities": [
-            {"name": name, "class": of_class or None, **x.to_dict()}
-            for (name, of_class), x in report.disparities.items()
-        ],
-    }
-
-
-def records_of_groups(report: Report) -> list[dict[str, Any]]:
-    """Return CSV rows with the values of each group, the values of all examples, and the
-    disparities.
-    """
-    groups = {name: _values(x) for name, x in report.groups.items()}
-    of_all = {"": _values(report), "greatest difference": report.disparities}
-    return [
-        record
-        for group, values in (groups | of_all).items()
-        for record in records_of(values, "class", report.level, group=group)
-    ]
 
 
 def grouped_report(
@@ -130,38 +120,32 @@ def grouped_report(
         report_of: a function that makes the report on a group at a confidence level.
         names: the names of the groups.
     """
-    level = total.level
-    disparities: Values = {}
+    level, disparities = total.level, {}
     groups = {name: report_of(name, level) for name in names}
     if len(names) > 1:
         wide = pairwise_level(level, len(names))
         widened = groups if len(names) == 2 else {name: report_of(name, wide) for name in names}
-        disparities = _disparities([_values(x) for x in widened.values()])
-    return replace(total, groups=groups, disparities=disparities)
+        values = [_values(x) for x in widened.values()]
+        for key in values[0]:
+            estimates = [x[key].estimate for x in values]
+            parts = "value", "low", "high", "standard_error", "num_undefined"
+            columns = (np.array([getattr(x, part) for x in estimates], float) for part in parts)
+            x = value_of(greatest_difference(Estimate(*columns)), "mover")
+            if key[0] not in _NOT_COMPARED and x.has_interval:
+                disparities[key] = x
+    fields_of_total = {x.name: getattr(total, x.name) for x in fields(total)}
+    return GroupedReport(**fields_of_total | {"groups": groups, "disparities": disparities})
 
 
 def _values(report: Report) -> Values:
     """Return the values of a report, and the selection rate of each class."""
-    columns = dict(report.per_class)
+    found = report.found
     if report.num_clusters is None:
         times, number = report.counts.sum(0), report.counts.sum()
         share = proportion_interval(times, number, level=report.level, method="likelihood")
-        columns["selection_rate"] = values_of(share, "likelihood")
-    return ClassValues(report.overall, columns, report.class_names, report.support).by_class()
-
-
-def _disparities(groups: Sequence[Values]) -> Values:
-    """Compute the largest difference of each value between groups, whose intervals have the level
-    `pairwise_level`.
-    """
-    found = {}
-    for key in groups[0]:
-        if key[0] not in _NOT_COMPARED:
-            names = "value", "low", "high", "standard_error", "num_undefined"
-            rows = [[getattr(x[key], name) for name in names] for x in groups]
-            estimates = Estimate(*np.array(rows).T)
-            found[key] = value_of(greatest_difference(estimates), "mover")
-    return {key: x for key, x in found.items() if x.method is not None}
+        rates = values_of(share, "likelihood")
+        found = found._replace(columns={**found.columns, "selection_rate": rates})
+    return found.all()
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
@@ -175,18 +159,3 @@ def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
 def _title(key: Key) -> str:
     name, of_class = key
     return ", ".join([title_of(name), *labels_of([of_class] if of_class else [], LONGEST_NAME)])
-
-
-def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
-    """Return a boolean array `(n,)` by group name: which examples belong to the group."""
-    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
-    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
-    ids = list(cast(Any, groups))
-    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
-    if len(named) < (found >= 0).sum():
-        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
-        raise ValueError(
-            "groups contains different ids that are printed alike. Convert all ids to strings. The"
-            f" ids are {listed(different)}."
-        )
-    return named

@@ -9,25 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmetrics import binary, error_rate, f1, label_macro
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import distinct_names_of
+from jaxmetrics._text.wording import percent
 from jaxmetrics._validation import ArrayLike, check_real, on_host
-from jaxmetrics._wording import percent
 from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
-from jaxmetrics.metrics import binary, error_rate, f1, label_macro
 from jaxmetrics.reports.contents import (
     ClassValues,
     Outline,
-    ReportedValue,
     SampleSize,
     quantity,
-    records_of,
-    value_of,
 )
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import Evidence, check_each, per_class_values
+from jaxmetrics.reports.values import Value, exactly, value_of
 
 __all__ = ["multilabel_report"]
 
@@ -139,12 +137,12 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
     overall = {"exact_match": value_of(evidence.proportions(sums.exact, sums.number), "likelihood")}
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
-    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
+    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
     sample = SampleSize(sums.number)
     return TabularReport(
         Outline(
             heading=f"{sample}, {quantity(len(names), 'labels')}",
-            tables={"Labels": found.table("label")},
+            tables={"Labels": found.table()},
             summary=found.summary(),
             summary_title="All labels",
             notes=[
@@ -160,15 +158,15 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
         {
             **sample.content(),
             "level": level,
-            **found.content("labels"),
+            **found.content(),
             "confusion_matrices": counts.tolist(),
         },
-        records_of(found.by_class(), "label", level),
+        found.records(level),
         found.by_name(),
     )
 
 
-def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
+def _average(metric: Metric, sums: LabelSums, level: float) -> Value:
     """Estimate a metric of tables `(L, 2, 2)`; the delta method gives the standard error from the
     sums over examples.
     """
@@ -184,7 +182,7 @@ def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
     centred = sums.products - np.outer(total, total) / n
     variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
     if n < 2 or variance <= 1e-20:
-        return ReportedValue(float(value))
+        return exactly(value)
     error = np.sqrt(variance)
     estimate = normal_estimate(value, error, normal_quantile(level), "logit")
     return value_of(estimate, "delta")

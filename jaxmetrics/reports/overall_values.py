@@ -8,14 +8,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from jaxmetrics import (
+    Delta,
+    Estimate,
+    IntervalMethod,
+    Likelihood,
+    accuracy,
+    balanced_accuracy,
+    balanced_accuracy_posterior,
+    cohen_kappa,
+    f1,
+    interval,
+    macro,
+    matthews_corrcoef,
+    mean_interval,
+    no_information_rate,
+    paired_difference_interval,
+    proportion_interval,
+    weighted,
+)
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._jax import trees
 from jaxmetrics._labels import as_ids
+from jaxmetrics._text.wording import enumeration, fraction, listed
 from jaxmetrics._validation import (
     ArrayLike,
     as_rows,
@@ -24,24 +44,10 @@ from jaxmetrics._validation import (
     on_host,
     warn,
 )
-from jaxmetrics._wording import enumeration, fraction, listed
-from jaxmetrics.comparisons.hypothesis_tests import paired_difference_interval
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
-from jaxmetrics.intervals.means import mean_interval
-from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
-from jaxmetrics.intervals.proportions import proportion_interval
-from jaxmetrics.metrics import (
-    accuracy,
-    balanced_accuracy,
-    cohen_kappa,
-    f1,
-    macro,
-    matthews_corrcoef,
-    no_information_rate,
-    weighted,
-)
-from jaxmetrics.posteriors import balanced_accuracy_posterior
-from jaxmetrics.reports.contents import PosteriorValue, ReportedValue, value_of, values_of
+from jaxmetrics.clusters import numbered_clusters
+from jaxmetrics.estimates import Metric, normal_quantile
+from jaxmetrics.reports.contents import POSTERIOR
+from jaxmetrics.reports.values import Value, exactly, value_of, values_of
 
 __all__: list[str] = []
 
@@ -99,7 +105,7 @@ class Evidence(NamedTuple):
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
         return proportion_interval(successes, trials, method="likelihood", **options)
 
-    def value(self, name: str) -> ReportedValue:
+    def value(self, name: str) -> Value:
         """Report a metric with its interval: a likelihood interval for accuracy, and `method` for
         other metrics. The default is the likelihood method, and the delta method for sums of
         weights.
@@ -110,7 +116,7 @@ class Evidence(NamedTuple):
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
-            return ReportedValue(float(metric(self.counts)), note=note)
+            return exactly(metric(self.counts), note)
         are_whole = method is not None or (self.tables == np.round(self.tables)).all()
         scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
         method = method or (Likelihood() if are_whole else Delta(scale))
@@ -121,42 +127,40 @@ class Evidence(NamedTuple):
             return value_of(interval(metric, self.tables, **options), method.name)
 
 
-def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportedValue]]:
+def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Value]]:
     """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
     found = evidence.proportions(right, right + wrong)
     precision, recall, specificity, jaccard = (
-        trees.map(lambda x, i=i: x[i], found) for i in range(4)
+        trees.map(lambda part, i=i: part[i], found) for i in range(4)
     )
-    value, low, high = (
-        2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high)
-    )  # F1 is an increasing function of Jaccard's index
+    # F1 is an increasing function of Jaccard's index.
+    value, low, high = (2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high))
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
     f1 = replace(jaccard, value=value, low=low, high=high, standard_error=error)
     rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
     return {name: values_of(x, "likelihood") for name, x in rates.items()}
 
 
-def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
+def overall_values(evidence: Evidence) -> dict[str, Value]:
     """Compute the overall metrics of a report, with intervals."""
     found = {}
     for name in COMPARED:
         found[name] = evidence.value(name)
         if name == "balanced_accuracy" and evidence.clusters is None:
             # The posterior assumes independent examples.
-            average = posterior_balanced_accuracy(evidence.counts, evidence.level)
-            found["balanced_accuracy_posterior"] = average
+            found[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
         if name == "macro_f1":
             found["micro_f1"] = found["accuracy"]  # equal, because each example has one label
     # The no-information rate has no interval: the interval of the share of one class is not valid
     # for the largest share of all classes.
-    found["no_information_rate"] = ReportedValue(float(no_information_rate(evidence.counts)))
+    found["no_information_rate"] = exactly(no_information_rate(evidence.counts))
     found["accuracy_gain"] = accuracy_gain(evidence)
     return found
 
 
-def accuracy_gain(evidence: Evidence) -> ReportedValue:
+def accuracy_gain(evidence: Evidence) -> Value:
     """Report accuracy minus the no-information rate, which is the least of the differences
     `accuracy - share of class j`.
 
@@ -168,39 +172,63 @@ def accuracy_gain(evidence: Evidence) -> ReportedValue:
     Classes that are significantly less common than another class are left out, at a tenth of the
     significance level (Berger and Boos, 1994, JASA 89).
     """
-    tables, level, axis = evidence.tables, evidence.level, evidence.cluster_axis
-    right, support = tables.diagonal(axis1=-2, axis2=-1), tables.sum(-1)
-    behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
-    # The sum over independent units of the square of each unit's part in the difference of shares.
-    squares = support.max() + support if axis is None else (behind**2).sum(axis)
-    total = behind if axis is None else behind.sum(axis)
-    (chosen,) = np.nonzero(total**2 <= normal_quantile(1 - (1 - level) / 10) ** 2 * squares)
-    only_a = (right.sum(-1, keepdims=True) - right)[..., chosen]
-    only_b = (support - right)[..., chosen]
+    tables, level = evidence.tables, evidence.level
+    chosen = _may_be_most_frequent(evidence)
+    right, support = tables.diagonal(axis1=-2, axis2=-1)[..., chosen], tables.sum(-1)
+    only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
+    only_b = support[..., chosen] - right
     others = support.sum(-1, keepdims=True) - only_a - only_b
     # Sums of weights may be rounded to less than 0.
-    only_a, only_b, others = (np.maximum(x, 0) for x in (only_a, only_b, others))
-
-    def estimate(level: float) -> Estimate:
-        if axis is None:
-            # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
-            cells = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
-            return paired_difference_interval(cells.reshape((-1, 2, 2, 2)), level=level)
-        number = len(tables)
-        weights = np.stack([only_a, only_b, others], -1).swapaxes(0, 1).reshape((-1, 3 * number))
-        clusters = np.repeat(np.arange(number), 3)
-        differences = np.tile([1.0, -1.0, 0.0], number)
-        return mean_interval(differences, sample_weight=weights, clusters=clusters, level=level)
-
-    found = estimate(level)
-    high = estimate(1 - (1 - level) / len(chosen)).high if len(chosen) > 1 else found.high
-    ends = max(found.low.min(), -1), min(high.min(), 1)
-    least = trees.map(lambda x: x[found.value.argmin()], found)
-    least = replace(least, low=ends[0], high=ends[1])
-    return value_of(least, "student" if axis == 0 else "tango")
+    outcomes = np.maximum(np.stack([only_a, only_b, others], -1), 0)
+    estimate = _gains if evidence.clusters is None else _gains_of_clusters
+    gains = estimate(outcomes, level)
+    high = gains.high
+    if len(chosen) > 1:
+        high = estimate(outcomes, 1 - (1 - level) / len(chosen)).high
+    ends = max(gains.low.min(), -1), min(high.min(), 1)
+    least = trees.map(lambda part: part[gains.value.argmin()], gains)
+    found = Estimate(least.value, *ends, least.standard_error, least.num_undefined)
+    return value_of(found, "tango" if evidence.clusters is None else "student")
 
 
-def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
+def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
+    """Return the classes that are not significantly less common than the commonest class."""
+    support = evidence.tables.sum(-1)
+    behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
+    # The sum over independent units of the square of each unit's part in the difference of shares.
+    squares = support.max() + support
+    if evidence.clusters is not None:
+        behind, squares = behind.sum(0), (behind**2).sum(0)
+    z = normal_quantile(1 - (1 - evidence.level) / 10)
+    return np.flatnonzero(behind**2 <= z**2 * squares)
+
+
+def _gains(outcomes: np.ndarray, level: float) -> Estimate:
+    """Estimate J differences of accuracies by Tango's method.
+
+    Args:
+        outcomes: the numbers `(J, 3)` of examples that only A, only B, and either both or neither
+            classifies correctly.
+        level: the confidence level.
+    """
+    only_a, only_b, others = outcomes.T
+    # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
+    cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
+    return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
+
+
+def _gains_of_clusters(outcomes: np.ndarray, level: float) -> Estimate:
+    """Estimate J differences of accuracies from the `outcomes` of C clusters, `(C, J, 3)`."""
+    number = len(outcomes)
+    return mean_interval(
+        np.tile([1.0, -1.0, 0.0], number),
+        sample_weight=outcomes.swapaxes(0, 1).reshape((-1, 3 * number)),
+        clusters=np.repeat(np.arange(number), 3),
+        level=level,
+    )
+
+
+def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> Value:
     """Report the posterior mean of balanced accuracy with its equal-tailed interval. Only classes
     that occur among the true labels count.
     """
@@ -215,8 +243,8 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
     error = float(average.variance) ** 0.5
-    value = float(average.mean)
-    return PosteriorValue(value, low, high, error, method="posterior", note=f"{note}.")
+    mean = Estimate(float(average.mean), low, high, error, 0)
+    return Value(mean, "posterior", f"{note}.")
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:
@@ -327,3 +355,18 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
     if not valid.all():
         index = tuple(np.argwhere(~valid)[0].tolist())
         raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")
+
+
+def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a boolean array `(n,)` by group name: which examples belong to the group."""
+    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
+    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
+    ids = list(cast(Any, groups))
+    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
+    if len(named) < (found >= 0).sum():
+        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
+        raise ValueError(
+            "groups contains different ids that are printed alike. Convert all ids to strings. The"
+            f" ids are {listed(different)}."
+        )
+    return named

@@ -9,32 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics import compare_predictions, confusion_matrix, delong, mcnemar, mean_interval
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.wording import CONFIDENCE, percent, title_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import percent, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
-from jaxmetrics.comparisons.classifiers import (
-    CONFIDENCE,
-    Comparison,
-    by_halves,
-    compare_predictions,
-    cubes_of_clusters,
-)
-from jaxmetrics.comparisons.hypothesis_tests import mcnemar
-from jaxmetrics.comparisons.two_areas import delong
-from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.intervals.means import mean_interval
 from jaxmetrics.reports.contents import (
-    Difference,
     Outline,
     SampleSize,
     ValueTable,
     listing,
     names_of_both,
-    number,
-    reported_comparison,
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
@@ -47,6 +35,7 @@ from jaxmetrics.reports.overall_values import (
     checked_probabilities,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
+from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
@@ -74,9 +63,10 @@ class ComparisonReport(AnyReport):
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
-        figures: dict from the name of each metric to a `Comparison`. The intervals of A and B are
-            those of `report`, and the interval of the difference is the likelihood interval of
-            `compare`.
+        figures: dict from the name of each metric to its values `a`, `b` and `difference`, with
+            `probability_better` and `probability_equivalent`, which are explained in `Comparison`.
+            The intervals of A and B are those of `report`, and the interval of the difference is
+            the likelihood interval of `compare`.
         only_right_per_class: the numbers of examples of each class that only A and only B
             classifies correctly, `(K, 2)`.
         p_value: p-value of McNemar's test of equal accuracy. It is the mid-p value of `mcnemar`, or
@@ -108,7 +98,7 @@ class ComparisonReport(AnyReport):
     names: tuple[str, str]
     level: float
     rope: float
-    figures: Mapping[str, Any]
+    figures: Mapping[str, Compared]
     only_right_per_class: np.ndarray
     p_value: float
     num_clusters: int | None = None
@@ -138,17 +128,18 @@ class ComparisonReport(AnyReport):
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
     def values(self) -> Mapping[str, Any]:
-        """Return a `Comparison` for each metric, by name."""
+        """Return the values of each metric, by name."""
         return self.figures
 
     def outline(self) -> Outline:
         """Return the contents as a table with one row per metric, and McNemar's test."""
         columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"±{self.rope:g}"]
         titles = columns if self.rope > 0 else columns[:-1]
-        rows = [
-            [title_of(name), *x[:3], x.difference.method or "", *map(_share, x[3:])][: len(titles)]
-            for name, x in self.figures.items()
-        ]
+        rows = []
+        for name, x in self.figures.items():
+            shares = ("-" if math.isnan(p) else f"{p:.3f}" for p in x.shares.values())
+            cells: list[Any] = [title_of(name), *x.systems.values(), x.difference.method or ""]
+            rows.append([*cells, *shares][: len(titles)])
         methods = dict.fromkeys(x.difference.method for x in self.figures.values())
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
@@ -173,8 +164,9 @@ class ComparisonReport(AnyReport):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
-        only_right = [*zip(self.counts[0].sum(1), *self.only_right_per_class.T, strict=True)]
         only_a, only_b = self.only_right
+        support = self.counts[0].sum(1).tolist()
+        parts = zip(self.class_names, support, self.only_right_per_class.tolist(), strict=True)
         return {
             **self._sample.content(),
             "num_classes": self.num_classes,
@@ -184,8 +176,7 @@ class ComparisonReport(AnyReport):
             "figures": {name: x.to_dict() for name, x in self.figures.items()},
             "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
             "classes": [
-                {"name": name, "support": int(n), "only_a": int(of_a), "only_b": int(of_b)}
-                for name, (n, of_a, of_b) in zip(self.class_names, only_right, strict=True)
+                {"name": name, "support": n, "only_a": a, "only_b": b} for name, n, (a, b) in parts
             ],
             **({"examples": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
@@ -197,35 +188,13 @@ class ComparisonReport(AnyReport):
         The row of the difference also has `probability_better`, the confidence that the metric of A
         is greater than the metric of B, and `probability_equivalent`.
         """
-        return [
-            {
-                "name": name,
-                "classifier": classifier,
-                **value.record(self.level),
-                "probability_better": number(better),
-                "probability_equivalent": number(equivalent),
-            }
-            for name, x in self.figures.items()
-            for classifier, value, better, equivalent in zip(
-                ("A", "B", "A - B"), x[:3], (None, None, x[3]), (None, None, x[4]), strict=True
-            )
-        ]
-
-    def pictures(self) -> dict[str, Any]:
-        """Draw the differences, the violins of balanced accuracy, the matrices and, if there are
-        probabilities, the curves of A and B.
-        """
-        from jaxmetrics.reports._pictures import pictures_of_two
-
-        return pictures_of_two(self)
-
-    def methods(self) -> set[str | None]:
-        """Return the names of the interval methods, including the posterior of the violins."""
-        return super().methods() | {"posterior"}
-
-
-def _share(probability: float) -> str:
-    return "-" if math.isnan(probability) else f"{probability:.3f}"
+        rows = []
+        for name, x in self.figures.items():
+            a, b, difference = records_of({(name, ""): x}, self.level, system="classifier")
+            nothing = dict.fromkeys(x.shares)
+            shares = {share: number(p) for share, p in x.shares.items()}
+            rows += [a | nothing, b | nothing, difference | shares]
+        return rows
 
 
 def comparison_report(
@@ -288,7 +257,7 @@ def comparison_report(
         y_prob_b=y_prob_b,
         clusters=clusters,
     )
-    a, b = names_of(names, 2, "names")
+    first, second = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}
     if (y_prob_a is None) != (y_prob_b is None):
@@ -297,81 +266,55 @@ def comparison_report(
             " comparison. Pass both of them or neither."
         )
     ids, classes = checked_labels("comparison", class_names, probs, **labels)
-    counted = ids[0] >= 0
+    counted, k = ids[0] >= 0, len(classes)
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
-    numbers = None
     if clusters is not None:
-        numbers = numbered_clusters(clusters, counted.shape)[0][counted]
+        clusters = numbered_clusters(clusters, counted.shape)[0][counted]
     checked = [
         checked_probabilities(x, ids[0], pred, classes, name, name.replace("prob", "pred"))[counted]
         for (name, x), pred in zip(probs.items(), ids[1:], strict=True)
         if x is not None
     ]
     true, *preds = (x[counted] for x in ids)
-    found = _report_of_pairs(true, preds, numbers, classes, names=(a, b), rope=rope, level=level)
-    found = replace(found, num_ignored=int((~counted).sum()))
-    return with_probabilities(found, true, checked, numbers) if checked else found
-
-
-def _report_of_pairs(
-    true: np.ndarray,
-    preds: Sequence[np.ndarray],
-    clusters: np.ndarray | None,
-    classes: Sequence[str],
-    *,
-    names: tuple[str, str],
-    rope: float,
-    level: float,
-) -> ComparisonReport:
-    """Make the report from class ids `(n,)` of truth, A and B, and cluster numbers, if any."""
-    k, number, tables = len(classes), None, (None, None)
+    matrices = [confusion_matrix(true, pred, num_classes=k) for pred in preds]
     a, b = (pred == true for pred in preds)
     only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
+    only_a, only_b = only_right.sum(0).tolist()
     if clusters is None:
-        only_a, only_b = only_right.sum(0).tolist()
-        test = mcnemar([[0, only_a], [only_b, 0]])
+        number, test = None, mcnemar([[0, only_a], [only_b, 0]])
+        evidence = [Evidence(matrix, level) for matrix in matrices]
     else:
         cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
-        test, tables = mcnemar(cubes, cluster_axis=0), (cubes.sum(3), cubes.sum(2))
-        number = int(number_of_clusters(cubes, table_ndim=3))
-    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
-    evidence = [
-        Evidence(matrix, level, clusters=table)
-        for matrix, table in zip(matrices, tables, strict=True)
-    ]
-    return ComparisonReport(
-        counts=matrices,
+        number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
+        tables = cubes.sum(3), cubes.sum(2)
+        evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
+    figures = {}
+    for name, metric in COMPARED.items():
+        # The intervals of A and B are those of `report`.
+        of_a, of_b = (x.value(name) for x in evidence)
+        if k > MOST_WITH_INTERVALS:
+            gap = exactly(of_a.value - of_b.value)
+            figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
+            continue
+        options: Any = {"num_classes": k, "clusters": clusters, "rope": rope, "level": level}
+        x = compare_predictions(metric, true, *preds, **options)
+        gap = value_of(x.difference, "likelihood", is_difference=True)
+        better, equivalent = float(x.probability_better), float(x.probability_equivalent)
+        figures[name] = Compared(of_a, of_b, gap, better, equivalent)
+    found = ComparisonReport(
+        counts=np.stack(matrices),
         class_names=tuple(map(str, classes)),
-        num_ignored=0,
-        names=names,
+        num_ignored=int((~counted).sum()),
+        names=(first, second),
         level=level,
         rope=rope,
-        figures=_compared_values(evidence, true, preds, clusters=clusters, rope=rope),
+        figures=figures,
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
-
-
-def _compared_values(
-    evidence: Sequence[Evidence], true: np.ndarray, preds: Sequence[np.ndarray], **options: Any
-) -> dict[str, Comparison]:
-    """Compare each metric of A and B: the intervals of A and B are the intervals of `report`, the
-    intervals of the differences are likelihood intervals.
-    """
-    k, level = len(evidence[0].counts), evidence[0].level
-    found = {}
-    for name, metric in COMPARED.items():
-        of_a, of_b = (x.value(name) for x in evidence)
-        if k > MOST_WITH_INTERVALS:
-            difference = Difference(of_a.value - of_b.value)
-            found[name] = Comparison(of_a, of_b, difference, math.nan, math.nan)
-            continue
-        x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
-        reported = reported_comparison(x, "likelihood", "likelihood")
-        found[name] = reported._replace(a=of_a, b=of_b)
-    return found
+    return with_probabilities(found, true, checked, clusters) if checked else found
 
 
 def with_probabilities(
@@ -386,37 +329,27 @@ def with_probabilities(
     DeLong's variance, for each class, or only for the second class if there are two; for more than
     ten classes they are not compared.
     """
-    names = report.class_names
-    options: dict[str, Any] = {
-        "rope": report.rope,
-        "level": report.level,
-        "clusters": clusters,
-    }
-    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
-    areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
-    for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
-        figures[name] = compared_areas(y_true == i, [prob[:, i] for prob in probs], **options)
-    sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
-    if len(names) <= _MOST_HISTOGRAMS:
-        histograms = np.stack([x.score_histogram for x in sums])
-    bins = np.stack([x.judged_bins for x in sums])
-    return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
-
-
-def _compared_losses(
-    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
-) -> dict[str, Comparison]:
+    names, level = report.class_names, report.level
+    options: dict[str, Any] = {"level": level, "clusters": clusters}
     scales: dict[str, tuple[str, dict[str, Any]]] = {
         "log_loss": ("student", {"transform": "log"}),
         "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
     }
     losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    found, z = {}, normal_quantile(options["level"])
+    figures, z = dict(report.figures), normal_quantile(level)
     for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
         of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
-        found[name] = reported_comparison(halves, method, "student")
-    return found
+        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, report.rope)
+        figures[name] = compared(halves, method, "student")
+    areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
+    for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
+        scores = [prob[:, i] for prob in probs]
+        figures[name] = compared_areas(y_true == i, scores, rope=report.rope, **options)
+    sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
+    if len(names) <= _MOST_HISTOGRAMS:
+        histograms = np.stack([x.score_histogram for x in sums])
+    bins = np.stack([x.judged_bins for x in sums])
+    return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
 
 
 def compared_areas(
@@ -426,8 +359,8 @@ def compared_areas(
     rope: float,
     level: float,
     clusters: Sequence[Any] | None = None,
-) -> Comparison:
+) -> Compared:
     """Compare the areas under the ROC curves of two scores that predict the same event."""
     areas = delong(y_true, *scores, level=level, clusters=clusters)
-    comparison = by_halves(*areas[:3], normal_quantile(level), rope)
-    return reported_comparison(comparison, "score", "mover")
+    comparison = by_halves(areas.a, areas.b, areas.difference, normal_quantile(level), rope)
+    return compared(comparison, "score", "mover")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._wording import percent, printable, title_of
+from jaxmetrics import detectable_difference, required_examples
+from jaxmetrics._text.wording import percent, printable, title_of
 from jaxmetrics.estimates import Metric, normal_quantile
-from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
+from jaxmetrics.planning import power_quantile
 from jaxmetrics.reports.contents import Outline, SampleSize
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.score_means import ItemScores, score_values

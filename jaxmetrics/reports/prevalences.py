@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals.methods import interval
-from jaxmetrics.metrics import at_prevalence, f1, no_information_rate, precision, specificity
-from jaxmetrics.reports.contents import ReportedValue, value_of, values_of
+from jaxmetrics import (
+    Estimate,
+    at_prevalence,
+    f1,
+    interval,
+    no_information_rate,
+    precision,
+    specificity,
+)
+from jaxmetrics.estimates import Metric
 from jaxmetrics.reports.overall_values import COMPARED
-
-if TYPE_CHECKING:
-    from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.values import exactly, value_of, values_of
 
 __all__: list[str] = []
 
@@ -63,10 +67,12 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         for name, metric in COMPARED.items()
     }
     restated = float(at_prevalence(no_information_rate, shares)(report.counts))
-    overall["no_information_rate"] = ReportedValue(restated)
-    accuracy = overall["accuracy"]
-    moved = {name: getattr(accuracy, name) - restated for name in ("value", "low", "high")}
-    overall["accuracy_gain"] = replace(accuracy, **moved, note=None)  # the shares are known
+    overall["no_information_rate"] = exactly(restated)
+    x = overall["accuracy"].estimate
+    gain = Estimate(  # the shares are known
+        x.value - restated, x.low - restated, x.high - restated, x.standard_error, 0
+    )
+    overall["accuracy_gain"] = value_of(gain, "likelihood")
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
         per_class[name] = values_of(estimate(metric), "likelihood")

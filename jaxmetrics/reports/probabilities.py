@@ -11,16 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics import (
+    Estimate,
+    calibration_bins,
+    calibration_interval,
+    delong_interval,
+    mean_interval,
+    per_class,
+    proportion_interval,
+    roc_auc,
+    soft_confusion_matrix,
+    top_label,
+)
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.intervals.means import mean_interval
-from jaxmetrics.intervals.proportions import proportion_interval, wilson_interval
-from jaxmetrics.ranking import delong_interval, per_class, roc_auc
+from jaxmetrics.estimates import normal_estimate, normal_quantile
+from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
-from jaxmetrics.reports.contents import Findings, ReportedValue, value_of, values_of
-from jaxmetrics.scoring import calibration_bins, calibration_interval, top_label
+from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.values import Value, exactly, value_of, values_of
 
 __all__: list[str] = []
 
@@ -175,7 +184,7 @@ def findings_of_clusters(
         of_classes = values_of(areas, "score")
     else:
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
-        of_classes = [ReportedValue(float(x)) for x in weighted]
+        of_classes = [exactly(x) for x in weighted]
     options["sample_weight"] = mass
     if prob.shape[1] == 2:
         gap = calibration_interval(y_true, prob[:, 1], **options)
@@ -198,7 +207,7 @@ def _findings(
     moments_of_losses: np.ndarray,
     brier_score: Estimate,
     gap: Estimate,
-    areas: list[ReportedValue],
+    areas: list[Value],
     level: float,
 ) -> Findings:
     note = None if np.isnan(log_loss.low) else _note_of_few(moments_of_losses)
@@ -211,7 +220,7 @@ def _findings(
     return Findings(overall, {"roc_auc": areas})
 
 
-def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
+def expected_accuracy(soft_counts: np.ndarray, level: float) -> Value:
     """Report the mean probability of the true class, from soft counts `(K, K)`, or `(C, K, K)` for
     clusters.
 
@@ -224,7 +233,7 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
     return value_of(estimate, "likelihood")
 
 
-def calibration_value(gap: Estimate) -> ReportedValue:
+def calibration_value(gap: Estimate) -> Value:
     """Report the calibration error, with a note about its bias."""
     return value_of(
         gap, "inequalities", "The value is biased upwards, because chance alone makes it positive."
@@ -268,7 +277,7 @@ def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
     return mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
 
 
-def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
+def area_values(histograms: np.ndarray, level: float) -> list[Value]:
     """Report the ROC AUC of each class from score histograms `(K, 2, B)`.
 
     Ties within bins count half, as in `roc_auc`. The interval is computed as in `delong_interval`:
@@ -280,7 +289,7 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
         negative, positive = histogram.astype(float)
         m, n = positive.sum(), negative.sum()
         if m == 0 or n == 0:
-            found.append(ReportedValue(math.nan))
+            found.append(exactly(math.nan))
             continue
         below = (negative.cumsum() - negative / 2) / n
         above = (positive[::-1].cumsum()[::-1] - positive / 2) / m

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmetrics._wording import percent, title_of
-from jaxmetrics.comparisons.leaderboards import Leaderboard, ranking
+from jaxmetrics import Leaderboard
+from jaxmetrics._text.standings import ranking
+from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
 from jaxmetrics.reports.formats import TabularReport
 

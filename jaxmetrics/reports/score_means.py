@@ -7,41 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics import compare_scores, mean_interval
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import names_of
+from jaxmetrics._text.wording import CONFIDENCE, labels_of, percent, printable, title_of
 from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
-from jaxmetrics._wording import labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import CONFIDENCE, by_halves
-from jaxmetrics.comparisons.scores import bounds_of_difference, compare_scores
+from jaxmetrics.comparisons.classifiers import by_halves
+from jaxmetrics.comparisons.scores import bounds_of_difference
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.intervals.means import (
-    Strata,
-    check_bounds,
-    clipped,
-    mean_interval,
-    mean_of_groups,
-    refuse_beyond,
-)
+from jaxmetrics.intervals.means import Strata, check_bounds, clipped, mean_of_groups, refuse_beyond
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     Outline,
     SampleSize,
     ValueTable,
     names_of_both,
-    reported_comparison,
-    value_of,
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
-from jaxmetrics.reports.grouped import rows_of_groups
-from jaxmetrics.reports.overall_values import check_each
+from jaxmetrics.reports.overall_values import check_each, rows_of_groups
+from jaxmetrics.reports.values import Compared, Key, Value, compared, records_of, value_of
 
 __all__ = ["score_report"]
 
 _FALSE_DISCOVERIES = 0.05
-_SYSTEMS = ("A", "B", "A - B")
 
 
 def score_report(
@@ -174,15 +165,15 @@ class ItemScores(NamedTuple):
         parts = np.split(rows, sizes.cumsum()[:-1])
         return {name: self.at(part) for name, part in zip(self.group_names, parts, strict=True)}
 
-    def mean(self, level: float) -> Any:
+    def mean(self, level: float) -> Value | Compared:
         """Estimate the mean of one system, or compare two systems."""
         method = "student" if self.bounds is None else "likelihood"
         options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
         if len(self.values) == 2:
-            return reported_comparison(compare_scores(*self.values, **options), method, method)
+            return compared(compare_scores(*self.values, **options), method, method)
         return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
 
-    def mean_of_groups(self, level: float) -> Any:
+    def mean_of_groups(self, level: float) -> Value | Compared:
         """Estimate the mean of the group means of one system, or compare two systems."""
         part, bounds = self.at(self.is_scored), [self.bounds, self.bounds]
         values, z = [*part.values], normal_quantile(level)
@@ -198,7 +189,7 @@ class ItemScores(NamedTuple):
         if len(found) == 1:
             return value_of(found[0], method)
         a, b, d = found
-        return reported_comparison(by_halves(a, b, d, z, 0.0), method, method)
+        return compared(by_halves(a, b, d, z, 0.0), method, method)
 
 
 def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
@@ -208,7 +199,7 @@ def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
     The values of one system are reported values, the values of two systems are comparisons.
     """
     groups = {name: x.mean(level) for name, x in scores.by_group().items() if x.values.size}
-    found = {"mean": scores.mean(level)}
+    found: dict[str, Any] = {"mean": scores.mean(level)}
     if groups:
         found |= {"mean_of_groups": scores.mean_of_groups(level), "group": groups}
     return found
@@ -223,11 +214,12 @@ def report_of_scores(
 ) -> TabularReport:
     """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
-    cells, records = _rows(scores, found, level)
-    columns = [*_SYSTEMS, CONFIDENCE] if are_two else ["mean", "method"]
+    groups = found.get("group", {})
+    values: dict[Key, Any] = {("mean", group): x for group, x in groups.items()}
+    values |= {(name, ""): x for name, x in found.items() if name != "group"}
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
-        tables={"": ValueTable(["", "n", *columns], cells)},
+        tables={"": _table(scores, values)},
         notes=_notes(scores, found, level),
         level=level,
         gates=gates,
@@ -235,36 +227,27 @@ def report_of_scores(
     if are_two:
         verdict = verdict_of(found["mean"].difference, "mean", sample, level)
         outline = outline._replace(verdict=verdict, names=names_of_both(names))
-    groups = {name: x.to_dict() for name, x in found.get("group", {}).items()}
-    values = {name: groups if name == "group" else x.to_dict() for name, x in found.items()}
-    content = {"score": scores.name, "level": level, "values": values, **contents_of(gates)}
+    written = {name: x.to_dict() for name, x in found.items() if name != "group"}
+    if groups:
+        written["group"] = {name: x.to_dict() for name, x in groups.items()}
+    content = {"score": scores.name, "level": level, "values": written, **contents_of(gates)}
+    records = records_of(values, level, "group", "system")
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _rows(
-    scores: ItemScores, found: Mapping[str, Any], level: float
-) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the rows of the table, which begins with the groups, and the rows of the CSV file."""
-    groups, parts, number = found.get("group", {}), scores.by_group(), scores.sample.number
-    titles = labels_of([*groups], LONGEST_NAME)
-    rows = [
-        *(
-            (t, "mean", x, parts[x].values.shape[1], groups[x])
-            for t, x in zip(titles, groups, strict=True)
-        ),
-        *((title_of(x), x, None, number, found[x]) for x in found if x != "group"),
-    ]
-    cells, records = [], []
-    for title, name, group, size, x in rows:
-        of_systems, last = {"": x}, getattr(x, "method", "") or ""
+def _table(scores: ItemScores, values: Mapping[Key, Any]) -> ValueTable:
+    """Return a table with one row per group, and the means of all items below them."""
+    sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
+    labels = iter(labels_of([group for _, group in values if group], LONGEST_NAME))
+    rows = []
+    for (name, group), x in values.items():
+        title = next(labels) if group else title_of(name)
+        cells = [x, getattr(x, "method", "") or ""]
         if len(scores.values) == 2:
-            of_systems = dict(zip(_SYSTEMS, x[:3], strict=True))
-            last = f"{x.probability_better:.3f}"
-        cells.append([title, str(size), *of_systems.values(), last])
-        for system, value in of_systems.items():
-            named = {"system": system} if system else {}
-            records.append({"name": name, "group": group, **named, **value.record(level)})
-    return cells, records
+            cells = [*x.systems.values(), f"{x.probability_better:.3f}"]
+        rows.append([title, str(sizes[group] if group else scores.sample.number), *cells])
+    columns = ["mean", "method"] if len(scores.values) == 1 else ["A", "B", "A - B", CONFIDENCE]
+    return ValueTable(["", "n", *columns], rows)
 
 
 def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._indices import check_order
+from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._labels import distinct_names_of
+from jaxmetrics._text.wording import capital, percent
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -20,44 +21,28 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
-from jaxmetrics._wording import capital, interval, percent
-from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
-from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.intervals.methods import IntervalMethod, check_method
-from jaxmetrics.reports import grouped
-from jaxmetrics.reports.contents import (
-    ClassValues,
-    Findings,
-    Outline,
-    ReportedValue,
-    SampleSize,
-    ValueTable,
-    listing,
-    records_of,
-)
+from jaxmetrics.clusters import number_of_clusters
+from jaxmetrics.intervals.methods import check_method
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline, SampleSize, listing
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
     check_each,
     check_number_of_classes,
-    checked_labels,
-    checked_probabilities,
     mistakes_in,
     overall_values,
     per_class_values,
 )
-from jaxmetrics.reports.probabilities import (
-    expected_accuracy,
-    findings_of_clusters,
-    probability_findings,
-    probability_sums,
-)
+from jaxmetrics.reports.probabilities import expected_accuracy
+from jaxmetrics.reports.values import Value
 
 if TYPE_CHECKING:
     from jaxmetrics.streaming.states import EvaluatorState
 
-__all__ = ["Report", "report"]
+__all__ = ["Report"]
+
+EXAMPLES = "Examples of the most frequent mistakes"  # the title of a table
 
 
 class Mistake(NamedTuple):
@@ -75,7 +60,7 @@ class Mistake(NamedTuple):
     indices: np.ndarray
 
 
-class _Examples(NamedTuple):
+class Examples(NamedTuple):
     """The examples of a report: their positions in the data, class ids, and the probability of the
     predicted class, if there are probabilities.
     """
@@ -95,9 +80,10 @@ class Report(AnyReport):
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
         num_ignored: the number of examples with a label that is not the id of a class, such as -1.
-        overall: dict from the name of each metric to an `Estimate` with two more attributes.
-            `method` is the name of the interval method. `note` is a sentence that helps to
-            interpret the value. Both may be None.
+        overall: dict from the name of each metric to its value, which has the attributes `value`,
+            `low`, `high`, `standard_error` and `estimate`, an `Estimate`. `method` is the name of
+            the interval method. `note` is a sentence that helps to interpret the value. Both may be
+            None.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
         score_histogram: for each class, two histograms of its predicted log-odds, `(K, 2, B)` for B
             bins. The first is of the examples of all other classes, the second of the examples of
@@ -134,17 +120,17 @@ class Report(AnyReport):
     class_names: tuple[str, ...]
     level: float
     num_ignored: int
-    overall: Mapping[str, ReportedValue]
-    per_class: Mapping[str, Sequence[ReportedValue]]
+    overall: Mapping[str, Value]
+    per_class: Mapping[str, Sequence[Value]]
     score_histogram: np.ndarray | None = None
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
     num_clusters: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
-    disparities: Mapping[tuple[str, str], ReportedValue] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str], Value] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
-    examples: _Examples | None = None
+    examples: Examples | None = None
 
     @classmethod
     def from_counts(
@@ -237,7 +223,7 @@ class Report(AnyReport):
             counts, class_names=class_names, num_ignored=int(ignored), level=level
         )
         for statistic, table in tables.items():
-            report = report.with_findings(findings_of(statistic, table, report))
+            report = report.with_findings(findings_of(statistic, table, report.found, level))
         return report
 
     def with_findings(self, found: Findings) -> Report:
@@ -262,11 +248,13 @@ class Report(AnyReport):
         return {name: x.note for name, x in self.overall.items() if x.note}
 
     @property
-    def _sample(self) -> SampleSize:
+    def sample(self) -> SampleSize:
+        """The numbers of examples, of ignored examples, and of clusters."""
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
     @property
-    def _found(self) -> ClassValues:
+    def found(self) -> ClassValues:
+        """All values."""
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
     def mistakes(self, number: int = 5) -> list[Mistake]:
@@ -311,30 +299,21 @@ class Report(AnyReport):
             if times[i, j]
         ]
 
-    @property
-    def tables_of_examples(self) -> dict[str, ValueTable]:
-        """The tables of the examples that the option `--examples` lists, by title."""
-        return listing("Examples of the most frequent mistakes", self.listed)
-
     def values(self) -> dict[str, Any]:
         """Return the overall values by name, and dicts of the values per class by name."""
-        return self._found.by_name()
+        return self.found.by_name()
 
     def outline(self) -> Outline:
-        """Return the contents as tables with one row per class and per overall value. With groups,
-        the contents are a table with one column per group, and the disparities.
-        """
-        if self.groups:
-            return grouped.outline_of(self)
-        how = "The classes have likelihood intervals"
+        """Return the contents as tables with one row per class and per overall value."""
+        found, how = self.found, "The classes have likelihood intervals"
         areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
-            heading=f"{self._sample}, {len(self.class_names)} classes",
+            heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
-            summary=self._found.summary(),
-            tables={"": self._found.table("class"), **self.tables_of_examples},
+            summary=found.summary(),
+            tables={"": found.table(), **listing(EXAMPLES, self.listed)},
             intervals=f"Intervals: {percent(self.level)}. {how}{areas}.",
-            notes=[f"{capital(title)}: {x.note}" for title, x in self._found.summary() if x.note],
+            notes=[f"{capital(title)}: {x.note}" for title, x in found.summary() if x.note],
             level=self.level,
             gates=self.gates,
         )
@@ -347,42 +326,28 @@ class Report(AnyReport):
         if gain.high < 0:
             relation = "is below"
         return (
-            f"Accuracy {interval(accuracy.value, accuracy.low, accuracy.high)} {relation}"
-            f" {least.written[0]}, the accuracy of always predicting the most frequent class: the"
-            " difference is"
-            f" {interval(gain.value, gain.low, gain.high)}."
+            f"Accuracy {accuracy} {relation} {least.written[0]}, the accuracy of always predicting"
+            f" the most frequent class: the difference is {gain}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
         return {
-            **self._sample.content(),
+            **self.sample.content(),
             "level": self.level,
-            **self._found.content("classes"),
-            **(grouped.content_of(self) if self.groups else {}),
+            **self.found.content(),
+            **self._more_content(),
             **({"mistakes": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
             "confusion_matrix": self.counts.tolist(),
         }
 
+    def _more_content(self) -> dict[str, Any]:
+        return {}
+
     def records(self) -> list[dict[str, Any]]:
-        """Return a CSV row for each overall value and for each value of a class.
-
-        With groups, there is also a row for each value of a group and for each disparity.
-        """
-        if self.groups:
-            return grouped.records_of_groups(self)
-        return records_of(self._found.by_class(), "class", self.level)
-
-    def pictures(self) -> dict[str, Any]:
-        """Draw the confusion matrix, the posterior distribution, the recalls and, with
-        probabilities, the curves. A report with groups has no pictures.
-        """
-        if self.groups:
-            return {}
-        from jaxmetrics.reports._pictures import pictures_of_one
-
-        return pictures_of_one(self)
+        """Return a CSV row for each overall value and for each value of a class."""
+        return self.found.records(self.level)
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
@@ -401,128 +366,3 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     if not matrix.any():
         raise ValueError("there are no examples to report on: all counts are 0.")
     return matrix
-
-
-def report(
-    y_true: ArrayLike | Sequence[str],
-    y_pred: ArrayLike | Sequence[str],
-    *,
-    y_prob: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    clusters: ArrayLike | Sequence[Any] | None = None,
-    groups: ArrayLike | Sequence[Any] | None = None,
-    class_names: Sequence[str] | None = None,
-    level: float = 0.95,
-    method: IntervalMethod | None = None,
-) -> Report:
-    """Make a classification report from labels: metrics of a classifier with confidence intervals.
-
-    Args:
-        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if a label is negative.
-        y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
-            Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
-            "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
-        sample_weight: `(n,)`, frequency weights. A weight of 2 counts the example twice.
-        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. Fewer than 20 clusters give a warning. If weights are also given, ROC AUC
-            has no interval.
-        groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
-            `disparities` (see `compare_groups`).
-        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
-            order. The default is all classes that occur, sorted.
-        level: the confidence level.
-        method: the interval method for metrics that are not proportions. The default is
-            `Likelihood()`, or `Delta` for sums of weights.
-
-    Returns:
-        A `Report` with NumPy arrays. With groups, `print` writes one column per group.
-
-    Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
-            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
-
-    >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
-    >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
-    4 examples, 2 classes
-    <BLANKLINE>
-    Accuracy 0.750 [0.245, 0.985] is not shown to be above 0.500, the accuracy of
-    always predicting the most frequent class: the difference is 0.250 [-0.505, ...
-    class  n  precision         recall            specificity       F1
-    cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
-    ...
-    >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
-    >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
-    (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
-    """
-    check_order(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_prob=y_prob,
-        sample_weight=sample_weight,
-        groups=groups,
-        clusters=clusters,
-    )
-    labels: Any = {"y_true": y_true, "y_pred": y_pred}
-    (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
-    weights = None if sample_weight is None else _checked_weights(sample_weight)
-    prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
-    numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
-
-    columns = np.arange(len(true)), true, pred, prob, weights, numbers
-
-    def of_rows(rows: Any, level: float) -> Report:
-        parts: Any = (None if x is None else x[rows] for x in columns)
-        return _report_of_examples(*parts, class_names=names, level=level, method=method)
-
-    total = of_rows(..., level)
-    if groups is None:
-        return total
-    named = grouped.rows_of_groups(groups, true >= 0)
-    return grouped.grouped_report(total, lambda name, level: of_rows(named[name], level), [*named])
-
-
-def _report_of_examples(
-    position: np.ndarray,
-    true: np.ndarray,
-    pred: np.ndarray,
-    prob: np.ndarray | None,
-    weights: np.ndarray | None,
-    clusters: np.ndarray | None,
-    *,
-    class_names: Sequence[str],
-    level: float,
-    method: IntervalMethod | None,
-) -> Report:
-    """Make the report from class ids `(n,)`, which are -1 for ignored examples, and other arrays of
-    the examples.
-    """
-    k, counted, options = len(class_names), true >= 0, dict[str, Any](sample_weight=weights)
-    if clusters is not None:
-        numbers, number = numbered_clusters(clusters, true.shape)
-        check_size_of_tables(number, k * k, "Merge clusters or classes.")
-        options |= {"groups": numbers, "num_groups": number}
-    found = Report.from_counts(
-        confusion_matrix(true, pred, num_classes=k, **options),
-        class_names=class_names,
-        num_ignored=int((~counted).sum()),
-        level=level,
-        method=method,
-    )
-    confidence = None
-    if prob is not None:
-        confidence = prob[counted, pred[counted]].astype(float)
-        sums = probability_sums(true, prob, weights)
-        found = found.with_findings(probability_findings(sums, found.class_names, level))
-        if clusters is not None:
-            found = found.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
-    examples = _Examples(position[counted], true[counted], pred[counted], confidence)
-    return replace(found, examples=examples)
-
-
-def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
-    weights = on_host(sample_weight, "sample_weight")
-    check_real(weights, "sample_weight")
-    possible = (weights >= 0) & (weights < np.inf)
-    check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights.astype(float)  # because sums in float16 are limited to 65,504

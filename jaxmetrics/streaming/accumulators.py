@@ -22,8 +22,8 @@ import jax
 from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import check_level, check_option, check_size
-from jaxmetrics._wording import shown
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import as_floats, check_num_samples

@@ -38,7 +38,7 @@ from jaxmetrics._compilation import compiled, promoting
 from jaxmetrics._examples import as_weights
 from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import float_dtype, on_device
-from jaxmetrics._printing import Printed
+from jaxmetrics._text.printing import Printed
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,

@@ -21,8 +21,8 @@ import numpy as np
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import require
-from jaxmetrics._wording import shown
 from jaxmetrics.streaming.evaluators import Evaluator
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 __all__: list[str] = []
 
+CONFIDENCE = "confidence A > B"  # the title of `probability_better` in tables
 _WRITTEN = {
     "f1": "F1",
     "matthews corrcoef": "MCC (Matthews)",

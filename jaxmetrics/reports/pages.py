@@ -1,38 +1,36 @@
-"""The pictures on report pages, and the order of classes and mistakes on the pages."""
+"""Reports as HTML pages with pictures, and the order of classes and mistakes on the pages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial, singledispatch
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics import plots
-from jaxmetrics._wording import labels_of, title_of
-from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.plots.forests import forest
-from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
-from jaxmetrics.plots.vector_graphics import svg
-from jaxmetrics.ranking import (
-    PrecisionRecallCurve,
-    RocCurve,
+from jaxmetrics import (
+    calibration_curve,
+    plots,
     precision_recall_curve,
+    proportion_interval,
     roc_auc,
     roc_curve,
 )
-from jaxmetrics.reports.contents import ReportedValue, values_of
-from jaxmetrics.reports.formats import MOST_ROWS_OF_PAGE
+from jaxmetrics._text.wording import capital, fraction, labels_of, percent, printable, title_of
+from jaxmetrics.plots.forests import forest
+from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
+from jaxmetrics.plots.vector_graphics import svg
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
+from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
-from jaxmetrics.scoring import calibration_curve
-
-if TYPE_CHECKING:
-    from jaxmetrics.reports.pairs import ComparisonReport
-    from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.pairs import ComparisonReport
+from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.values import Value, values_of
 
 __all__: list[str] = []
 
+_MOST_ROWS = 100  # the largest number of rows in a table of classes
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
@@ -40,13 +38,103 @@ _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of a
 _CURVE = (4.0, 4.0)  # inches
 
 
-def pictures_of_one(report: Report) -> dict[str, Any]:
+def as_page(report: AnyReport, title: str) -> str:
+    """Write an HTML page with jinja2, from the template of the report if it has pictures."""
+    from jaxmetrics import __version__
+
+    outline, pictures = report.outline(), pictures_of(report)
+    template = report.template if pictures else AnyReport.template
+    used = {record.get("method") for record in report.records()}
+    if isinstance(report, ComparisonReport):
+        used.add("posterior")  # of the violins
+    environment = _environment()
+    terms = _Terms(environment.get_template("terms.html").module.terms)
+    environment.globals["term"] = terms.explained
+    return environment.get_template(template).render(
+        title=title,
+        report=report,
+        outline=outline,
+        percent=percent(outline.level),
+        terms=terms.used,
+        methods={name: x for name, x in explanations().items() if name in used},
+        most_rows=_MOST_ROWS,
+        version=__version__,
+        **pictures,
+    )
+
+
+def explanations() -> dict[str, str]:
+    """Return explanations of the interval methods by the name of the method."""
+    return _environment().get_template("methods.html").module.explanations
+
+
+class _Terms:
+    """Explains terms on a page by tooltips, and collects the terms for a glossary at the end of the
+    page, because paper and phones do not show tooltips.
+    """
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self.known = known
+        self.used: dict[str, str] = {}
+
+    def explained(self, title: str) -> str:
+        """Return a title with its explanation; "recall, cat" gets the explanation of "recall"."""
+        from markupsafe import Markup
+
+        plain = title[:1].lower() + title[1:]
+        found = [x for x in self.known if title.startswith(x) or plain.startswith(x)]
+        term = max(found, key=len, default="")
+        start, rest = title[: len(term)], title[len(term) :]
+        if not term or rest[:1].isalnum():
+            return title
+        self.used[term] = self.known[term]
+        return Markup('<abbr title="{}">{}</abbr>{}').format(self.known[term], start, rest)
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError("to_html needs jinja2: pip install 'jaxmetrics[html]'.") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("jaxmetrics.reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "title_of": title_of,
+        "fraction": fraction,
+        "number": lambda x: f"{x:,.10g}",
+        "capital": capital,
+        "printable": printable,
+    }
+    return environment
+
+
+@singledispatch
+def pictures_of(report: AnyReport) -> dict[str, Any]:
+    """Return the pictures of a page, and what else its template takes, by variable of the template.
+    The dict is empty if the report has no pictures.
+    """
+    return {}
+
+
+@pictures_of.register
+def _(report: Report) -> dict[str, Any]:
     """Draw the pictures for one classifier, and sort its mistakes by frequency."""
+    if report.groups:
+        return {}
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
     wrong = mistakes_in(counts)
     fn, fp = wrong.sum(1), wrong.sum(0)
-    order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
+    order = np.argsort(-(fn + fp), kind="stable")[:_MOST_ROWS]
     # If the cells have no numbers, the pictures of counts and of shares would be the same.
+    *short, event = labels_of(
+        [*report.class_names, report.calibrated_event or ""], _LONGEST_IN_PICTURES
+    )
+    histograms = [] if report.score_histogram is None else [report.score_histogram]
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
@@ -67,21 +155,33 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
             _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts),
             _recalls(report),
         ],
-        "curves": _curves_of_one(report),
+        # For the second of two classes, otherwise for the classes with the smallest areas.
+        "curves": _curves(
+            [(short[i], x[i]) for x in histograms for i in _classes_by_area([x])[:_MOST_CURVES]],
+            [(event, x) for x in (report.calibration_bins,) if x is not None],
+            report.level,
+            "",
+            f"How often {event} is right where it has probability p",
+        ),
     }
 
 
-def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
+@pictures_of.register
+def _(report: ComparisonReport) -> dict[str, Any]:
     """Draw the pictures for two classifiers, and sort the classes by how much A and B differ."""
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
     compared = {title_of(name): x for name, x in report.figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
-    of_class, curves = _curves_of_two(report)
+    # For the second of two classes, otherwise for the class with the largest difference in area.
+    histograms = [] if report.score_histograms is None else [*report.score_histograms]
+    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
+    chosen = _classes_by_area(histograms)[:1]
+    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
         "support": report.counts[0].sum(1),
-        "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS_OF_PAGE],
+        "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS],
         "differences": svg(
             (5.2, max(3, 0.8 + 0.2 * len(compared))),
             "Differences A - B of each metric with their intervals",
@@ -98,8 +198,14 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,
-        "of_class": of_class,
-        "curves": curves,
+        "of_class": "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)),
+        "curves": _curves(
+            events,
+            [*zip("AB", bins, strict=False)],
+            report.level,
+            " of A and B",
+            "Reliability of A and B",
+        ),
     }
 
 
@@ -120,7 +226,7 @@ class _Axis(NamedTuple):
         return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
-def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
+def _axis_of(values: Sequence[Value]) -> _Axis:
     """Choose an axis between round numbers that contains all values and most intervals.
 
     It need not contain the very wide intervals of a few rare classes, because they would compress
@@ -128,7 +234,7 @@ def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
     """
     low, high = 0.0, 1.0
     if found := [x for x in values if x.has_interval]:
-        value, lows, highs = np.array([(x.value, x.low, x.high) for x in found]).T
+        value, lows, highs = np.array([x.numbers for x in found]).T
         low = float(np.nanmin([*value, np.quantile(lows, _OUTSIDE, method="lower")]))
         high = float(np.nanmax([*value, np.quantile(highs, 1 - _OUTSIDE, method="higher")]))
     digits = max(0, -math.floor(math.log10(high - low))) if high > low else 0
@@ -189,7 +295,7 @@ def _recalls(report: Report) -> str:
     values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
-    numbers = np.array([(x.value, x.low, x.high) for x in (values[i] for i in worst)])
+    numbers = np.array([values[i].numbers for i in worst])
     return svg(
         (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
         "Recall of each class with its interval, the least recall on top",
@@ -197,41 +303,11 @@ def _recalls(report: Report) -> str:
     )
 
 
-def _curves_of_one(report: Report) -> list[str]:
-    """Draw the curves for the second class if there are two classes, otherwise for the classes with
-    the smallest areas.
-    """
-    histograms = [] if report.score_histogram is None else [report.score_histogram]
-    bins = [] if report.calibration_bins is None else [report.calibration_bins]
-    *names, event = labels_of(
-        [*report.class_names, report.calibrated_event or ""], _LONGEST_IN_PICTURES
-    )
-    chosen = _classes_by_area(histograms)[:_MOST_CURVES]
-    events = [(names[i], x[i]) for x in histograms for i in chosen]
-    text = f"How often {event} is right where it has probability p"
-    return _curves(events, [(event, x) for x in bins], report.level, "", text)
-
-
-def _curves_of_two(report: ComparisonReport) -> tuple[str, list[str]]:
-    """Draw the curves of A and B on the same axes, and reliability diagrams.
-
-    The curves are for the second class if there are two classes, otherwise for the class with the
-    largest difference in area.
-    """
-    histograms = [] if report.score_histograms is None else [*report.score_histograms]
-    bins = [] if report.calibration_bins is None else [*report.calibration_bins]
-    chosen = _classes_by_area(histograms)[:1]
-    events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
-    named = [*zip("AB", bins, strict=False)]
-    curves = _curves(events, named, report.level, " of A and B", "Reliability of A and B")
-    return "".join(labels_of([report.class_names[i] for i in chosen], _LONGEST_NAME)), curves
-
-
 def _curves(
     events: Sequence[tuple[str, np.ndarray]],
     bins: Sequence[tuple[str, np.ndarray]],
     level: float,
-    of_whom: str,
+    systems: str,
     reliability: str,
 ) -> list[str]:
     """Draw ROC and precision-recall curves of named histograms `(2, B)`, and the reliability
@@ -240,8 +316,8 @@ def _curves(
     curves = [(name, *_curves_of(histogram)) for name, histogram in events]
     calibrations = [(name, calibration_curve(x, level=level)) for name, x in bins]
     drawn = {
-        f"ROC curves{of_whom}": [partial(plots.roc, x, name=name) for name, x, _ in curves],
-        f"Precision against recall{of_whom}": [
+        f"ROC curves{systems}": [partial(plots.roc, x, name=name) for name, x, _ in curves],
+        f"Precision against recall{systems}": [
             partial(plots.precision_recall, x, name=name) for name, _, x in curves
         ],
         reliability: [partial(plots.reliability, x, name=name) for name, x in calibrations],

@@ -12,8 +12,8 @@ import numpy as np
 
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import is_jax, is_known
+from jaxmetrics._text.wording import Table, fraction
 from jaxmetrics._validation import check_option
-from jaxmetrics._wording import Table, fraction
 
 __all__: list[str] = []
 

@@ -1,0 +1,134 @@
+"""Reports on one classifier from labels, also of groups of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics import IntervalMethod, confusion_matrix
+from jaxmetrics._indices import check_order
+from jaxmetrics._validation import ArrayLike, check_real, on_host
+from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
+from jaxmetrics.reports.grouped import grouped_report
+from jaxmetrics.reports.overall_values import (
+    check_each,
+    checked_labels,
+    checked_probabilities,
+    rows_of_groups,
+)
+from jaxmetrics.reports.probabilities import (
+    findings_of_clusters,
+    probability_findings,
+    probability_sums,
+)
+from jaxmetrics.reports.singles import Examples, Report
+
+__all__ = ["report"]
+
+
+def report(
+    y_true: ArrayLike | Sequence[str],
+    y_pred: ArrayLike | Sequence[str],
+    *,
+    y_prob: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    groups: ArrayLike | Sequence[Any] | None = None,
+    class_names: Sequence[str] | None = None,
+    level: float = 0.95,
+    method: IntervalMethod | None = None,
+) -> Report:
+    """Make a classification report from labels: metrics of a classifier with confidence intervals.
+
+    Args:
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
+            if a label is negative.
+        y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
+            Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
+            "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
+        sample_weight: `(n,)`, frequency weights. A weight of 2 counts the example twice.
+        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
+            correlated. Fewer than 20 clusters give a warning. If weights are also given, ROC AUC
+            has no interval.
+        groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
+            `disparities` (see `compare_groups`).
+        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
+            order. The default is all classes that occur, sorted.
+        level: the confidence level.
+        method: the interval method for metrics that are not proportions. The default is
+            `Likelihood()`, or `Delta` for sums of weights.
+
+    Returns:
+        A `Report` with NumPy arrays. With groups, `print` writes one column per group.
+
+    Raises:
+        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
+            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
+
+    >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
+    >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
+    4 examples, 2 classes
+    <BLANKLINE>
+    Accuracy 0.750 [0.245, 0.985] is not shown to be above 0.500, the accuracy of
+    always predicting the most frequent class: the difference is 0.250 [-0.505, ...
+    class  n  precision         recall            specificity       F1
+    cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
+    ...
+    >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
+    >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
+    (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
+    """
+    check_order(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_prob=y_prob,
+        sample_weight=sample_weight,
+        groups=groups,
+        clusters=clusters,
+    )
+    labels: Any = {"y_true": y_true, "y_pred": y_pred}
+    (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
+    weights = None
+    if sample_weight is not None:
+        weights = on_host(sample_weight, "sample_weight")
+        check_real(weights, "sample_weight")
+        possible = (weights >= 0) & (weights < np.inf)
+        check_each(possible, weights, "sample_weight", "a finite number >= 0")
+        weights = weights.astype(float)  # because sums in float16 are limited to 65,504
+    prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
+    numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
+    named = {} if groups is None else rows_of_groups(groups, true >= 0)
+    k, place = len(names), np.arange(len(true))
+
+    def report_of(group: str | None, level: float) -> Report:
+        """Make the report on a group, or on all examples."""
+        rows: Any = ... if group is None else named[group]
+        t, p, w = true[rows], pred[rows], None if weights is None else weights[rows]
+        options: dict[str, Any] = {"sample_weight": w}
+        if numbers is not None:
+            ids, number = numbered_clusters(numbers[rows], t.shape)
+            check_size_of_tables(number, k * k, "Merge clusters or classes.")
+            options |= {"groups": ids, "num_groups": number}
+        counted, confidence = t >= 0, None
+        found = Report.from_counts(
+            confusion_matrix(t, p, num_classes=k, **options),
+            class_names=names,
+            num_ignored=int((~counted).sum()),
+            level=level,
+            method=method,
+        )
+        if prob is not None:
+            q = prob[rows]
+            confidence = q[counted, p[counted]].astype(float)
+            sums = probability_sums(t, q, w)
+            found = found.with_findings(probability_findings(sums, found.class_names, level))
+            if numbers is not None:
+                found = found.with_findings(findings_of_clusters(t, q, w, ids, level))
+        examples = Examples(place[rows][counted], t[counted], p[counted], confidence)
+        return replace(found, examples=examples)
+
+    total = report_of(None, level)
+    return total if groups is None else grouped_report(total, report_of, [*named])

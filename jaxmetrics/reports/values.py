@@ -1,0 +1,214 @@
+"""The values of reports: estimates, and comparisons of two estimates, with their methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxmetrics import Comparison, Estimate
+from jaxmetrics._jax import trees
+from jaxmetrics._text.wording import written
+
+__all__: list[str] = []
+
+Key: TypeAlias = tuple[str, str]  # a name, and a class, label or group, or ""
+
+
+@dataclass(frozen=True, repr=False)
+class Value:
+    """A value of a report. It prints like its estimate, and `float` returns its number.
+
+    Attributes:
+        estimate: the number with its interval and standard error, an `Estimate` of floats. The ends
+            are NaN if there is no interval.
+        method: the method of the interval, or None if there is no interval. It is `"likelihood"`
+            for proportions, for other smooth functions of the counts and for differences;
+            `"tango"` for the accuracy gain; `"delta"` for functions of sums of weights that are not
+            proportions (on the logit scale, or on the atanh scale if values can be negative);
+            `"posterior"` for the posterior balanced accuracy; `"normal"` for means in the state of
+            an evaluator; `"student"` for log losses, differences of means, and the accuracy gain if
+            there are clusters; `"score"` for areas under ROC curves; `"mover"` for differences of
+            areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds
+            of the exact area.
+        note: a note for the interpretation of the value, or None.
+        is_difference: whether the value is a difference between two classifiers.
+
+    >>> value = Value(Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
+    >>> value, float(value), value.low, value.method
+    (0.851 [0.800, 0.892], 0.851, 0.8, 'likelihood')
+    """
+
+    estimate: Estimate
+    method: str | None = None
+    note: str | None = None
+    is_difference: bool = False
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return self.estimate.value
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.estimate.high
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error."""
+        return self.estimate.standard_error
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """The value and the ends of its interval."""
+        return self.value, self.low, self.high
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return not math.isnan(self.low)
+
+    @property
+    def written(self) -> list[str]:
+        """The value and the ends as text, with only as many digits as the interval justifies."""
+        return written(*self.numbers)
+
+    def ends(self, between: str) -> str:
+        """Write the ends of the interval, or "" if there is no interval."""
+        return between.join(self.written[1:]) * self.has_interval
+
+    @property
+    def cell(self) -> str:
+        """The value and its interval, for a sentence or a wide table."""
+        return self.written[0] + f" ({self.ends(' to ')})" * self.has_interval
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.estimate)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.estimate, spec)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""
+        names = "value", "low", "high", "method", "note"
+        parts = {name: number(getattr(self, name)) for name in names}
+        return {name: x for name, x in parts.items() if name == "value" or x is not None}
+
+    def records(self, level: float, system: str) -> list[dict[str, Any]]:
+        """Return one row for the CSV file."""
+        names = "value", "low", "high"
+        row: dict[str, Any] = dict(zip(names, map(number, self.numbers), strict=True))
+        return [row | {"level": level if self.has_interval else None, "method": self.method}]
+
+
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """The values of A, of B and of A - B in a report. It prints like a `Comparison`.
+
+    Attributes:
+        a, b, difference: the values.
+        probability_better, probability_equivalent: the shares of `Comparison`, as floats.
+    """
+
+    a: Value
+    b: Value
+    difference: Value
+    probability_better: float
+    probability_equivalent: float
+
+    @property
+    def systems(self) -> dict[str, Value]:
+        """The values by the titles of their columns."""
+        return {"A": self.a, "B": self.b, "A - B": self.difference}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The probabilities by name."""
+        return {
+            "probability_better": self.probability_better,
+            "probability_equivalent": self.probability_equivalent,
+        }
+
+    def __repr__(self) -> str:
+        a, b, difference = (x.estimate for x in self.systems.values())
+        return repr(Comparison(a, b, difference, *self.shares.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict for JSON."""
+        values = {"a": self.a, "b": self.b, "difference": self.difference}
+        shares = {name: number(x) for name, x in self.shares.items()}
+        return {name: x.to_dict() for name, x in values.items()} | shares
+
+    def records(self, level: float, system: str) -> list[dict[str, Any]]:
+        """Return a row for each of the values; `system` is the title of the column of A and B."""
+        return [
+            {system: name, **row}
+            for name, x in self.systems.items()
+            for row in x.records(level, system)
+        ]
+
+
+def exactly(value: Any, note: str | None = None) -> Value:
+    """Return a value without an interval."""
+    return Value(Estimate(float(value), math.nan, math.nan, math.nan, 0), note=note)
+
+
+def value_of(
+    x: Estimate, method: str, note: str | None = None, *, is_difference: bool = False
+) -> Value:
+    """Return an estimate as a value of a report; it has no interval if the ends are NaN."""
+    if np.isnan(x.low):
+        return exactly(x.value, note)
+    return Value(trees.map(float, x), method, note, is_difference)
+
+
+def values_of(x: Estimate, method: str) -> list[Value]:
+    """Return n values from an estimate whose arrays have shape `(n,)`."""
+    return [value_of(trees.map(lambda part, i=i: part[i], x), method) for i in range(len(x.value))]
+
+
+def compared(x: Comparison, method: str, method_of_difference: str) -> Compared:
+    """Return a comparison of numbers as a value of a report, with the methods of its intervals."""
+    difference = value_of(x.difference, method_of_difference, is_difference=True)
+    shares = float(x.probability_better), float(x.probability_equivalent)
+    return Compared(value_of(x.a, method), value_of(x.b, method), difference, *shares)
+
+
+def number(x: Any) -> Any:
+    """Return None for NaN, because JSON does not support NaN; return other values unchanged."""
+    return None if isinstance(x, float) and math.isnan(x) else x
+
+
+def records_of(
+    values: Mapping[Key, Value | Compared],
+    level: float,
+    part: str | None = None,
+    system: str = "",
+    **more: str,
+) -> list[dict[str, Any]]:
+    """Return values as rows for the CSV file.
+
+    Args:
+        values: the values by their name and class, label or group.
+        level: the confidence level.
+        part: the title of the column of classes, labels or groups; None without this column.
+        system: the title of the column of A and B.
+        more: further columns.
+    """
+    return [
+        {"name": name, **({part: of_part or None} if part else {}), **more, **row}
+        for (name, of_part), x in values.items()
+        for row in x.records(level, system)
+    ]
