@@ -76,11 +76,6 @@ def examples(n: int = N, seed: int = 0) -> dict[str, np.ndarray]:
     }
 
 
-def counts_of_valid(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
-    """Without the examples whose label is no class, which raise on the host."""
-    return jm.confusion_matrix(y_true, y_pred, num_classes=K, where=(y_true >= 0) & (y_true < K))
-
-
 ALL = examples()
 FEW = {name: ALL[name] for name in ("y_true", "logits", "loss")}
 
@@ -398,25 +393,6 @@ def test_states_of_devices_add_up_by_psum() -> None:
     np.testing.assert_array_equal(cells(state), cells(whole))
 
 
-def test_intervals_are_those_of_the_counts() -> None:
-    method = jm.Bootstrap(jax.random.key(0), "percentile", 200)
-    evaluator = jm.evaluator(
-        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, method=method)
-    )
-    batch = {"y_true": ALL["y_true"], "y_pred": ALL["logits"].argmax(-1)}
-    counts = jnp.asarray(counts_of_valid(**batch), jnp.float32)
-    state = evaluated(evaluator, batch)
-    # One program, in which XLA finds the equal parts: half the time of two.
-    both = jax.jit(
-        lambda state, counts: (
-            evaluator.compute(state)["macro_f1"],
-            jm.interval(jm.macro(jm.f1), counts, method=method),
-        )
-    )
-    got, expected = both(state, counts)
-    assert_same(got, expected, rtol=1e-5)
-
-
 def test_inside_a_differentiated_training_step() -> None:
     def loss(logits: jax.Array) -> Any:
         losses = jm.cross_entropy(logits, jnp.asarray(FEW["y_true"]))
@@ -579,19 +555,6 @@ def test_means_of_groups(weighted: bool) -> None:
     again = evaluator.compute(evaluated(evaluator, batch, batch))
     for name in ("loss", "macro_loss", "loss_by_dataset"):
         assert_same(twice[name], again[name], rtol=1e-5)
-
-
-def test_bits_per_byte_are_a_ratio_of_sums() -> None:
-    evaluator = jm.evaluator(jm.mean_of("bits_per_byte", weights="bytes"))
-    nats, size = np.array([[200.0, 30.0], [70.0, 0.0]]), np.array([[300.0, 50.0], [50.0, 0.0]])
-    with np.errstate(invalid="ignore"):  # padding has no bytes
-        batch = {"bits_per_byte": nats / (size * np.log(2)), "bytes": size}
-    results = evaluator.compute(evaluated(evaluator, batch))
-    np.testing.assert_allclose(results["bits_per_byte"], 300 / 400 / np.log(2), rtol=1e-6)
-    # Integers, and beyond those of int32.
-    batch["bytes"] = size.astype(int) * 10**9
-    results = evaluator.compute(evaluated(evaluator, batch))
-    np.testing.assert_allclose(results["bits_per_byte"], 300 / 400 / np.log(2), rtol=1e-6)
 
 
 def test_what_is_wrong_in_one_group_stays_there() -> None:
