@@ -160,7 +160,7 @@ def serves(design: str, method: str) -> bool:
 
 def each(
     promised: Callable[[Design, str], Any] = lambda design, method: True, methods: Any = METHODS
-) -> Any:
+) -> pytest.MarkDecorator:
     """Run a test for every design and every method that promise something."""
     names = [(d, m) for d in DESIGNS for m in methods if serves(d, m) and promised(DESIGNS[d], m)]
     return pytest.mark.parametrize(("design", "method"), names)
