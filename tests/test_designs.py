@@ -158,12 +158,15 @@ def serves(design: str, method: str) -> bool:
     return method != "posterior" or not (clustered or design == "bins of scores")
 
 
-every = pytest.mark.parametrize(
-    ("design", "method"), [(d, m) for d in DESIGNS for m in METHODS if serves(d, m)]
-)
-exactly = pytest.mark.parametrize(
-    ("design", "method"), [(d, m) for d in DESIGNS for m in EXACT if serves(d, m)]
-)
+def each(
+    promised: Callable[[Design, str], Any] = lambda design, method: True, methods: Any = METHODS
+) -> pytest.MarkDecorator:
+    """Run a test for every design and every method that promise something."""
+    names = [(d, m) for d in DESIGNS for m in methods if serves(d, m) and promised(DESIGNS[d], m)]
+    return pytest.mark.parametrize(("design", "method"), names)
+
+
+every, exactly = each(), each(methods=EXACT)
 
 
 @every
@@ -218,58 +221,57 @@ def test_a_batch_is_a_loop(design: str, method: str, monkeypatch: pytest.MonkeyP
         assert_close(moved, together, 1e-9)
 
 
-@every
+@each(lambda design, method: design.clustered)
 def test_clusters_without_examples_are_absent(design: str, method: str) -> None:
     this = DESIGNS[design]
-    if this.clustered:
-        padded = [np.concatenate([x[:9], 0 * x[:4], x[9:]]) for x in this.tables]
-        found, expected = (this.estimate(METHODS[method], *x) for x in (padded, this.tables))
-        np.testing.assert_allclose(
-            parts(found), parts(expected), rtol=1e-9, atol=0.01 if METHODS[method].draws else 0
-        )
+    padded = [np.concatenate([x[:9], 0 * x[:4], x[9:]]) for x in this.tables]
+    found, expected = (this.estimate(METHODS[method], *x) for x in (padded, this.tables))
+    atol = 0.01 if METHODS[method].draws else 0
+    np.testing.assert_allclose(parts(found), parts(expected), rtol=1e-9, atol=atol)
 
 
-@pytest.mark.parametrize("method", [*EXACT, "percentile"])
-@pytest.mark.parametrize("design", ["examples", "pairs", "two test sets"])
+SINGLES = [DESIGNS[name] for name in ("examples", "pairs", "two test sets")]
+
+
+@each(
+    lambda design, method: design in SINGLES and method != "delta logit",
+    [*EXACT, "percentile"],
+)
 def test_clusters_of_one_example_are_examples(design: str, method: str) -> None:
     """But for C / (C - 1) and Student's quantile."""
-    if serves(f"clusters of {design}".replace("clusters of examples", "clusters"), method):
-        this = DESIGNS[design]
-        singles = [np.repeat(*this.units(x)[:2], 0) for x in this.tables]
-        found = replace(this, clustered=True, tables=tuple(singles)).estimate(METHODS[method])
-        alone = this.estimate(METHODS[method])
-        np.testing.assert_allclose(found.value, alone.value)
-        rtol = 0.2 if METHODS[method].draws else 0.01
-        np.testing.assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
-        atol = 0.6 * float(alone.standard_error)
-        np.testing.assert_allclose(ends(found), ends(alone), atol=atol)
-
-
-@every
-def test_levels_nest(design: str, method: str) -> None:
     this = DESIGNS[design]
-    if method != "of one's own":
-        wide, narrow = (this.estimate(METHODS[method], level=x) for x in (0.95, 0.5))
-        assert wide.low < narrow.low < narrow.high < wide.high
+    singles = [np.repeat(*this.units(x)[:2], 0) for x in this.tables]
+    found = replace(this, clustered=True, tables=tuple(singles)).estimate(METHODS[method])
+    alone = this.estimate(METHODS[method])
+    np.testing.assert_allclose(found.value, alone.value)
+    rtol = 0.2 if METHODS[method].draws else 0.01
+    np.testing.assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
+    atol = 0.6 * float(alone.standard_error)
+    np.testing.assert_allclose(ends(found), ends(alone), atol=atol)
 
 
-@pytest.mark.parametrize("method", [*EXACT, "percentile"])
-@pytest.mark.parametrize("design", [name for name, x in DESIGNS.items() if x.each])
+@each(lambda design, method: method != "of one's own")
+def test_levels_nest(design: str, method: str) -> None:
+    wide, narrow = (DESIGNS[design].estimate(METHODS[method], level=x) for x in (0.95, 0.5))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@each(lambda design, method: design.each, [*EXACT, "percentile"])
 def test_simultaneous_intervals_have_sidaks_level(design: str, method: str) -> None:
     this = DESIGNS[design]
-    if serves(design, method):
-        options = {"metric": lambda c: {"each": this.each(c), "one": this.metric(c)}}  # type: ignore[misc]
-        options["metric"].table_ndim = this.tables[0].ndim - this.clustered  # type: ignore[attr-defined]
-        together = this.estimate(METHODS[method], simultaneous=True, **options)
-        apart = this.estimate(METHODS[method], level=0.95**0.25, **options)
-        assert_close(together, apart, 1e-6)
+
+    def values(counts: Any) -> dict[str, Any]:
+        return {"each": this.each(counts), "one": this.metric(counts)}  # type: ignore[misc]
+
+    values.table_ndim = this.tables[0].ndim - this.clustered  # type: ignore[attr-defined]
+    together = this.estimate(METHODS[method], simultaneous=True, metric=values)
+    apart = this.estimate(METHODS[method], level=0.95**0.25, metric=values)
+    assert_close(together, apart, 1e-6)
 
 
-@every
+@each(lambda design, method: design.call is jm.interval and method != "of one's own")
 def test_intervals_at_all_times_are_wider(design: str, method: str) -> None:
     this = DESIGNS[design]
-    if this.call is unpaired or method == "of one's own":
-        return
     if METHODS[method].draws:
         with pytest.raises(ValueError, match="cannot compute intervals with the option anytime"):
             this.estimate(METHODS[method], anytime=True)
@@ -290,8 +292,12 @@ def test_counts_that_are_none_are_refused(design: str, method: str) -> None:
         this.estimate(METHODS[method], level=95)
 
 
-@pytest.mark.parametrize("method", ["likelihood", "of one's own"])
-@pytest.mark.parametrize("design", DESIGNS)
+# The rows of cases.py have the likelihood of the first three on the device.
+@pytest.mark.parametrize(
+    ("design", "method"),
+    [(name, "of one's own") for name in DESIGNS]
+    + [(name, "likelihood") for name in DESIGNS if name not in ("examples", "strata", "pairs")],
+)
 def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
     """What a user wrote also under jit, in a batch."""
     this = DESIGNS[design]
@@ -306,20 +312,17 @@ def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["bca", "posterior"])
-@pytest.mark.parametrize("design", DESIGNS)
+@each(methods=["bca", "posterior"])
 def test_replicates_of_the_device_agree_with_those_of_the_host(design: str, method: str) -> None:
     """Within five Monte Carlo errors of the replicates on either side."""
     this = DESIGNS[design]
-    if serves(design, method):
-        host = this.estimate(METHODS[method])
-        device = this.estimate(METHODS[method], *map(jnp.asarray, this.tables))
-        assert isinstance(device.low, jax.Array)
-        error = float(host.standard_error)
-        noise = 5 / np.sqrt(METHODS[method].draws)
-        np.testing.assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
-        np.testing.assert_allclose(device.standard_error, error, rtol=noise)
-        np.testing.assert_allclose(ends(device), ends(host), atol=4 * noise * error)
+    host = this.estimate(METHODS[method])
+    device = this.estimate(METHODS[method], *map(jnp.asarray, this.tables))
+    assert isinstance(device.low, jax.Array)
+    error, noise = float(host.standard_error), 5 / np.sqrt(METHODS[method].draws)
+    np.testing.assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
+    np.testing.assert_allclose(device.standard_error, error, rtol=noise)
+    np.testing.assert_allclose(ends(device), ends(host), atol=4 * noise * error)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if serves("pairs", name)])
@@ -339,20 +342,19 @@ def test_a_comparison_has_the_interval_of_the_difference(method: str) -> None:
                 np.testing.assert_allclose(parts(pair), parts(alone), atol=atol)
 
 
-@exactly
+@each(lambda design, method: design.call is unpaired, EXACT)
 def test_each_of_two_test_sets_is_known_about_as_well_as_alone(design: str, method: str) -> None:
     this = DESIGNS[design]
-    if this.call is unpaired:
-        options = this.options | {"method": METHODS[method]}
-        found = jm.compare_unpaired(macro_f1, *this.tables, **options)
-        alone = [jm.interval(macro_f1, x, **options) for x in this.tables]
-        for together, one in zip((found.a, found.b), alone, strict=True):
-            # The degrees of freedom are those of the fewer clusters.
-            np.testing.assert_allclose(ends(together), ends(one), atol=0.015)
-        error = np.hypot(*(x.standard_error for x in alone))
-        np.testing.assert_allclose(found.difference.standard_error, error, rtol=1e-9)
-        mirrored = this.estimate(METHODS[method], *this.tables[::-1])
-        np.testing.assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
+    options = this.options | {"method": METHODS[method]}
+    found = jm.compare_unpaired(macro_f1, *this.tables, **options)
+    alone = [jm.interval(macro_f1, x, **options) for x in this.tables]
+    for together, one in zip((found.a, found.b), alone, strict=True):
+        # The degrees of freedom are those of the fewer clusters.
+        np.testing.assert_allclose(ends(together), ends(one), atol=0.015)
+    error = np.hypot(*(x.standard_error for x in alone))
+    np.testing.assert_allclose(found.difference.standard_error, error, rtol=1e-9)
+    mirrored = this.estimate(METHODS[method], *this.tables[::-1])
+    np.testing.assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
 
 
 def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
