@@ -7,6 +7,9 @@ with the same computation share a program (`_tracing`).
 
 `jax.jit` is called only here and for `linear_cross_entropy` and streaming states, which are always
 computed by JAX.
+
+Programs are for traced arrays, for many numbers, for counts and metrics, and for whatever draws.
+Other functions, whose results people read, compute few numbers by NumPy (`on_host_if_small`).
 """
 
 from __future__ import annotations
