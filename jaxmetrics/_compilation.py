@@ -137,9 +137,9 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if on_device(*args, *kwargs.values()):
-            leaves, structure = trees.flatten((args, kwargs))
-            if _is_worth_no_program(function, args, kwargs, leaves, structure):
-                with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+            with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+                leaves, structure = trees.flatten((args, kwargs))
+                if _is_worth_no_program(function, args, kwargs, leaves, structure):
                     return _on_host(function, leaves, structure)
         return function(*args, **kwargs)
 
