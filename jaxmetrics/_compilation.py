@@ -7,6 +7,9 @@ with the same computation share a program (`_tracing`).
 
 `jax.jit` is called only here and for `linear_cross_entropy` and streaming states, which are always
 computed by JAX.
+
+Programs are for traced arrays, for many numbers, for counts and metrics, and for whatever draws.
+Other functions, whose results people read, compute few numbers by NumPy (`on_host_if_small`).
 """
 
 from __future__ import annotations
@@ -134,9 +137,9 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if on_device(*args, *kwargs.values()):
-            leaves, structure = trees.flatten((args, kwargs))
-            if _is_worth_no_program(function, args, kwargs, leaves, structure):
-                with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+            with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
+                leaves, structure = trees.flatten((args, kwargs))
+                if _is_worth_no_program(function, args, kwargs, leaves, structure):
                     return _on_host(function, leaves, structure)
         return function(*args, **kwargs)
 

@@ -729,3 +729,17 @@ def test_mistakes_raise_the_errors_of_the_device() -> None:
     with pytest.raises(ValueError, match="counts must have shape") as raised:
         jm.interval(jm.accuracy, jnp.ones((3, 4)))
     assert raised.value.__context__ is None
+
+
+@dataclass
+class Unhashable:
+    factor: float
+
+    def __call__(self, counts: Any) -> Any:
+        return self.factor * share(counts)
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_a_metric_need_not_be_hashable() -> None:
+    highs = [jm.interval(Unhashable(factor), COUNTS, method=DELTA).high for factor in (1.0, 2.0)]
+    np.testing.assert_allclose(highs[1], 2 * highs[0], rtol=1e-6)

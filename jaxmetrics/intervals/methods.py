@@ -436,9 +436,6 @@ def interval(
 ) -> Estimate:
     """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
-    NumPy computes the interval of a small JAX array, unless the method draws. In a loop over JAX
-    arrays, call `jax.jit(lambda counts: interval(metric, counts))`, which is compiled once.
-
     Args:
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
             or arrays in a dict or tuple. Doubling all counts must not change the returned values.
