@@ -451,6 +451,7 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
 def warn(message: str) -> None:
     """Issue a warning that points to the line of the user's code that called this package."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("jaxmetrics", "jax"):
+    own = "jaxmetrics", "jax"
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in own:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level - 1)
+    warnings.warn(message, stacklevel=level)
