@@ -27,7 +27,7 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import check_each, rows_of_groups
-from jaxmetrics.reports.values import Compared, Key, Value, compared, records_of, value_of
+from jaxmetrics.reports.values import Compared, Key, ReportValue, compared, records_of, value_of
 
 __all__ = ["score_report"]
 
@@ -163,7 +163,7 @@ class ItemScores(NamedTuple):
         parts = np.split(rows, sizes.cumsum()[:-1])
         return {name: self.at(part) for name, part in zip(self.group_names, parts, strict=True)}
 
-    def mean(self, level: float) -> Value | Compared:
+    def mean(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of one system, or compare two systems."""
         method = "student" if self.bounds is None else "likelihood"
         options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
@@ -171,7 +171,7 @@ class ItemScores(NamedTuple):
             return compared(compare_scores(*self.values, **options), method, method)
         return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
 
-    def mean_of_groups(self, level: float) -> Value | Compared:
+    def mean_of_groups(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of the group means of one system, or compare two systems."""
         part, bounds = self.at(self.is_scored), [self.bounds, self.bounds]
         values, z = [*part.values], normal_quantile(level)
