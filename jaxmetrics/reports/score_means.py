@@ -27,7 +27,7 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import check_each, rows_of_groups
-from jaxmetrics.reports.values import Compared, Key, ReportValue, compared, records_of, value_of
+from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
 __all__ = ["score_report"]
 
@@ -213,8 +213,8 @@ def report_of_scores(
     """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
     groups = found.get("group", {})
-    values: dict[Key, Any] = {("mean", group): x for group, x in groups.items()}
-    values |= {(name, ""): x for name, x in found.items() if name != "group"}
+    values: dict[tuple[str, str | None], Any] = {("mean", group): x for group, x in groups.items()}
+    values |= {(name, None): x for name, x in found.items() if name != "group"}
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
         tables={"": _table(scores, values)},
@@ -233,17 +233,17 @@ def report_of_scores(
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _table(scores: ItemScores, values: Mapping[Key, Any]) -> ValueTable:
+def _table(scores: ItemScores, values: Mapping[tuple[str, str | None], Any]) -> ValueTable:
     """Return a table with one row per group, and the means of all items below them."""
     sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
-    labels = iter(labels_of([group for _, group in values if group], LONGEST_NAME))
+    labels = iter(labels_of([group for _, group in values if group is not None], LONGEST_NAME))
     rows = []
     for (name, group), x in values.items():
-        title = next(labels) if group else title_of(name)
+        title = title_of(name) if group is None else next(labels)
         cells = [x, getattr(x, "method", "") or ""]
         if len(scores.values) == 2:
             cells = [*x.systems.values(), f"{x.probability_better:.3f}"]
-        rows.append([title, str(sizes[group] if group else scores.sample.number), *cells])
+        rows.append([title, str(scores.sample.number if group is None else sizes[group]), *cells])
     columns = ["mean", "method"] if len(scores.values) == 1 else ["A", "B", "A - B", CONFIDENCE]
     return ValueTable(["", "n", *columns], rows)
 

@@ -15,7 +15,7 @@ from jaxmetrics._text.wording import written
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str]  # a name, and a class, label or group, or ""
+Key: TypeAlias = tuple[str, str]  # a name, and a class or label, or ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,7 +192,7 @@ def number(x: Any) -> Any:
 
 
 def records_of(
-    values: Mapping[Key, ReportValue | Compared],
+    values: Mapping[Any, ReportValue | Compared],
     level: float,
     part: str | None = None,
     system: str = "",
@@ -201,7 +201,8 @@ def records_of(
     """Return values as rows for the CSV file.
 
     Args:
-        values: the values by their name and class, label or group.
+        values: the values by their name and class, label or group; this is "" or None for values of
+            all examples.
         level: the confidence level.
         part: the title of the column of classes, labels or groups; None without this column.
         system: the title of the column of A and B.
