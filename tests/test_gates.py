@@ -13,7 +13,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports.gates import Gate, Verdict, exit_code, judged
-from jaxmetrics.reports.values import Value
+from jaxmetrics.reports.values import ReportValue
 from tests.command_line import Run, write
 
 COUNTS = np.array([[80, 20], [10, 190]])
@@ -93,12 +93,12 @@ def test_a_malformed_gate_is_refused_before_files_are_read(command: list[str], r
     assert "none" not in err
 
 
-def normal_interval(x: float, error: float, level: float) -> Value:
+def normal_interval(x: float, error: float, level: float) -> ReportValue:
     reach = NormalDist().inv_cdf((1 + level) / 2) * error
-    return Value(jm.Estimate(x, x - reach, x + reach, error, 0))
+    return ReportValue(jm.Estimate(x, x - reach, x + reach, error, 0))
 
 
-def of_normal(values: dict[Gate, float]) -> Callable[[Gate, float], Value]:
+def of_normal(values: dict[Gate, float]) -> Callable[[Gate, float], ReportValue]:
     return lambda gate, level: normal_interval(values[gate], 1, level)
 
 
@@ -175,7 +175,7 @@ def test_failures_are_those_of_holms_procedure() -> None:
         assert {i for i, x in enumerate(found) if x.verdict is Verdict.FAILED} == expected
 
 
-def recalls(right: Any, n: int, level: float) -> dict[str, Value]:
+def recalls(right: Any, n: int, level: float) -> dict[str, ReportValue]:
     """Return the recalls that a report of classes with n examples each shows at a level."""
     right = np.asarray(right)
     counts = np.diag(right) + np.roll(np.diag(n - right), 1, axis=1)
@@ -202,7 +202,7 @@ def test_a_gate_fails_only_at_the_corrected_level() -> None:
     gates = [Gate.parsed(f"recall[{i}] >= 0.9") for i in range(10)]
     for right, verdict in ((39, Verdict.UNKNOWN), (36, Verdict.FAILED)):
 
-        def value(gate: Gate, level: float, right: int = right) -> Value:
+        def value(gate: Gate, level: float, right: int = right) -> ReportValue:
             return recalls([right] + 9 * [45], 50, level)[str(gate.of_class)]
 
         assert judged(gates, value, level=0.95, number=500)[0].verdict is verdict

@@ -20,7 +20,7 @@ import jaxmetrics as jm
 from jaxmetrics.plots.vector_graphics import INK
 from jaxmetrics.reports import pages as pages_of_reports
 from jaxmetrics.reports.gates import Gate, JudgedGate, Verdict
-from jaxmetrics.reports.values import Value, exactly
+from jaxmetrics.reports.values import ReportValue, exactly
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
@@ -194,8 +194,8 @@ def test_terms_are_explained_where_they_stand() -> None:
 
 
 def test_an_axis_shows_what_differs() -> None:
-    def values(*rows: tuple[float, float, float]) -> list[Value]:
-        return [Value(jm.Estimate(*row, 0, 0), "likelihood") for row in rows]
+    def values(*rows: tuple[float, float, float]) -> list[ReportValue]:
+        return [ReportValue(jm.Estimate(*row, 0, 0), "likelihood") for row in rows]
 
     axis = pages_of_reports._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
     assert axis.ends == ["0.93", "1.00"]

@@ -14,6 +14,14 @@ pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 COUNTS = np.array([[[90, 10], [5, 95]], [[9, 1], [0, 10]], [[50, 50], [40, 60]]])
 
 
+def texts_of(texts: Any) -> list[str]:
+    return [text.get_text() for text in texts]
+
+
+def segments_of(bars: Any, axis: int) -> np.ndarray:
+    return np.array([segment[:, axis] for segment in bars.get_segments()])
+
+
 def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
     y, prob, weights = problem()
     plots.balanced_accuracy_violin(COUNTS)
@@ -49,14 +57,14 @@ def test_violins_show_density_interval_and_mean(tmp_path: Any) -> None:
     samples = jm.balanced_accuracy_posterior(COUNTS).sample(0, (40,))
     axes: Any = plots.balanced_accuracy_violin(COUNTS, ["A", "B", "C"], samples=samples)
     posterior = jm.balanced_accuracy_posterior(COUNTS)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["A", "B", "C"]
+    assert texts_of(axes.get_xticklabels()) == ["A", "B", "C"]
     assert axes.get_ylabel() == "balanced accuracy"
     for i, outline in enumerate(axes.collections[:3]):
         x, y = outline.get_paths()[0].vertices.T
         widest = float(y[x.argmax()])
         np.testing.assert_allclose(widest, posterior.mode[i], atol=0.02 * float(np.ptp(y)))
         np.testing.assert_allclose(x.max() - x.min(), 0.8, rtol=1e-6)
-    bars = np.array([segment[:, 1] for segment in axes.collections[3].get_segments()])
+    bars = segments_of(axes.collections[3], 1)
     np.testing.assert_allclose(bars.T, posterior.interval(0.95), rtol=1e-6)
     dots = next(line for line in axes.lines if line.get_label() == "posterior mean")
     np.testing.assert_allclose(dots.get_ydata(), posterior.mean, rtol=1e-6)
@@ -108,14 +116,14 @@ def test_reliability_diagram(tmp_path: Any) -> None:
     found = np.isfinite(curve.frequency)
     axes: Any = plots.reliability(curve)
     np.testing.assert_allclose(axes.lines[1].get_xdata(), np.asarray(curve.mean_prob)[found])
-    bars = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
+    bars = segments_of(axes.collections[0], 1)
     np.testing.assert_allclose(bars.T, np.asarray([curve.low, curve.high])[:, found])
     np.testing.assert_allclose(sum(bar.get_height() for bar in axes.patches), 1, rtol=1e-6)
     axes = plots.reliability(
         curve, replicates=jm.calibration_curve(y, prob, sample_weight=weights), name="A"
     )
     assert axes.lines[1].get_label() == "A"
-    assert "95 % band" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "95 % band" in texts_of(axes.get_legend().get_texts())
     axes.figure.savefig(tmp_path / "reliability.png")
     isotonic = jm.calibration_curve(y, prob, strategy="isotonic")
     axes = plots.reliability(isotonic)
@@ -173,17 +181,15 @@ def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     assert plots.confusion_matrix(np.eye(2)).images[0].get_clim() == (0, 1)
     texts = {text.get_position(): text.get_text() for text in axes.texts}
     assert texts[1, 0] == "10"  # x is the predicted class
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog", "fish"]
+    assert texts_of(axes.get_yticklabels()) == ["cat", "dog", "fish"]
     axes.figure.savefig(tmp_path / "matrix.png")
     assert not plots.confusion_matrix(np.eye(21)).texts
     assert plots.confusion_matrix([[0.25, 1.0], [2.0, 3.0]]).texts[0].get_text() == "0.25"
     shares: Any = plots.confusion_matrix([[1, 3], [0, 0]], numbers="shares", colorbar=False)
-    assert [text.get_text() for text in shares.texts] == ["25.0", "75.0", "0", "0"]
+    assert texts_of(shares.texts) == ["25.0", "75.0", "0", "0"]
     assert [image.colorbar for image in shares.images] == [None, None]
     many: Any = plots.confusion_matrix(np.eye(120))
-    assert [label.get_text() for label in many.get_xticklabels()] == [
-        str(i) for i in range(0, 120, 3)
-    ]
+    assert texts_of(many.get_xticklabels()) == [str(i) for i in range(0, 120, 3)]
 
 
 def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
@@ -194,8 +200,8 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
             for name, metric in metrics.items()
         }
     )
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(metrics)
-    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    assert texts_of(axes.get_yticklabels()) == list(metrics)
+    bars = segments_of(axes.collections[0], 0)
     np.testing.assert_allclose(
         bars[0], fields_of(jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta()))[1:3], rtol=1e-6
     )
@@ -270,14 +276,14 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
 def test_labels_are_counted(programs: list[str]) -> None:
     true, pred = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
     axes: Any = plots.confusion_matrix(true, pred)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["cat", "dog"]
-    assert [text.get_text() for text in axes.texts] == ["2", "1", "1", "1"]
+    assert texts_of(axes.get_xticklabels()) == ["cat", "dog"]
+    assert texts_of(axes.texts) == ["2", "1", "1", "1"]
     axes = plots.confusion_matrix(true, pred, class_names=["dog", "cat", "cow"])
-    assert [text.get_text() for text in axes.texts] == ["1", "1", "0", "1", "2", "0", "0", "0", "0"]
+    assert texts_of(axes.texts) == ["1", "1", "0", "1", "2", "0", "0", "0", "0"]
     ids: Any = plots.confusion_matrix(np.array([0, 1, 3]), np.array([0, 3, 3]))
-    assert [label.get_text() for label in ids.get_yticklabels()] == ["0", "1", "3"]  # as in reports
+    assert texts_of(ids.get_yticklabels()) == ["0", "1", "3"]  # as in reports
     named: Any = plots.confusion_matrix([0, 1, 1], [0, 1, 0], class_names=["no", "yes"])
-    assert [label.get_text() for label in named.get_yticklabels()] == ["no", "yes"]
+    assert texts_of(named.get_yticklabels()) == ["no", "yes"]
     assert programs == []
     with pytest.raises(
         ValueError,
@@ -294,9 +300,9 @@ def test_labels_are_counted(programs: list[str]) -> None:
 def test_intervals_of_a_batch_and_of_a_report() -> None:
     recalls = jm.proportion_interval(np.diagonal(COUNTS[0]), COUNTS[0].sum(1), method="likelihood")
     axes: Any = plots.intervals(recalls, ["cat", "dog"])
-    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    bars = segments_of(axes.collections[0], 0)
     np.testing.assert_array_equal(bars, np.stack([recalls.low, recalls.high], -1))
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog"]
+    assert texts_of(axes.get_yticklabels()) == ["cat", "dog"]
     report = jm.Report.from_counts(COUNTS[0], class_names=["cat", "dog"])
     same: Any = plots.intervals(report["recall"])
     np.testing.assert_allclose(
@@ -305,7 +311,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
     alone: Any = plots.intervals({"rate": report["no_information_rate"]})  # which has no interval
     assert alone.lines[0].get_xdata() == [report["no_information_rate"].value]
     one: Any = plots.intervals(jm.proportion_interval(9, 10))
-    assert [label.get_text() for label in one.get_yticklabels()] == [""]
+    assert texts_of(one.get_yticklabels()) == [""]
     with pytest.raises(ValueError, match="names must have 2 names, got 1"):
         plots.intervals(recalls, ["cat"])
     with pytest.raises(ValueError, match="each Estimate must be a single number"):
@@ -316,7 +322,7 @@ def test_a_single_comparison() -> None:
     comparison = jm.compare_unpaired(jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
     axes: Any = plots.difference(comparison)
     assert axes.texts[0].get_text() == f"confidence A > B: {comparison.probability_better:.3f}"
-    assert [label.get_text() for label in axes.get_yticklabels()] == [""]
+    assert texts_of(axes.get_yticklabels()) == [""]
 
 
 def board_of(size: int, n: int) -> jm.Leaderboard:
@@ -332,11 +338,11 @@ def test_a_leaderboard_by_tiers_in_words(tmp_path: Any) -> None:
     board, names = board_of(7, 3000), [*"ABCDEFG"]
     assert board.tiers.tolist() == [1, 1, 1, 2, 2, 2, 3]
     axes: Any = plots.leaderboard(board, names, xlabel="accuracy")
-    shown = [label.get_text() for label in axes.get_yticklabels()]
+    shown = texts_of(axes.get_yticklabels())
     order = np.lexsort((-board.estimates.value, board.tiers))
     assert shown == [names[i] for i in order]
     assert shown[0] == names[int(board.winner)]
-    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    bars = segments_of(axes.collections[0], 0)
     np.testing.assert_array_equal(bars[:, 0], board.estimates.low[order])
     told = [" ".join(text.get_text().split()) for text in axes.texts]
     first, second = ("{}, {} and {}".format(*shown[i : i + 3]) for i in (0, 3))
@@ -369,7 +375,7 @@ def test_names_are_drawn_as_they_are(tmp_path: Any) -> None:
     forest: Any = plots.intervals(recalls, ODD_NAMES)
     violin: Any = plots.balanced_accuracy_violin(COUNTS[[0] * 6], ODD_NAMES)
     for labels in (matrix.get_xticklabels(), forest.get_yticklabels(), violin.get_xticklabels()):
-        assert [label.get_text() for label in labels][:5] == shown
+        assert texts_of(labels)[:5] == shown
         assert max(len(label.get_text()) for label in labels) <= 40
     y, prob, _ = problem()
     curves: Any = None
@@ -390,7 +396,7 @@ def test_one_entry_explains_each_line() -> None:
     axes: Any = None
     for i in range(3):
         axes = plots.precision_recall((y + (i == 2)) % 2, prob, name=f"{i}", ax=axes)
-    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    texts = texts_of(axes.get_legend().get_texts())
     assert len(texts) == 3
     assert [text.split("chance ")[1] for text in texts] == [
         f"{y.mean():.3f}",

@@ -22,7 +22,7 @@ from jaxmetrics._text.wording import (
     printable,
     title_of,
 )
-from jaxmetrics.reports.values import Compared, Value, exactly
+from jaxmetrics.reports.values import Compared, ReportValue, exactly
 
 pytestmark = pytest.mark.quick
 
@@ -270,11 +270,11 @@ def test_a_report_prints_its_text_and_finds_values() -> None:
 
 
 def test_reported_values_print_as_estimates_do() -> None:
-    value = Value(jm.Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
+    value = ReportValue(jm.Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
     assert repr(value) == str(value) == "0.851 [0.800, 0.892]"
     assert f"{value:.1f}" == "0.9 [0.8, 0.9]"
     assert (float(value), repr(exactly(0.5))) == (0.851, "0.500 (no interval)")
-    compared = Compared(value, value, Value(jm.Estimate(0, -0.1, 0.1, 0.05, 0)), 0.5, 0.0)
+    compared = Compared(value, value, ReportValue(jm.Estimate(0, -0.1, 0.1, 0.05, 0)), 0.5, 0.0)
     assert (
         repr(compared)
         == f"A {value}, B {value}, A - B 0.000 [-0.100, 0.100], confidence A > B 0.500"

@@ -9,7 +9,7 @@ from typing import Any
 from jaxmetrics.cli._errors import InputError, listed, shortened
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.reports.gates import Gate, JudgedGate, judged
-from jaxmetrics.reports.values import Value
+from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
@@ -44,7 +44,7 @@ def verdicts(
         verb: what was done with the metrics, for an error message: "reported" or "compared".
     """
 
-    def value(gate: Gate, level: float) -> Value:
+    def value(gate: Gate, level: float) -> ReportValue:
         known = values_at(level)
         if gate.name not in known:
             raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._text.wording import interval, labels_of, printable, title_of, written
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.gates import JudgedGate
-from jaxmetrics.reports.values import Key, Value, records_of
+from jaxmetrics.reports.values import Key, ReportValue, records_of
 
 __all__: list[str] = []
 
@@ -29,7 +29,9 @@ def names_of_both(names: Sequence[str]) -> dict[str, str]:
     return {short: name for short, name in zip("AB", labels, strict=True) if short != name}
 
 
-def verdict_of(d: Value, what: str, sample: SampleSize, level: float, rope: float = 0.0) -> str:
+def verdict_of(
+    d: ReportValue, what: str, sample: SampleSize, level: float, rope: float = 0.0
+) -> str:
     """Write a sentence on the difference of A and B. It says which of them is better, that they are
     equivalent, or how large a difference must be so that samples of this size show it. The sentence
     is "" if there is no interval.
@@ -90,8 +92,8 @@ def quantity(number: float, units: str) -> str:
 class Findings(NamedTuple):
     """Additions to a report: overall values by name, values per class, and tables for pictures."""
 
-    overall: Mapping[str, Value] = {}
-    per_class: Mapping[str, Sequence[Value]] = {}
+    overall: Mapping[str, ReportValue] = {}
+    per_class: Mapping[str, Sequence[ReportValue]] = {}
     tables: Mapping[str, Any] = {}
 
 
@@ -105,7 +107,7 @@ class ValueTable(NamedTuple):
     """
 
     titles: Sequence[str]
-    rows: Sequence[Sequence[str | Value]]
+    rows: Sequence[Sequence[str | ReportValue]]
     details: tuple[int, ...] = ()
 
 
@@ -148,7 +150,7 @@ class Outline(NamedTuple):
 
     heading: str
     verdict: str = ""
-    summary: Sequence[tuple[str, Value]] = ()
+    summary: Sequence[tuple[str, ReportValue]] = ()
     tables: Mapping[str, ValueTable] = {}
     summary_title: str = ""
     names: Mapping[str, str] = {}
@@ -170,13 +172,13 @@ class ClassValues(NamedTuple):
         kind: `"class"` or `"label"`.
     """
 
-    overall: Mapping[str, Value]
-    columns: Mapping[str, Sequence[Value]]
+    overall: Mapping[str, ReportValue]
+    columns: Mapping[str, Sequence[ReportValue]]
     names: Sequence[str]
     support: np.ndarray
     kind: str = "class"
 
-    def all(self) -> dict[Key, Value]:
+    def all(self) -> dict[Key, ReportValue]:
         """Return all values by name and class. Overall values come first and have the class ""."""
         return {(name, ""): x for name, x in self.overall.items()} | {
             (name, part): x
@@ -190,7 +192,7 @@ class ClassValues(NamedTuple):
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
-    def summary(self) -> list[tuple[str, Value]]:
+    def summary(self) -> list[tuple[str, ReportValue]]:
         """Return the overall values with their titles, without the posterior."""
         return [(title_of(name), x) for name, x in self.overall.items() if name != POSTERIOR]
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.wording import Table, percent
 from jaxmetrics.reports.contents import Outline, ValueTable
-from jaxmetrics.reports.values import Value
+from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
@@ -170,7 +170,7 @@ def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[st
         if len(shown) < len(rows):
             shown.append([f"... {len(rows) - len(shown)} more", *[""] * (len(titles) - 1)])
         columns = [i for i in range(len(titles)) if i not in details]
-        values = [i for i in columns if any(isinstance(row[i], Value) for row in rows)]
+        values = [i for i in columns if any(isinstance(row[i], ReportValue) for row in rows)]
         parts = [columns]
         if len(values) > _MOST_VALUES:
             starts = range(0, len(values), _MOST_VALUES)
@@ -183,7 +183,7 @@ def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[st
         yield outline.summary_title, Table(["", "", ""], overall)
 
 
-def _narrow_cell(x: str | Value) -> str:
+def _narrow_cell(x: str | ReportValue) -> str:
     if isinstance(x, str):
         return x
     between = " to " if x.is_difference or x.low < 0 else "-"

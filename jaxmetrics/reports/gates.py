@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from jaxmetrics._text.wording import printable, title_of
-from jaxmetrics.reports.values import Value
+from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ class Gate(NamedTuple):
         name, of_class, sign, bound = match.groups()
         return cls(name, of_class, sign == ">=", float(bound), text.strip())
 
-    def judge(self, x: Value) -> Verdict:
+    def judge(self, x: ReportValue) -> Verdict:
         """Return the verdict: passed if the whole interval satisfies the bound, failed if no part
         of the interval does, and otherwise unknown.
         """
@@ -63,7 +63,7 @@ class Gate(NamedTuple):
             return Verdict.PASSED
         return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
 
-    def more(self, x: Value, number: float) -> float:
+    def more(self, x: ReportValue, number: float) -> float:
         """Return how many more examples would decide the gate if the value stayed the same.
 
         The distance between the value and the end of the interval on the side of the bound is
@@ -88,7 +88,7 @@ class JudgedGate(NamedTuple):
 
     gate: Gate
     what: str
-    value: Value
+    value: ReportValue
     verdict: Verdict
     more: float
 
@@ -124,7 +124,7 @@ class JudgedGate(NamedTuple):
 
 def judged(
     gates: Sequence[Gate],
-    value: Callable[[Gate, float], Value],
+    value: Callable[[Gate, float], ReportValue],
     *,
     level: float,
     number: float,

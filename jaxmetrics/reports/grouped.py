@@ -21,11 +21,11 @@ from jaxmetrics.reports.contents import (
     quantity,
 )
 from jaxmetrics.reports.singles import EXAMPLES, Report
-from jaxmetrics.reports.values import Key, Value, exactly, records_of, value_of, values_of
+from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 
 __all__: list[str] = []
 
-Values: TypeAlias = Mapping[Key, Value]
+Values: TypeAlias = Mapping[Key, ReportValue]
 
 # These values are redundant with other values.
 _NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")

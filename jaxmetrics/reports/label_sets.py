@@ -25,7 +25,7 @@ from jaxmetrics.reports.contents import (
 )
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import Evidence, check_each, per_class_values
-from jaxmetrics.reports.values import Value, exactly, value_of
+from jaxmetrics.reports.values import ReportValue, exactly, value_of
 
 __all__ = ["multilabel_report"]
 
@@ -166,7 +166,7 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
     )
 
 
-def _average(metric: Metric, sums: LabelSums, level: float) -> Value:
+def _average(metric: Metric, sums: LabelSums, level: float) -> ReportValue:
     """Estimate a metric of tables `(L, 2, 2)`; the delta method gives the standard error from the
     sums over examples.
     """

@@ -24,7 +24,7 @@ from jaxmetrics.reports.probabilities import (
     probability_findings,
     probability_sums,
 )
-from jaxmetrics.reports.singles import Examples, Report
+from jaxmetrics.reports.singles import LabelledExamples, Report
 
 __all__ = ["report"]
 
@@ -127,7 +127,7 @@ def report(
             found = found.with_findings(probability_findings(sums, found.class_names, level))
             if numbers is not None:
                 found = found.with_findings(findings_of_clusters(t, q, w, ids, level))
-        examples = Examples(place[rows][counted], t[counted], p[counted], confidence)
+        examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
         return replace(found, examples=examples)
 
     total = report_of(None, level)

@@ -47,7 +47,7 @@ from jaxmetrics._validation import (
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.reports.contents import POSTERIOR
-from jaxmetrics.reports.values import Value, exactly, value_of, values_of
+from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
 
 __all__: list[str] = []
 
@@ -105,7 +105,7 @@ class Evidence(NamedTuple):
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
         return proportion_interval(successes, trials, method="likelihood", **options)
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> ReportValue:
         """Report a metric with its interval: a likelihood interval for accuracy, and `method` for
         other metrics. The default is the likelihood method, and the delta method for sums of
         weights.
@@ -127,7 +127,7 @@ class Evidence(NamedTuple):
             return value_of(interval(metric, self.tables, **options), method.name)
 
 
-def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Value]]:
+def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportValue]]:
     """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
@@ -143,7 +143,7 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Va
     return {name: values_of(x, "likelihood") for name, x in rates.items()}
 
 
-def overall_values(evidence: Evidence) -> dict[str, Value]:
+def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     """Compute the overall metrics of a report, with intervals."""
     found = {}
     for name in COMPARED:
@@ -160,7 +160,7 @@ def overall_values(evidence: Evidence) -> dict[str, Value]:
     return found
 
 
-def accuracy_gain(evidence: Evidence) -> Value:
+def accuracy_gain(evidence: Evidence) -> ReportValue:
     """Report accuracy minus the no-information rate, which is the least of the differences
     `accuracy - share of class j`.
 
@@ -228,7 +228,7 @@ def _gains_of_clusters(outcomes: np.ndarray, level: float) -> Estimate:
     )
 
 
-def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> Value:
+def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue:
     """Report the posterior mean of balanced accuracy with its equal-tailed interval. Only classes
     that occur among the true labels count.
     """
@@ -244,7 +244,7 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> Value:
         note += fraction(estimate)
     error = float(average.variance) ** 0.5
     mean = Estimate(float(average.mean), low, high, error, 0)
-    return Value(mean, "posterior", f"{note}.")
+    return ReportValue(mean, "posterior", f"{note}.")
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
 from jaxmetrics.reports.pairs import ComparisonReport
 from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import Value, values_of
+from jaxmetrics.reports.values import ReportValue, values_of
 
 __all__: list[str] = []
 
@@ -226,7 +226,7 @@ class _Axis(NamedTuple):
         return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
-def _axis_of(values: Sequence[Value]) -> _Axis:
+def _axis_of(values: Sequence[ReportValue]) -> _Axis:
     """Choose an axis between round numbers that contains all values and most intervals.
 
     It need not contain the very wide intervals of a few rare classes, because they would compress

@@ -127,6 +127,10 @@ class ComparisonReport(AnyReport):
     def _sample(self) -> SampleSize:
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
+    def __getitem__(self, name: str) -> Compared:
+        """Return the values of a metric."""
+        return super().__getitem__(name)
+
     def values(self) -> Mapping[str, Any]:
         """Return the values of each metric, by name."""
         return self.figures
@@ -289,19 +293,7 @@ def comparison_report(
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
         tables = cubes.sum(3), cubes.sum(2)
         evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
-    figures = {}
-    for name, metric in COMPARED.items():
-        # The intervals of A and B are those of `report`.
-        of_a, of_b = (x.value(name) for x in evidence)
-        if k > MOST_WITH_INTERVALS:
-            gap = exactly(of_a.value - of_b.value)
-            figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
-            continue
-        options: Any = {"num_classes": k, "clusters": clusters, "rope": rope, "level": level}
-        x = compare_predictions(metric, true, *preds, **options)
-        gap = value_of(x.difference, "likelihood", is_difference=True)
-        better, equivalent = float(x.probability_better), float(x.probability_equivalent)
-        figures[name] = Compared(of_a, of_b, gap, better, equivalent)
+    options: Any = {"clusters": clusters, "rope": rope}
     found = ComparisonReport(
         counts=np.stack(matrices),
         class_names=tuple(map(str, classes)),
@@ -309,12 +301,31 @@ def comparison_report(
         names=(first, second),
         level=level,
         rope=rope,
-        figures=figures,
+        figures=_compared_metrics(evidence, true, preds, **options),
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
     return with_probabilities(found, true, checked, clusters) if checked else found
+
+
+def _compared_metrics(
+    evidence: Sequence[Evidence], true: np.ndarray, preds: Sequence[np.ndarray], **options: Any
+) -> dict[str, Compared]:
+    """Compare each metric of A and B."""
+    k, level, figures = len(evidence[0].counts), evidence[0].level, {}
+    for name, metric in COMPARED.items():
+        # The intervals of A and B are those of `report`.
+        of_a, of_b = (x.value(name) for x in evidence)
+        if k > MOST_WITH_INTERVALS:
+            gap = exactly(of_a.value - of_b.value)
+            figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
+            continue
+        x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
+        gap = value_of(x.difference, "likelihood", is_difference=True)
+        better, equivalent = float(x.probability_better), float(x.probability_equivalent)
+        figures[name] = Compared(of_a, of_b, gap, better, equivalent)
+    return figures
 
 
 def with_probabilities(
@@ -329,27 +340,34 @@ def with_probabilities(
     DeLong's variance, for each class, or only for the second class if there are two; for more than
     ten classes they are not compared.
     """
-    names, level = report.class_names, report.level
-    options: dict[str, Any] = {"level": level, "clusters": clusters}
-    scales: dict[str, tuple[str, dict[str, Any]]] = {
-        "log_loss": ("student", {"transform": "log"}),
-        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
-    }
-    losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    figures, z = dict(report.figures), normal_quantile(level)
-    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
-        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, report.rope)
-        figures[name] = compared(halves, method, "student")
+    names = report.class_names
+    options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
+    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
     areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
     for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
         scores = [prob[:, i] for prob in probs]
-        figures[name] = compared_areas(y_true == i, scores, rope=report.rope, **options)
+        figures[name] = compared_areas(y_true == i, scores, **options)
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
     bins = np.stack([x.judged_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
+
+
+def _compared_losses(
+    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
+) -> dict[str, Compared]:
+    scales: dict[str, tuple[str, dict[str, Any]]] = {
+        "log_loss": ("student", {"transform": "log"}),
+        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    }
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    found, z = {}, normal_quantile(options["level"])
+    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
+        found[name] = compared(halves, method, "student")
+    return found
 
 
 def compared_areas(

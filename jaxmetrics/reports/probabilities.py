@@ -29,7 +29,7 @@ from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.values import Value, exactly, value_of, values_of
+from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
 
 __all__: list[str] = []
 
@@ -207,7 +207,7 @@ def _findings(
     moments_of_losses: np.ndarray,
     brier_score: Estimate,
     gap: Estimate,
-    areas: list[Value],
+    areas: list[ReportValue],
     level: float,
 ) -> Findings:
     note = None if np.isnan(log_loss.low) else _note_of_few(moments_of_losses)
@@ -220,7 +220,7 @@ def _findings(
     return Findings(overall, {"roc_auc": areas})
 
 
-def expected_accuracy(soft_counts: np.ndarray, level: float) -> Value:
+def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportValue:
     """Report the mean probability of the true class, from soft counts `(K, K)`, or `(C, K, K)` for
     clusters.
 
@@ -233,7 +233,7 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> Value:
     return value_of(estimate, "likelihood")
 
 
-def calibration_value(gap: Estimate) -> Value:
+def calibration_value(gap: Estimate) -> ReportValue:
     """Report the calibration error, with a note about its bias."""
     return value_of(
         gap, "inequalities", "The value is biased upwards, because chance alone makes it positive."
@@ -277,7 +277,7 @@ def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
     return mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
 
 
-def area_values(histograms: np.ndarray, level: float) -> list[Value]:
+def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
     """Report the ROC AUC of each class from score histograms `(K, 2, B)`.
 
     Ties within bins count half, as in `roc_auc`. The interval is computed as in `delong_interval`:

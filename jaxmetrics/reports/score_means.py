@@ -28,7 +28,7 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import check_each, rows_of_groups
-from jaxmetrics.reports.values import Compared, Key, Value, compared, records_of, value_of
+from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
 __all__ = ["score_report"]
 
@@ -165,7 +165,7 @@ class ItemScores(NamedTuple):
         parts = np.split(rows, sizes.cumsum()[:-1])
         return {name: self.at(part) for name, part in zip(self.group_names, parts, strict=True)}
 
-    def mean(self, level: float) -> Value | Compared:
+    def mean(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of one system, or compare two systems."""
         method = "student" if self.bounds is None else "likelihood"
         options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
@@ -173,7 +173,7 @@ class ItemScores(NamedTuple):
             return compared(compare_scores(*self.values, **options), method, method)
         return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
 
-    def mean_of_groups(self, level: float) -> Value | Compared:
+    def mean_of_groups(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of the group means of one system, or compare two systems."""
         part, bounds = self.at(self.is_scored), [self.bounds, self.bounds]
         values, z = [*part.values], normal_quantile(level)
@@ -215,8 +215,8 @@ def report_of_scores(
     """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
     sample, are_two = scores.sample, len(scores.values) == 2
     groups = found.get("group", {})
-    values: dict[Key, Any] = {("mean", group): x for group, x in groups.items()}
-    values |= {(name, ""): x for name, x in found.items() if name != "group"}
+    values: dict[tuple[str, str | None], Any] = {("mean", group): x for group, x in groups.items()}
+    values |= {(name, None): x for name, x in found.items() if name != "group"}
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
         tables={"": _table(scores, values)},
@@ -235,17 +235,17 @@ def report_of_scores(
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _table(scores: ItemScores, values: Mapping[Key, Any]) -> ValueTable:
+def _table(scores: ItemScores, values: Mapping[tuple[str, str | None], Any]) -> ValueTable:
     """Return a table with one row per group, and the means of all items below them."""
     sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
-    labels = iter(labels_of([group for _, group in values if group], LONGEST_NAME))
+    labels = iter(labels_of([group for _, group in values if group is not None], LONGEST_NAME))
     rows = []
     for (name, group), x in values.items():
-        title = next(labels) if group else title_of(name)
+        title = title_of(name) if group is None else next(labels)
         cells = [x, getattr(x, "method", "") or ""]
         if len(scores.values) == 2:
             cells = [*x.systems.values(), f"{x.probability_better:.3f}"]
-        rows.append([title, str(sizes[group] if group else scores.sample.number), *cells])
+        rows.append([title, str(scores.sample.number if group is None else sizes[group]), *cells])
     columns = ["mean", "method"] if len(scores.values) == 1 else ["A", "B", "A - B", CONFIDENCE]
     return ValueTable(["", "n", *columns], rows)
 

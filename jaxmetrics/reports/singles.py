@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -35,13 +35,26 @@ from jaxmetrics.reports.overall_values import (
     per_class_values,
 )
 from jaxmetrics.reports.probabilities import expected_accuracy
-from jaxmetrics.reports.values import Value
+from jaxmetrics.reports.values import ReportValue
 
 if TYPE_CHECKING:
     from jaxmetrics.streaming.states import EvaluatorState
 
 __all__ = ["Report"]
 
+# The names of values that every report has, for type checkers.
+Overall: TypeAlias = Literal[
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "micro_f1",
+    "weighted_f1",
+    "matthews_corrcoef",
+    "cohen_kappa",
+    "no_information_rate",
+    "accuracy_gain",
+]
+PerClass: TypeAlias = Literal["precision", "recall", "specificity", "f1"]
 EXAMPLES = "Examples of the most frequent mistakes"  # the title of a table
 
 
@@ -60,7 +73,7 @@ class Mistake(NamedTuple):
     indices: np.ndarray
 
 
-class Examples(NamedTuple):
+class LabelledExamples(NamedTuple):
     """The examples of a report: their positions in the data, class ids, and the probability of the
     predicted class, if there are probabilities.
     """
@@ -120,17 +133,17 @@ class Report(AnyReport):
     class_names: tuple[str, ...]
     level: float
     num_ignored: int
-    overall: Mapping[str, Value]
-    per_class: Mapping[str, Sequence[Value]]
+    overall: Mapping[str, ReportValue]
+    per_class: Mapping[str, Sequence[ReportValue]]
     score_histogram: np.ndarray | None = None
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
     num_clusters: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
-    disparities: Mapping[tuple[str, str], Value] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str], ReportValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
-    examples: Examples | None = None
+    examples: LabelledExamples | None = None
 
     @classmethod
     def from_counts(
@@ -298,6 +311,16 @@ class Report(AnyReport):
             for i, j in zip(*np.unravel_index(most, times.shape), strict=True)
             if times[i, j]
         ]
+
+    @overload
+    def __getitem__(self, name: Overall) -> ReportValue: ...
+    @overload
+    def __getitem__(self, name: PerClass) -> dict[str, ReportValue]: ...
+    @overload
+    def __getitem__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str) -> Any:
+        """Return a value by name, or a dict of values per class."""
+        return super().__getitem__(name)
 
     def values(self) -> dict[str, Any]:
         """Return the overall values by name, and dicts of the values per class by name."""

@@ -11,7 +11,7 @@ from jaxmetrics import Estimate, average_precision, calibration_interval, roc_au
 from jaxmetrics.ranking import AreaBounds
 from jaxmetrics.reports.contents import ClassValues, Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
-from jaxmetrics.reports.values import Value, value_of
+from jaxmetrics.reports.values import ReportValue, value_of
 from jaxmetrics.streaming.accumulators import means_of
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -69,9 +69,9 @@ def _(statistic: CalibrationBins, table: np.ndarray, found: ClassValues, level: 
     )
 
 
-def _value_of_bounds(x: AreaBounds) -> Value:
+def _value_of_bounds(x: AreaBounds) -> ReportValue:
     bounds = float(x.value), float(x.low), float(x.high)
-    return Value(Estimate(*bounds, math.nan, 0), "bounds")
+    return ReportValue(Estimate(*bounds, math.nan, 0), "bounds")
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:

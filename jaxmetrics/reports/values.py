@@ -15,11 +15,11 @@ from jaxmetrics._text.wording import written
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str]  # a name, and a class, label or group, or ""
+Key: TypeAlias = tuple[str, str]  # a name, and a class or label, or ""
 
 
 @dataclass(frozen=True, repr=False)
-class Value:
+class ReportValue:
     """A value of a report. It prints like its estimate, and `float` returns its number.
 
     Attributes:
@@ -37,7 +37,7 @@ class Value:
         note: a note for the interpretation of the value, or None.
         is_difference: whether the value is a difference between two classifiers.
 
-    >>> value = Value(Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
+    >>> value = ReportValue(Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
     >>> value, float(value), value.low, value.method
     (0.851 [0.800, 0.892], 0.851, 0.8, 'likelihood')
     """
@@ -122,14 +122,14 @@ class Compared:
         probability_better, probability_equivalent: the shares of `Comparison`, as floats.
     """
 
-    a: Value
-    b: Value
-    difference: Value
+    a: ReportValue
+    b: ReportValue
+    difference: ReportValue
     probability_better: float
     probability_equivalent: float
 
     @property
-    def systems(self) -> dict[str, Value]:
+    def systems(self) -> dict[str, ReportValue]:
         """The values by the titles of their columns."""
         return {"A": self.a, "B": self.b, "A - B": self.difference}
 
@@ -160,21 +160,21 @@ class Compared:
         ]
 
 
-def exactly(value: Any, note: str | None = None) -> Value:
+def exactly(value: Any, note: str | None = None) -> ReportValue:
     """Return a value without an interval."""
-    return Value(Estimate(float(value), math.nan, math.nan, math.nan, 0), note=note)
+    return ReportValue(Estimate(float(value), math.nan, math.nan, math.nan, 0), note=note)
 
 
 def value_of(
     x: Estimate, method: str, note: str | None = None, *, is_difference: bool = False
-) -> Value:
+) -> ReportValue:
     """Return an estimate as a value of a report; it has no interval if the ends are NaN."""
     if np.isnan(x.low):
         return exactly(x.value, note)
-    return Value(trees.map(float, x), method, note, is_difference)
+    return ReportValue(trees.map(float, x), method, note, is_difference)
 
 
-def values_of(x: Estimate, method: str) -> list[Value]:
+def values_of(x: Estimate, method: str) -> list[ReportValue]:
     """Return n values from an estimate whose arrays have shape `(n,)`."""
     return [value_of(trees.map(lambda part, i=i: part[i], x), method) for i in range(len(x.value))]
 
@@ -192,7 +192,7 @@ def number(x: Any) -> Any:
 
 
 def records_of(
-    values: Mapping[Key, Value | Compared],
+    values: Mapping[Any, ReportValue | Compared],
     level: float,
     part: str | None = None,
     system: str = "",
@@ -201,7 +201,8 @@ def records_of(
     """Return values as rows for the CSV file.
 
     Args:
-        values: the values by their name and class, label or group.
+        values: the values by their name and class, label or group; this is "" or None for values of
+            all examples.
         level: the confidence level.
         part: the title of the column of classes, labels or groups; None without this column.
         system: the title of the column of A and B.
