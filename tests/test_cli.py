@@ -2,13 +2,12 @@
 wrong.
 """
 
-import itertools
+import gzip
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +15,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _tables
+from jaxmetrics.cli import _outputs, _predictions, _reader
 from jaxmetrics.reports.formats import FORMATS
 from tests.command_line import Run, save, write
 
@@ -115,42 +114,6 @@ def test_probabilities_without_predictions(suffix: str, run: Run, tmp_path: Path
     )
     assert report["confusion_matrix"] == [[1, 0], [1, 1]]
     assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.7 + 0.6 + 0.1) / 3)
-
-
-def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes that appear late, a ragged last batch, weights and probabilities: as if read at
-    once.
-    """
-    rng = np.random.default_rng(0)
-    true = np.concatenate([rng.integers(0, 2, 60), rng.integers(0, 20, 43)])
-    pred = np.where(rng.random(103) < 0.7, true, 0)
-    prob = rng.dirichlet(np.ones(20), 103)
-    weight = rng.random(103)
-    columns = {"y_true": true, "y_pred": pred, "w": weight} | {
-        f"p{i}": prob[:, i] for i in range(20)
-    }
-    paths = [
-        save(pl.DataFrame(columns), tmp_path / "x.csv"),
-        save(pl.DataFrame(columns), tmp_path / "x.parquet"),
-    ]
-    np.savez(tmp_path / "x.npz", y_true=true, y_pred=pred, w=weight, p=prob)
-    at_once = [
-        json.loads(run("report", paths[0], "--json", *more)[1])
-        for more in ([], ["--weight", "w", "--prob", "p"])
-    ]
-    expected = np.zeros((20, 20))
-    np.add.at(expected, (true, pred), weight)
-    np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
-    monkeypatch.setattr(_tables, "BATCH_ROWS", 16)
-    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**10)
-    for path in [*paths, tmp_path / "x.npz"]:
-        assert json.loads(run("report", path, "--json")[1]) == at_once[0]
-        again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
-        np.testing.assert_allclose(again["confusion_matrix"], expected, rtol=1e-12)
-        expected_accuracy = at_once[1]["overall"]["expected_accuracy"]["value"]
-        assert again["overall"]["expected_accuracy"]["value"] == pytest.approx(
-            expected_accuracy, rel=1e-12
-        )
 
 
 @pytest.mark.parametrize(
@@ -455,133 +418,107 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
-def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
-    question = _rows.Selection(**options)
-    return _counted_files.count_predictions([path], question)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz"])
+def test_counts_are_those_of_a_loop(suffix: str, run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        n, k = int(rng.integers(2, 70)), int(rng.integers(2, 12))
+        labels = [f"c{j:x}" for j in range(k)] if i % 2 else [*map(str, range(k - 1)), "-1"]
+        true, pred = rng.choice(labels, n), rng.choice(labels, n)
+        path = tmp_path / f"x{suffix}"
+        if suffix == ".csv":
+            spaces = rng.choice(["", " "], (n, 2))
+            rows = [f'{s}{t},"{e}{p}"' for t, p, (s, e) in zip(true, pred, spaces, strict=True)]
+            for place in rng.integers(0, n, 3 * (i % 3)):
+                rows.insert(place, "")
+            write(path, "\n".join(["y_true,y_pred", *rows]) + "\n")
+        else:
+            save(pl.DataFrame({"y_true": true, "y_pred": pred, "id": np.arange(n)}), path)
+        kept = (true != "-1") & (pred != "-1")
+        classes = sorted({*true[kept], *pred[kept]}, key=lambda x: int(x, 36))
+        if len(classes) < 2:
+            continue
+        expected = np.zeros((len(classes), len(classes)), int)
+        for t, p in zip(true[kept], pred[kept], strict=True):
+            expected[classes.index(t), classes.index(p)] += 1
+        code, out, _ = run("report", path, "--ignore=-1", "--json")
+        assert code == 0
+        found = json.loads(out)
+        names = [x["name"] for x in found["classes"]]
+        assert {*classes} <= {*names} <= {*true, *pred}
+        places = np.ix_(*[[names.index(x) for x in classes]] * 2)
+        np.testing.assert_array_equal(np.array(found["confusion_matrix"])[places], expected)
+        assert (found["num_examples"], found["num_ignored"]) == (kept.sum(), (~kept).sum())
 
 
-class TestLargeFiles:
-    """What is counted batch by batch is what a loop over the rows counts; so is what is wrong."""
-
-    @pytest.fixture(autouse=True)
-    def small_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_tables, "BATCH_BYTES", 16)
-        monkeypatch.setattr(_tables, "BATCH_ROWS", 4)
-        monkeypatch.setattr(_tables, "PIECE_ROWS", 16)
-
-    @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz"])
-    def test_batches_are_rows(self, suffix: str, tmp_path: Path) -> None:
-        rng = np.random.default_rng(0)
-        for i in range(40):
-            n, k = int(rng.integers(2, 70)), int(rng.integers(2, 12))
-            labels = [f"c{j:x}" for j in range(k)] if i % 2 else [*map(str, range(k - 1)), "-1"]
-            true, pred = rng.choice(labels, n), rng.choice(labels, n)
-            path = tmp_path / f"x{suffix}"
-            if suffix == ".csv":
-                spaces = rng.choice(["", " "], (n, 2))
-                rows = [f'{s}{t},"{e}{p}"' for t, p, (s, e) in zip(true, pred, spaces, strict=True)]
-                for place in rng.integers(0, n, 3 * (i % 3)):
-                    rows.insert(place, "")
-                write(path, "\n".join(["y_true,y_pred", *rows]) + "\n")
-            else:
-                save(pl.DataFrame({"y_true": true, "y_pred": pred, "id": np.arange(n)}), path)
-            kept = (true != "-1") & (pred != "-1")
-            found = sorted({*true, *pred} - {"-1"}, key=lambda x: int(x, 36))
-            if len(found) < 2:
-                continue
-            counted = counted_of(path, ignore=["-1"])
-            classes = counted.classes
-            expected = np.zeros((len(found), len(found)), int)
-            for t, p in zip(true[kept], pred[kept], strict=True):
-                expected[found.index(t), found.index(p)] += 1
-            assert classes == found
-            np.testing.assert_array_equal(counted.table(), expected)
-            assert (counted.num_rows, counted.ignored()) == (n, (~kept).sum())
-
-    @pytest.mark.parametrize(
-        ("row", "message"),
-        [
-            ("a,", "row {}: 'y_pred' is '', which is no class; --ignore '' leaves such rows out"),
-            (",b", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
-            (",", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
-            ("a, -7", "row {}: 'y_pred' is '-7', which is no class id; --ignore=-7 leaves such"),
-            ("a,-1.0", "row {}: 'y_pred' is '-1.0', which is no class id; --ignore=-1.0 leaves"),
-            ("z,a", "row {}: 'y_true' is 'z', after 3 other values: is it a column of classes?"),
-            ("a,b,3,4,5", "a row has more columns than the header"),
-        ],
-    )
-    @pytest.mark.parametrize("at", [5, 29, 58])
-    def test_what_is_wrong(
-        self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_tables, "MAX_CLASSES", 3)
-        rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
-        bad = row if row.count(",") > 1 else f"{row},1"
-        rows[at], rows[-1] = bad, bad
-        path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
-        with pytest.raises(_errors.InputError) as error:
-            counted_of(path)
-        assert message.format(at + 1) in str(error.value)
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("a,", "row {}: 'y_pred' is '', which is no class; --ignore '' leaves such rows out"),
+        (",b", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
+        (",", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
+        ("a, -7", "row {}: 'y_pred' is '-7', which is no class id; --ignore=-7 leaves such"),
+        ("a,-1.0", "row {}: 'y_pred' is '-1.0', which is no class id; --ignore=-1.0 leaves"),
+        ("z,a", "row {}: 'y_true' is 'z', after 3 other values: is it a column of classes?"),
+        ("a,b,3,4,5", "a row has more columns than the header"),
+    ],
+)
+@pytest.mark.parametrize("at", [5, 29, 58])
+def test_the_first_bad_row_is_named(
+    row: str, message: str, at: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_predictions, "MAX_CLASSES", 3)
+    rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
+    bad = row if row.count(",") > 1 else f"{row},1"
+    rows[at], rows[-1] = bad, bad
+    path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
+    code, _, err = run("report", path)
+    assert code == 2
+    assert message.format(at + 1) in err
 
 
 @pytest.mark.parametrize("late", [0, 5000])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_of_free_text_are_refused_at_once(
-    suffix: str, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However late they turn out to be no classes, little is read beyond the rows that show it."""
-    monkeypatch.setattr(_tables, "BATCH_ROWS", 2**10)
-    monkeypatch.setattr(_tables, "PIECE_ROWS", 2**12)
-    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**14)
+def test_columns_of_free_text_are_refused(suffix: str, late: int, run: Run, tmp_path: Path) -> None:
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
-    path, done = save(frame, tmp_path / f"x{suffix}"), [0]
-    with pytest.raises(_errors.InputError) as error:
-        _counted_files.count_predictions(
-            [path],
-            _rows.Selection(),
-            on_progress=lambda rows, _: done.append(rows),
-        )
+    path = save(frame, tmp_path / f"x{suffix}")
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
-    assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
-    assert done[-1] < late + 4096
+    assert run("report", path) == (2, "", f"jaxmetrics: {path}: row {late + 4095}: {expected}\n")
 
 
-def test_two_million_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_two_million_rows(weight: str | None, suffix: str, run: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n, k = 2_000_000, 30
     true = rng.integers(0, k, n)
     pred = np.where(rng.random(n) < 0.7, true, rng.integers(0, k, n))
-    pred[1_999_999], weight = k, rng.integers(0, 5, n) / 4
-    frame = pl.DataFrame({"y_true": true, "y_pred": pred, "w": weight})
-    paths = [save(frame, tmp_path / "x.csv"), save(frame, tmp_path / "x.parquet")]
-    expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
-    weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
-    for path, column in itertools.product(paths, (None, "w")):
-        counted = counted_of(path, weight=column)
-        classes = counted.classes
-        assert classes == [str(i) for i in range(k + 1)]
-        np.testing.assert_array_equal(counted.table(), weighted if column else expected)
-        assert counted.num_rows == n
-
-
-@pytest.mark.parametrize(("suffix", "total"), [(".csv", None), (".parquet", 5), (".npz", 5)])
-def test_progress_counts_rows(
-    suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_tables, "BATCH_ROWS", 2)
-    monkeypatch.setattr(_tables, "BATCH_BYTES", 8)
-    seen: list[tuple[int, int | None]] = []
-    path = save(FRAME, tmp_path / f"x{suffix}")
-    _counted_files.count_predictions(
-        [path],
-        _rows.Selection(),
-        on_progress=lambda done, total: seen.append((done, total)),
+    pred[1_999_999], weights = k, rng.integers(0, 5, n) / 4
+    path = save(
+        pl.DataFrame({"y_true": true, "y_pred": pred, "w": weights}), tmp_path / f"x{suffix}"
     )
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1] == (5, total)
-    assert len(seen) >= 3
+    mass = np.ones(n) if weight is None else weights
+    expected = np.bincount(true * (k + 1) + pred, mass, (k + 1) ** 2).reshape(k + 1, k + 1)
+    found = json.loads(run("report", path, *(["--weight", "w"] if weight else []), "--json")[1])
+    assert [x["name"] for x in found["classes"]] == [str(i) for i in range(k + 1)]
+    np.testing.assert_array_equal(found["confusion_matrix"], expected)
+
+
+def test_what_is_held_is_bounded(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compressed text, arrays, and rows with scores; labels of other files are counted."""
+    frame = pl.DataFrame({"y_true": [0, 1] * 500, "y_pred": [0, 1] * 500, "s": np.arange(1000.0)})
+    text, arrays = save(frame, tmp_path / "x.csv"), save(frame, tmp_path / "x.npz")
+    packed = tmp_path / "x.csv.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    monkeypatch.setattr(_reader, "MOST_HELD", 5000)
+    assert run("report", text)[0] == 0
+    for path, options in ((packed, []), (arrays, []), (text, ["--score", "s"])):
+        code, out, err = run("report", path, *options)
+        assert (code, out) == (2, "")
+        assert "the file is too large" in err
+    assert "the file is too large" in run("compare", text, text)[2]
+    assert "the file is too large" in run("report", text, "--value", "s")[2]
 
 
 def test_progress_bar_on_a_terminal(

@@ -112,13 +112,14 @@ def test_groups_that_memory_may_not_hold(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(tmp_path / "a.csv", "y_true,y_pred,p_a,p_b,g\na,a,1,0,x\nb,b,0,1,y\nb,b,0,1,z\n")
-    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_CELLS", 11)
+    monkeypatch.setattr("jaxmetrics.cli._predictions._MOST_CELLS", 11)
     code, _, error = run("report", file, "--group", "g")
     assert (
         code,
         "3 groups with 2 classes are too many: the confusion matrices of all groups" in error,
     ) == (2, True), error
-    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_BYTES", 10_000)
+    monkeypatch.undo()
+    monkeypatch.setattr("jaxmetrics.cli._predictions._MOST_BYTES", 10_000)
     code, _, error = run("report", file, "--group", "g", "--prob", "p_")
     assert (code, "Leave out --group or --prob" in error) == (2, True), error
     assert run("report", file, "--prob", "p_")[0] == 0

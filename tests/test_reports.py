@@ -9,7 +9,6 @@ import re
 import time
 import tracemalloc
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -711,45 +710,6 @@ def test_means_of_groups_of_a_state() -> None:
     assert report.overall["loss"].value == 4
     assert report.overall["macro_loss"].value == 6
     assert "macro loss" in report.to_text().lower()
-
-
-def test_probabilities_of_a_file_are_those_of_its_parts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from jaxmetrics.cli import _commands, _counted_files, _rows, _tables
-
-    rng = np.random.default_rng(0)
-    prob = rng.dirichlet(np.ones(3), 50)
-    rows = [
-        f"{y},{','.join(f'{p:.6f}' for p in row)}"
-        for y, row in zip(rng.choice(["x", "z", "y"], 50), prob, strict=True)
-    ]
-    path = tmp_path / "x.csv"
-    path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
-
-    def counted() -> jm.Report:
-        question = _rows.Selection(prob="p_")
-        found = _counted_files.count_predictions([path], question)
-        return _commands.report_of(found, None, 0.95)
-
-    whole = counted()
-    monkeypatch.setattr(_tables, "BATCH_BYTES", 256)
-    parts = counted()
-    truth, rounded = (
-        [row[0] for row in rows],
-        np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]],
-    )
-    names = np.array(["x", "y", "z"])
-    direct = jm.report(truth, names[rounded.argmax(1)].tolist(), y_prob=rounded)
-    for report in (parts, direct):
-        for name, figure in whole.overall.items():
-            np.testing.assert_allclose(
-                np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5
-            )
-        assert report.score_histogram is not None
-        assert whole.score_histogram is not None
-        np.testing.assert_array_equal(report.score_histogram, whole.score_histogram)
-        np.testing.assert_allclose(report.calibration_bins, whole.calibration_bins, rtol=1e-5)  # type: ignore[arg-type]
 
 
 def test_refusals() -> None:

@@ -11,28 +11,29 @@ from typing import Any
 import polars as pl
 
 from jaxmetrics.cli._classes import warn_of_other_names
-from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
+from jaxmetrics.cli._listing import listed_rows, with_confidence
 from jaxmetrics.cli._matrices import read_counts
-from jaxmetrics.cli._multilabel_files import count_labels
+from jaxmetrics.cli._multilabel_files import read_labels
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._rows import LABELS, Selection
+from jaxmetrics.cli._predictions import Predictions, Selection, count_predictions, whole
+from jaxmetrics.cli._reader import parts_of
 from jaxmetrics.cli._score_files import read_scores
-from jaxmetrics.cli._sources import parts_of
-from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports.contents import Findings, value_of
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.grouped import grouped_report
-from jaxmetrics.reports.label_sets import report_of_sums
+from jaxmetrics.reports.label_sets import multilabel_report
 from jaxmetrics.reports.prevalences import report_at_prevalence
-from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
 from jaxmetrics.reports.score_means import report_of_scores, score_values
 from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.singles import report as make_report
 
 __all__ = ["report", "report_of"]
+
+_COLUMNS = ("weight", "cluster", "prob", "score")
 
 
 def report(given: Namespace) -> int:
@@ -66,24 +67,19 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
             "--id is used only together with --examples. Add --examples NUMBER, the number of"
             " rows to list with their ids, or leave out --id."
         )
-    paths = parts_of(given.file)
     with progress("rows") as on_progress:
-        counted = count_predictions(paths, question, on_progress)
-    if counted.positive is None:
-        cells = counted.selected()
-        true, pred = (cells[role].unique() for role in LABELS)
-        warn_of_other_names(true, pred)
+        found = count_predictions(parts_of(given.file), question, on_progress)
+    if found.positive is None:
+        warn_of_other_names(found.names("true"), found.names("pred"))
 
     def of_group(name: str, level: float) -> Report:
-        return report_of(counted.of_group(name), shares, level)
+        return report_of(found.of_group(name), shares, level)
 
     with progress("computing intervals"), refusals(given.file):
-        total = _gated(given, lambda level: report_of(counted, shares, level))
-        if counted.mistakes is not None:
-            total = replace(total, listed=counted.mistakes.records(question.names_of_rows))
-        if given.group is None:
-            return total
-        return grouped_report(total, of_group, counted.groups())
+        total = _gated(given, lambda level: report_of(found, shares, level))
+        if given.examples:
+            total = replace(total, listed=_listed(found, total, given.examples))
+        return total if given.group is None else grouped_report(total, of_group, found.groups())
 
 
 def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
@@ -126,8 +122,8 @@ def _report_of_counts(given: Namespace) -> AnyReport:
 
 def _report_of_labels(given: Namespace) -> TabularReport:
     check_alone("report", given, "labels-prefix")
-    sums, names = count_labels(parts_of(given.file), given.labels_prefix, given.separator)
-    return report_of_sums(sums, names, given.level)
+    true, pred, names = read_labels(parts_of(given.file), given.labels_prefix, given.separator)
+    return multilabel_report(true, pred, label_names=names, level=given.level)
 
 
 def _report_of_scores(given: Namespace) -> TabularReport:
@@ -165,43 +161,41 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     return shares
 
 
-def report_of(
-    counted: Counted,
-    shares: Mapping[str, float] | None,
-    level: float,
-) -> Report:
-    """Make the report on the counted rows; `shares` are the class shares of --prevalence."""
-    report = Report.from_counts(
-        counted.table(),
-        class_names=counted.classes,
-        num_ignored=counted.ignored(),
-        level=level,
-    )
+def report_of(found: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
+    """Make the report on the rows; `shares` are the class shares of --prevalence."""
+    options: dict[str, Any] = {"class_names": found.classes, "level": level}
+    if not found.is_held:
+        report = Report.from_counts(found.counts(), num_ignored=found.ignored(), **options)
+        return report if shares is None else report_at_prevalence(report, shares)
+    rows, true = found.rows, found.ids("true")
+    columns: Any = {x: rows[x].to_numpy() if x in rows.columns else None for x in _COLUMNS}
+    weights, clusters, prob, score = columns.values()
+    more = {"y_prob": prob, "sample_weight": weights, "clusters": clusters}
+    report = make_report(true, found.ids("pred"), **more, **options)
+    report = replace(report, counts=whole(report.counts))
     if shares is not None:
         report = report_at_prevalence(report, shares)
-    sums = counted.sums_of_all()
-    if sums is not None:
-        found = probability_findings(sums, report.class_names, level)
-        report = report.with_findings(found)
-    return _with_rows(report, counted) if counted.rows else report
+    if score is None:
+        return report
+    if weights is not None:
+        raise ValueError(
+            "If examples have weights, jaxmetrics has no confidence intervals for metrics of"
+            " scores. Leave out --weight or --score."
+        )
+    counted = true >= 0
+    clusters = None if clusters is None else clusters[counted]
+    area = delong_interval(true[counted], score[counted], level=level, clusters=clusters)
+    return report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
 
 
-def _with_rows(report: Report, counted: Counted) -> Report:
-    """Add the metrics that need all rows: of probabilities if there are clusters, and of scores."""
-    rows, level = pl.concat(counted.rows), report.level
-    true = rows["true id"].to_numpy()
-    clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None
-    weights = rows["weight"].to_numpy() if "weight" in rows.columns else None
-    if clusters is not None and "prob" in rows.columns:
-        numbers, _ = numbered_clusters(clusters, true.shape)
-        prob = rows["prob"].to_numpy()
-        report = report.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
-    if "score" in rows.columns:
-        if weights is not None:
-            raise ValueError(
-                "If examples have weights, jaxmetrics has no confidence intervals for metrics of"
-                " scores. Leave out --weight or --score."
-            )
-        area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
-        report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
-    return report
+def _listed(found: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
+    """List rows of the five most frequent kinds of mistakes, kind by kind."""
+    kinds, rows, pred = report.mistakes(), found.rows, found.ids("pred")
+    places = [i for kind in kinds for i in kind.indices[: -(-number // len(kinds))]][:number]
+    names = {"true": found.ids("true"), "predicted": pred}
+    shown = rows[places].with_columns(
+        pl.Series(name, [found.classes[i] for i in ids[places]]) for name, ids in names.items()
+    )
+    if "prob" in rows.columns:
+        shown = with_confidence(shown, rows["prob"].to_numpy()[places, pred[places]])
+    return listed_rows(shown, [*names], found.question.names_of_rows)

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from jaxmetrics._wording import printable
-from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._rows import Selection
+from jaxmetrics.cli._predictions import Selection, count_predictions
+from jaxmetrics.cli._reader import is_pipe, opened, parts_of
 from jaxmetrics.cli._score_files import read_scores
-from jaxmetrics.cli._sources import is_pipe, opened, parts_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
 from jaxmetrics.comparisons.leaderboards import leaderboard as rank
@@ -300,7 +299,7 @@ def _plan_of_width(given: Namespace) -> TabularReport:
     if given.counts:
         matrix = read_counts(file, question).counts
     else:
-        matrix = count_predictions(parts_of(file), question).table()
+        matrix = count_predictions(parts_of(file), question).counts()
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return width_plan(function, given.metric, matrix, given.half_width, given.level)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import check_kinds, class_ids, warn_of_other_names
-from jaxmetrics.cli._counted_files import Counted, hold_predictions
+from jaxmetrics.cli._classes import (
+    check_kinds,
+    one_against_rest,
+    sorted_classes,
+    warn_of_other_names,
+)
 from jaxmetrics.cli._errors import InputError, listed, named, shown
-from jaxmetrics.cli._mistakes import CONFIDENCE, by_confidence, listed_rows
-from jaxmetrics.cli._rows import COUNTED, LABELS, Selection
-from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
+from jaxmetrics.cli._listing import by_confidence, listed_rows, with_confidence
+from jaxmetrics.cli._predictions import COUNTED, Predictions, Selection
+from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, parts_of
 
 __all__: list[str] = []
 
@@ -62,7 +65,7 @@ class Judged(NamedTuple):
             side = rows.with_columns(right=pl.lit("AB"[right]))
             if self.probs is not None:
                 prob = self.probs[wrong][np.arange(len(rows)), self.preds[wrong]]
-                side = side.with_columns(pl.Series(CONFIDENCE, prob))
+                side = with_confidence(side, prob)
             sides.append(by_confidence(side.filter(only)).head(-(-number // 2)))
         return listed_rows(pl.concat(sides).head(number), ["true", "A", "B"], self.names_of_rows)
 
@@ -72,56 +75,54 @@ def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
 
     All files must have the same true classes.
     """
-    files = [hold_predictions(path, question) for path, question in inputs]
-    paths = [shown(path) for path, _ in inputs]
-    frames = _matched(paths, [pl.concat(file.rows) for file in files], inputs[0][1].id)
+    paths, id_column = [shown(path) for path, _ in inputs], inputs[0][1].id
+    labels: dict[str, int] = {}
+    files = []
+    for path, question in inputs:
+        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+        if not file.num_rows:
+            raise InputError(f"{shown(path)}: the file has no rows")
+        files.append(file)
+    frames = [file.rows for file in files]
+    if id_column is None:
+        check_number_of_rows(paths, frames)
+    else:
+        frames = _joined(paths, frames)
+    names = np.array([*labels, "(ignored)"], object)
+    for name_of_file, rows in zip(paths[1:], frames[1:], strict=True):
+        for role in (name for name in _NAMES if name in rows.columns):
+            _check_same(role, paths[0], frames[0], name_of_file, rows, id_column, names)
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
         raise InputError("all rows are ignored")
-    frames = [rows.filter(kept) for rows in frames]
-    classes = _classes(paths, files, frames)
-    rows, columns = frames[0], frames[0].columns
-    has_probs, has_scores = "prob" in columns, "score" in columns
+    for file, rows in zip(files, frames, strict=True):
+        file.frames = [rows.filter(kept)]
+    classes, rows = _classes(paths, files), files[0].rows
+    has_probs, has_scores = "prob" in rows.columns, "score" in rows.columns
     return Judged(
         classes,
-        class_ids(rows["true"], classes),
-        np.stack([class_ids(x["pred"], classes) for x in frames]),
-        [*map(_probabilities, paths, files, frames, [classes] * len(files))] if has_probs else None,
-        [x["score"].to_numpy() for x in frames] if has_scores else None,
-        rows["cluster"].to_list() if "cluster" in columns else None,
+        files[0].ids("true", classes=classes),
+        np.stack([file.ids("pred", classes=classes) for file in files]),
+        [*map(_probabilities, paths, files, [classes] * len(files))] if has_probs else None,
+        [file.rows["score"].to_numpy() for file in files] if has_scores else None,
+        rows["cluster"].to_list() if "cluster" in rows.columns else None,
         int((~kept).sum()),
         rows,
         inputs[0][1].names_of_rows,
     )
 
 
-def _matched(
-    paths: Sequence[str], frames: Sequence[pl.DataFrame], id_column: str | None
-) -> list[pl.DataFrame]:
-    """Match the rows of all files to the rows of the first file, whose true classes and clusters
-    must agree.
-    """
-    if id_column is None:
-        check_number_of_rows(paths, frames)
-    matched = [*frames] if id_column is None else _joined(paths, frames)
-    for path, rows in zip(paths[1:], matched[1:], strict=True):
-        for role in (name for name in _NAMES if name in rows.columns):
-            _check_same(role, paths[0], matched[0], path, rows, id_column)
-    return matched
-
-
-def _classes(
-    paths: Sequence[str], files: Sequence[Counted], frames: Sequence[pl.DataFrame]
-) -> list[str]:
-    labels = {label for rows in frames for role in LABELS for label in rows[role].unique()}
-    if files[0].positive is None:
+def _classes(paths: Sequence[str], files: Sequence[Predictions]) -> list[str]:
+    true, positive = files[0].names("true"), files[0].positive
+    labels = true.union(*(file.names("pred") for file in files))
+    if positive is None:
         labels.update(*(file.prob_classes for file in files))
-        for path, rows in zip(paths, frames, strict=True):
-            true, pred = frames[0]["true"].unique(), rows["pred"].unique()
+        for path, file in zip(paths, files, strict=True):
+            pred = file.names("pred")
             with named(path):
                 check_kinds(true, pred)
             warn_of_other_names(true, pred, path)
-    classes = replace(files[0], labels=dict.fromkeys(labels)).classes
+    classes = sorted_classes(labels) if positive is None else one_against_rest(labels, positive)
     if len(classes) < 2:
         raise InputError(
             f"a comparison needs at least two classes, but the files contain {listed(classes)}."
@@ -129,18 +130,24 @@ def _classes(
     return classes
 
 
-def _probabilities(path: str, file: Counted, rows: pl.DataFrame, classes: list[str]) -> np.ndarray:
+def _probabilities(path: str, file: Predictions, classes: list[str]) -> np.ndarray:
     if file.positive is None and file.prob_classes != classes:
         raise InputError(
             f"{path}: the columns of probabilities are for the classes"
             f" {listed(file.prob_classes)}, but the classes in the files are {listed(classes)}."
             " Each class needs a column of probabilities."
         )
-    return rows["prob"].to_numpy()
+    return file.rows["prob"].to_numpy()
 
 
 def _check_same(
-    role: str, path_a: str, a: pl.DataFrame, path_b: str, b: pl.DataFrame, id_column: str | None
+    role: str,
+    path_a: str,
+    a: pl.DataFrame,
+    path_b: str,
+    b: pl.DataFrame,
+    id_column: str | None,
+    names: np.ndarray,
 ) -> None:
     differ = (a[role] != b[role]).to_numpy()
     if not differ.any():
@@ -149,10 +156,11 @@ def _check_same(
     by_row = id_column is None
     first = f"row {a[ROW][i]}" if by_row else f"{id_column} {a['id'][i]!r}"
     hint = f"; {JOIN_HINT}" if by_row else ""
+    found = [x[role][i] if role == "cluster" else names[x[role][i]] for x in (a, b)]
     raise InputError(
         f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs in"
         f" {differ.sum()} of {len(a)} rows. The first difference is in {first}, where the {many}"
-        f" are {a[role][i]!r} and {b[role][i]!r}{hint}"
+        f" are {found[0]!r} and {found[1]!r}{hint}"
     )
 
 

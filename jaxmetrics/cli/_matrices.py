@@ -12,15 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli import _tables
-from jaxmetrics.cli._arrays import Arrays
 from jaxmetrics.cli._classes import is_integer, is_number
-from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._rows import Selection
-from jaxmetrics.cli._sources import is_pipe, opened
-from jaxmetrics.cli._tables import ROW, FileTable, Value
-from jaxmetrics.cli._text import SeparatedValues
+from jaxmetrics.cli._predictions import Selection, count_predictions
+from jaxmetrics.cli._reader import MAX_CLASSES, ROW, Arrays, Table, Value, is_pipe, opened
 
 __all__: list[str] = []
 
@@ -41,11 +36,11 @@ def read_counts(path: Path, question: Selection) -> Matrix:
         cells = None if is_pipe(path) else _cells(table, question)
         if cells is None:
             return _matrix(table, question)
-    counted = count_predictions([path], cells)
-    return Matrix(counted.table(), counted.classes, counted.ignored(), is_of_cells=True)
+    found = count_predictions([path], cells)
+    return Matrix(found.counts(), found.classes, found.ignored(), is_of_cells=True)
 
 
-def _cells(table: FileTable, question: Selection) -> Selection | None:
+def _cells(table: Table, question: Selection) -> Selection | None:
     """Return the columns to read from a table of cells, or None for a matrix."""
     roles = {question.true, question.pred or "y_pred"}
     if not roles <= set(table.names):
@@ -63,7 +58,7 @@ def _cells(table: FileTable, question: Selection) -> Selection | None:
     return replace(question, weight=question.weight or others[0])
 
 
-def _matrix(table: FileTable, question: Selection) -> Matrix:
+def _matrix(table: Table, question: Selection) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
@@ -77,12 +72,12 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
     rows: list[list[str]] = []
     for batch in table.batches(columns):
         rows += [["" if x is None else str(x) for x in row] for row in batch.drop(ROW).rows()]
-        if len(rows) > _tables.MAX_CLASSES + 1:
+        if len(rows) > MAX_CLASSES + 1:
             raise InputError(
-                f"the confusion matrix has more than {_tables.MAX_CLASSES} classes, but at most"
+                f"the confusion matrix has more than {MAX_CLASSES} classes, but at most"
                 " this number is allowed."
             )
-    if names is not None and isinstance(table, SeparatedValues):
+    if names is not None and table.separator is not None:
         names = [re.sub(r"_duplicated_\d+$", "", name).strip() for name in names]
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
             rows, names = [names, *rows], None
@@ -112,7 +107,7 @@ def _warn_of_totals(counts: np.ndarray) -> None:
         )
 
 
-def _columns(table: FileTable) -> Mapping[str, Value]:
+def _columns(table: Table) -> Mapping[str, Value]:
     """Return the columns of the matrix: all columns or, in a file of arrays, the array `counts`."""
     if not isinstance(table, Arrays):
         return {name: Value(name, pl.col(name)) for name in table.names}

@@ -8,32 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from jaxmetrics.cli._errors import InputError, listed, named, reading
-from jaxmetrics.cli._rows import as_numbers
-from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW
-from jaxmetrics.reports.label_sets import LabelSums, label_sums
+from jaxmetrics.cli._predictions import as_numbers
+from jaxmetrics.cli._reader import ROW, check_size, opened
 
 __all__: list[str] = []
 
 _MOST_LABELS = 1000
 
 
-def count_labels(
+def read_labels(
     paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
-) -> tuple[LabelSums, list[str]]:
-    """Count the labels in files; the prefixes select the columns of true and predicted labels.
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Read the labels in files; the prefixes select the columns of true and predicted labels.
 
     Returns:
-        The sums over all examples, and the names of the labels.
+        The true and the predicted labels, booleans `(n, L)`, and the names of the labels.
     """
-    total: LabelSums | None = None
+    parts: list[np.ndarray] = []
     names: list[str] = []
     for path in paths:
         with opened(path, separator) as table:
             with reading():
                 true, pred = (table.family(prefix) for prefix in prefixes)
             _check_labels(list(true), list(pred), prefixes)
-            if total is not None and list(true) != names:
+            if parts and list(true) != names:
                 raise InputError("its labels differ from the labels in the previous files")
             names = list(true)
             columns = [*true.values(), *(pred[name] for name in names)]
@@ -47,12 +45,13 @@ def count_labels(
                         f"in row {rows[ROW][i]}, the column {columns[j].name!r} contains"
                         f" {value!r}, but 0 or 1 was expected."
                     )
-                sums = label_sums(*np.split(numbers == 1, 2, axis=1))
-                total = sums if total is None else total.plus(sums)
-    if total is None or total.number == 0:
+                parts.append(numbers == 1)
+                check_size(sum(part.nbytes for part in parts))
+    if not sum(map(len, parts)):
         with named(paths[0]):
             raise InputError("the file has no rows")
-    return total, names
+    true_labels, pred_labels = np.split(np.concatenate(parts), 2, axis=1)
+    return true_labels, pred_labels, names
 
 
 def _check_labels(true: Sequence[str], pred: Sequence[str], prefixes: tuple[str, str]) -> None:

@@ -11,14 +11,15 @@ import polars as pl
 
 from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._errors import InputError, named, reading, shown
-from jaxmetrics.cli._sources import opened, parts_of
-from jaxmetrics.cli._tables import (
+from jaxmetrics.cli._reader import (
     JOIN_HINT,
     ROW,
-    FileTable,
+    Table,
     Value,
     check_held,
     check_number_of_rows,
+    opened,
+    parts_of,
 )
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
@@ -128,7 +129,7 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
     return found
 
 
-def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
+def _batches(table: Table, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
     """Read scores with their ids, clusters and groups.
 
     Scores are numbers, booleans, or the letters of Inspect: C (correct), P (partial), I (incorrect)
@@ -159,7 +160,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
         yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
 
 
-def _label(table: FileTable, name: str, role: str) -> Value:
+def _label(table: Table, name: str, role: str) -> Value:
     """Return labels as strings; ids may consist of the values of several columns."""
     names = name.split(",") if role == "id" and name not in table.names else [name]
     labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
