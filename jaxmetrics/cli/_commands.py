@@ -8,16 +8,23 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
-from jaxmetrics.cli._listing import listed_rows, with_confidence
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import read_labels
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._predictions import Predictions, Selection, count_predictions, whole
+from jaxmetrics.cli._predictions import (
+    CONFIDENCE,
+    Predictions,
+    Selection,
+    count_predictions,
+    listed_rows,
+    whole,
+)
 from jaxmetrics.cli._reader import parts_of
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.ranking import delong_interval
@@ -32,8 +39,6 @@ from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.singles import report as make_report
 
 __all__ = ["report", "report_of"]
-
-_COLUMNS = ("weight", "cluster", "prob", "score")
 
 
 def report(given: Namespace) -> int:
@@ -167,11 +172,10 @@ def report_of(found: Predictions, shares: Mapping[str, float] | None, level: flo
     if not found.is_held:
         report = Report.from_counts(found.counts(), num_ignored=found.ignored(), **options)
         return report if shares is None else report_at_prevalence(report, shares)
-    rows, true = found.rows, found.ids("true")
-    columns: Any = {x: rows[x].to_numpy() if x in rows.columns else None for x in _COLUMNS}
-    weights, clusters, prob, score = columns.values()
-    more = {"y_prob": prob, "sample_weight": weights, "clusters": clusters}
-    report = make_report(true, found.ids("pred"), **more, **options)
+    weights, clusters, score = map(found.column, ("weight", "cluster", "score"))
+    options |= {"y_prob": found.column("prob"), "sample_weight": weights, "clusters": clusters}
+    true = found.ids("true")
+    report = make_report(true, found.ids("pred"), **options)
     report = replace(report, counts=whole(report.counts))
     if shares is not None:
         report = report_at_prevalence(report, shares)
@@ -190,12 +194,14 @@ def report_of(found: Predictions, shares: Mapping[str, float] | None, level: flo
 
 def _listed(found: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
     """List rows of the five most frequent kinds of mistakes, kind by kind."""
-    kinds, rows, pred = report.mistakes(), found.rows, found.ids("pred")
+    kinds, rows = report.mistakes(), found.rows
     places = [i for kind in kinds for i in kind.indices[: -(-number // len(kinds))]][:number]
-    names = {"true": found.ids("true"), "predicted": pred}
+    ids = {"true": found.ids("true")[places], "predicted": found.ids("pred")[places]}
+    names = np.array(found.classes, object)
     shown = rows[places].with_columns(
-        pl.Series(name, [found.classes[i] for i in ids[places]]) for name, ids in names.items()
+        pl.Series(name, names[x], pl.String) for name, x in ids.items()
     )
     if "prob" in rows.columns:
-        shown = with_confidence(shown, rows["prob"].to_numpy()[places, pred[places]])
-    return listed_rows(shown, [*names], found.question.names_of_rows)
+        prob = rows["prob"].to_numpy()[places, ids["predicted"]]
+        shown = shown.with_columns(pl.Series(CONFIDENCE, prob))
+    return listed_rows(shown, [*ids], found.question.names_of_rows)

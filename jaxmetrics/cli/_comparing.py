@@ -10,14 +10,23 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
-from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, progress
-from jaxmetrics.cli._predictions import Selection, count_predictions
+from jaxmetrics.cli._predictions import (
+    CONFIDENCE,
+    Predictions,
+    Selection,
+    count_predictions,
+    listed_rows,
+    match_predictions,
+)
 from jaxmetrics.cli._reader import is_pipe, opened, parts_of
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.clusters import numbered_clusters
@@ -35,7 +44,6 @@ from jaxmetrics.reports.pairs import (
     ComparisonReport,
     compared_areas,
     comparison_report,
-    with_probabilities,
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
@@ -70,20 +78,31 @@ def _comparison(given: Namespace) -> ComparisonReport:
     with refusals("--rope"):
         check_rope(given.rope)
     question = Selection.of(given)
-    judged = read_judged([(file, question) for file in (given.a, given.b)])
+    files = match_predictions([(file, question) for file in (given.a, given.b)])
+    first, names = files[0], (shown(given.a), shown(given.b))
+    true, preds, probs = first.ids("true"), _preds(files), [x.column("prob") for x in files]
 
     @cache
     def at(level: float) -> ComparisonReport:
+        options: dict[str, Any] = {"clusters": first.column("cluster"), "rope": given.rope}
+        options["level"] = level
         report = comparison_report(
-            judged.true,
-            *judged.preds,
-            clusters=judged.clusters,
-            class_names=judged.class_names,
-            names=(shown(given.a), shown(given.b)),
-            rope=given.rope,
-            level=level,
+            true,
+            *preds,
+            y_prob_a=probs[0],
+            y_prob_b=probs[1],
+            class_names=first.classes,
+            names=names,
+            **options,
         )
-        return _with_more(report, judged, given.pos_label)
+        more = {}
+        for name, metric in _OF_POSITIVE.items() if given.pos_label is not None else ():
+            comparison = compare_predictions(metric, true, *preds, num_classes=2, **options)
+            more[name] = reported_comparison(comparison, "likelihood", "likelihood")
+        if question.score is not None:
+            scores: Any = [x.column("score") for x in files]
+            more["roc_auc"] = compared_areas(true == 1, scores, **options)
+        return replace(report, figures={**report.figures, **more})
 
     def differences(level: float) -> dict[str, Any]:
         return {name: x.difference for name, x in at(level).figures.items()}
@@ -91,8 +110,39 @@ def _comparison(given: Namespace) -> ComparisonReport:
     with progress("computing intervals"), refusals(given.a):
         report = at(given.level)
         gates = verdicts(given, differences, report.num_examples, "A - B", "compared")
-        listed = judged.differing(given.examples)
-        return replace(report, num_ignored=judged.num_ignored, listed=listed, gates=gates)
+        listed = _differing(files, given.examples)
+        ignored = first.num_rows - len(true)
+        return replace(report, num_ignored=ignored, listed=listed, gates=gates)
+
+
+def _preds(files: Sequence[Predictions]) -> np.ndarray:
+    """Return the predictions of M classifiers, `(M, n)`."""
+    return np.stack([file.ids("pred") for file in files])
+
+
+def _differing(files: Sequence[Predictions], number: int) -> list[dict[str, Any]]:
+    """List `number` examples that only A or only B predicts correctly. Examples for which the wrong
+    classifier is most confident come first.
+    """
+    first, names = files[0], np.array(files[0].classes, object)
+    true, preds = first.ids("true"), _preds(files)
+    rows = first.rows.with_columns(
+        pl.Series(name, names[ids], pl.String)
+        for name, ids in zip(("true", "A", "B"), (true, *preds), strict=True)
+    )
+    sides = []
+    for right, wrong in ((0, 1), (1, 0)):
+        places = np.flatnonzero((preds[right] == true) & (preds[wrong] != true))
+        prob = files[wrong].column("prob")
+        side = rows.with_columns(right=pl.lit("AB"[right]))
+        if prob is not None:
+            confidence = prob[np.arange(len(true)), preds[wrong]]
+            side = side.with_columns(pl.Series(CONFIDENCE, confidence))
+            places = places[np.argsort(-confidence[places], kind="stable")]
+        sides.append(side[places[: -(-number // 2)]])
+    return listed_rows(
+        pl.concat(sides).head(number), ["true", "A", "B"], first.question.names_of_rows
+    )
 
 
 def _refuse_groups(command: str, given: Namespace) -> None:
@@ -118,28 +168,6 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         gates = verdicts(given, values, scores.sample.number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
         return report_of_scores(scores, found_at(given.level), given.level, gates, names)
-
-
-def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
-    """Add the metrics of the positive class, of probabilities and of scores."""
-    options: dict[str, Any] = {
-        "rope": report.rope,
-        "level": report.level,
-        "clusters": judged.clusters,
-    }
-    if positive is not None:
-        figures = {}
-        for name, metric in _OF_POSITIVE.items():
-            labels = judged.true, *judged.preds
-            comparison = compare_predictions(metric, *labels, num_classes=2, **options)
-            figures[name] = reported_comparison(comparison, "likelihood", "likelihood")
-        report = replace(report, figures={**report.figures, **figures})
-    if judged.probs is not None:
-        report = with_probabilities(report, judged.true, judged.probs, judged.clusters)
-    if judged.scores is not None:
-        area = compared_areas(judged.true == 1, judged.scores, **options)
-        report = replace(report, figures={**report.figures, "roc_auc": area})
-    return report
 
 
 def leaderboard(given: Namespace) -> None:
@@ -179,19 +207,20 @@ def _ranking(given: Namespace) -> TabularReport:
     _refuse_groups("leaderboard", given)
     paths, question = _paths(given.files), Selection.of(given)
     inputs, names = _contenders(paths, _columns_of_predictions(paths, question, given.pred))
-    judged = read_judged([(path, replace(question, pred=pred)) for path, pred in inputs])
+    files = match_predictions([(path, replace(question, pred=pred)) for path, pred in inputs])
+    true, clusters = files[0].ids("true"), files[0].column("cluster")
     function = _metric(given.metric, given.pos_label)
     with progress("ranking"), refusals(given.files[0]):
         board = rank(
             function,
-            judged.true,
-            judged.preds,
-            num_classes=len(judged.class_names),
-            clusters=judged.clusters,
+            true,
+            _preds(files),
+            num_classes=len(files[0].classes),
+            clusters=clusters,
             level=given.level,
         )
-    clusters = None if judged.clusters is None else len(set(judged.clusters))
-    sample = SampleSize(len(judged.true), judged.num_ignored, clusters)
+    number = None if clusters is None else len({*clusters})
+    sample = SampleSize(len(true), files[0].num_rows - len(true), number)
     return ranking_report(board, names, given.metric, sample, level=given.level)
 
 
@@ -307,13 +336,12 @@ def _plan_of_width(given: Namespace) -> TabularReport:
 
 def _plan_of_difference(given: Namespace) -> TabularReport:
     question = Selection.of(given)
-    judged = read_judged([(file, question) for file in given.files])
-    numbers = number = None
-    if judged.clusters is not None:
-        numbers, number = numbered_clusters(judged.clusters, judged.true.shape)
-    k = len(judged.class_names)
+    files = match_predictions([(file, question) for file in given.files])
+    clusters, options = files[0].column("cluster"), dict[str, Any]()
+    if clusters is not None:
+        options["groups"], options["num_groups"] = numbered_clusters(clusters, clusters.shape)
     paired = paired_confusion_matrix(
-        judged.true, *judged.preds, num_classes=k, groups=numbers, num_groups=number
+        files[0].ids("true"), *_preds(files), num_classes=len(files[0].classes), **options
     )
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):

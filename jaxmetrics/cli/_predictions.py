@@ -7,7 +7,7 @@ be larger than memory. Otherwise all rows are kept in memory, up to a limit.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,9 +22,19 @@ from jaxmetrics.cli._classes import (
     refusal_of,
     rest_of,
     sorted_classes,
+    warn_of_other_names,
 )
 from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals, shortened, shown
-from jaxmetrics.cli._reader import MAX_CLASSES, ROW, Table, check_held, opened
+from jaxmetrics.cli._reader import (
+    JOIN_HINT,
+    MAX_CLASSES,
+    ROW,
+    Table,
+    check_held,
+    check_number_of_rows,
+    opened,
+    parts_of,
+)
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
 
@@ -33,6 +43,7 @@ __all__: list[str] = []
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
 FILE = "file"
+CONFIDENCE = "probability"  # of the predicted class
 MAX_GROUPS = 100
 _MOST_CELLS = 2**27  # cells in the tables of all groups
 _MOST_BYTES = 2**30  # size of the score histograms of all groups
@@ -275,6 +286,7 @@ class Predictions:
         labels: the classes, in the order of their first appearance, with their numbers from 0.
         positive: the positive class, or None if no class is given as positive.
         prob_classes: the classes of the columns of probabilities.
+        classes: the classes of the report.
         frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
             are counted, `number` and, with weights, `weight` are sums over equal rows.
         num_rows: the number of rows of all files.
@@ -285,6 +297,7 @@ class Predictions:
     labels: dict[str, int] = field(default_factory=dict)
     positive: str | None = None
     prob_classes: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
 
@@ -293,12 +306,9 @@ class Predictions:
         """The rows of all files."""
         return pl.concat(self.frames)
 
-    @property
-    def classes(self) -> list[str]:
-        """The classes of the report."""
-        if self.positive is None:
-            return sorted_classes(self.labels)
-        return one_against_rest(self.labels, self.positive)
+    def column(self, role: str) -> np.ndarray | None:
+        """Return the values of a column, or None if there is no such column."""
+        return self.rows[role].to_numpy() if role in self.rows.columns else None
 
     def read(self, paths: Sequence[Path], on_progress: OnProgress | None = None) -> Predictions:
         """Read files, and add their rows."""
@@ -383,14 +393,11 @@ class Predictions:
             if len(missing):
                 refuse(missing[ROW].min(), "cluster", "", "which is no cluster")
 
-    def ids(
-        self, role: str, rows: pl.DataFrame | None = None, classes: Sequence[str] | None = None
-    ) -> np.ndarray:
+    def ids(self, role: str) -> np.ndarray:
         """Return class ids, which are -1 for ignored rows; labels of no class have the id 0, which
         is the id of the rest if there is a positive class.
         """
-        rows = self.rows if rows is None else rows
-        numbers = {x: i for i, x in enumerate(self.classes if classes is None else classes)}
+        rows, numbers = self.rows, {name: i for i, name in enumerate(self.classes)}
         places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
         return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], -1)
 
@@ -405,16 +412,17 @@ class Predictions:
         """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
         if the weights are integers.
         """
-        rows, k = self.rows.filter(COUNTED), len(self.classes)
+        rows, k = self.rows, len(self.classes)
         options: dict[str, Any] = {"num_classes": k}
         amounts = rows["weight" if "weight" in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
-            numbers = rows["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
+            cluster = rows.select(pl.when(COUNTED).then("cluster").rank("dense")).to_series()
+            numbers = cluster.fill_null(1).to_numpy().astype(np.int64) - 1
             options |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
             with refusals("--cluster"):
                 check_size_of_tables(options["num_groups"], k * k, "Merge clusters or classes.")
-        true, pred = (self.ids(role, rows) for role in LABELS)
-        return whole(confusion_matrix(true, pred, sample_weight=amounts, **options))
+        labels = self.ids("true"), self.ids("pred")
+        return whole(confusion_matrix(*labels, sample_weight=amounts, **options))
 
     def ignored(self) -> int:
         """Return the number of ignored rows."""
@@ -465,6 +473,7 @@ def count_predictions(
             raise InputError("the file has no rows")
         if found.num_rows == found.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
+        found.classes = _classes_of(found.labels, found.positive)
         if not found.classes or len(found.labels) < 2:
             raise InputError(
                 "a report needs at least two classes, but the file contains"
@@ -473,3 +482,126 @@ def count_predictions(
         if found.positive is None:
             check_kinds(found.names("true"), found.names("pred"))
     return found
+
+
+def _classes_of(labels: Collection[str], positive: str | None) -> list[str]:
+    return sorted_classes(labels) if positive is None else one_against_rest(labels, positive)
+
+
+def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predictions]:
+    """Read predictions of the same examples, and match their rows by `id` or by their order.
+
+    All files must have the same true classes and clusters. Rows that are ignored in one of the
+    files are left out.
+    """
+    paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
+    labels: dict[str, int] = {}
+    files = []
+    for path, question in inputs:
+        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+        if not file.num_rows:
+            raise InputError(f"{shown(path)}: the file has no rows")
+        files.append(file)
+    frames = [file.rows for file in files]
+    if by_id is None:
+        check_number_of_rows(paths, frames)
+    else:
+        frames = _joined(paths, frames)
+    for path_b, rows in zip(paths[1:], frames[1:], strict=True):
+        _check_same(paths[0], frames[0], path_b, rows, by_id, [*labels, "(ignored)"])
+    kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
+    if not kept.any():
+        raise InputError("all rows are ignored")
+    for file, rows in zip(files, frames, strict=True):
+        file.frames = [rows.filter(kept)]
+    true, positive = files[0].names("true"), files[0].positive
+    present = true.union(*(file.names("pred") for file in files))
+    if positive is None:
+        present.update(*(file.prob_classes for file in files))
+        for name, file in zip(paths, files, strict=True):
+            with named(name):
+                check_kinds(true, file.names("pred"))
+            warn_of_other_names(true, file.names("pred"), name)
+    classes = _classes_of(present, positive)
+    if len(classes) < 2:
+        raise InputError(
+            f"a comparison needs at least two classes, but the files contain {listed(classes)}."
+        )
+    for name, file in zip(paths, files, strict=True):
+        file.classes = classes
+        if positive is None and file.question.prob is not None and file.prob_classes != classes:
+            raise InputError(
+                f"{name}: the columns of probabilities are for the classes"
+                f" {listed(file.prob_classes)}, but the classes in the files are"
+                f" {listed(classes)}. Each class needs a column of probabilities."
+            )
+    return files
+
+
+def _check_same(
+    path_a: str,
+    a: pl.DataFrame,
+    path_b: str,
+    b: pl.DataFrame,
+    by_id: str | None,
+    labels: Sequence[str],
+) -> None:
+    """Raise an error if the true classes or the clusters of two files differ."""
+    for role, one, many in (
+        ("true", "true class", "true classes"),
+        ("cluster", "cluster", "clusters"),
+    ):
+        differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
+        if differ.any():
+            i = int(differ.argmax())
+            first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
+            hint = f"; {JOIN_HINT}" if by_id is None else ""
+            values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
+            raise InputError(
+                f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs"
+                f" in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
+                f" the {many} are {values[0]!r} and {values[1]!r}{hint}"
+            )
+
+
+def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Sort the rows of all files in the order of the ids in the first file."""
+    for path, rows in zip(paths, frames, strict=True):
+        missing = rows.filter(pl.col("id") == "")
+        if len(missing):
+            raise InputError(f"{path}: row {missing[ROW][0]}: the id is missing")
+        repeated = rows["id"].is_duplicated()
+        if repeated.any():
+            raise InputError(
+                f"{path}: each row must have a different id, but {repeated.sum()} rows have the id"
+                f" of another row. The first such id is {rows['id'].filter(repeated)[0]!r}."
+            )
+    first = frames[0]
+    for path, rows in zip(paths[1:], frames[1:], strict=True):
+        for name, some, other, all_rows in (
+            (paths[0], first, path, rows),
+            (path, rows, paths[0], first),
+        ):
+            alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
+            if len(alone):
+                raise InputError(
+                    f"{len(alone)} of the {len(some)} rows in {name} have an id that does not"
+                    f" occur in {other}. The first such id is {alone['id'][0]!r}. Give files that"
+                    " contain the same ids."
+                )
+    ids = first.select("id")
+    return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]
+
+
+def listed_rows(
+    rows: pl.DataFrame, classes: Sequence[str], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return rows as dicts: file and row number, classes, probability, and the columns to show."""
+    rows = rows.rename({ROW: "row"})
+    places = "right", FILE, "row", "group"
+    shown = [name for name in (*places, *classes, CONFIDENCE) if name in rows.columns]
+    return [
+        {name: row[name] for name in shown}
+        | {"columns": {name: row[role] for role, name in names.items()}}
+        for row in rows.iter_rows(named=True)
+    ]
