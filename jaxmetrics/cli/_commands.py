@@ -8,9 +8,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
 from jaxmetrics.cli._gates import check_gates, verdicts
@@ -18,11 +15,9 @@ from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import read_labels
 from jaxmetrics.cli._outputs import deliver, progress
 from jaxmetrics.cli._predictions import (
-    CONFIDENCE,
     Predictions,
     Selection,
     count_predictions,
-    listed_rows,
     whole,
 )
 from jaxmetrics.cli._reader import parts_of
@@ -194,14 +189,7 @@ def report_of(found: Predictions, shares: Mapping[str, float] | None, level: flo
 
 def _listed(found: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
     """List rows of the five most frequent kinds of mistakes, kind by kind."""
-    kinds, rows = report.mistakes(), found.rows
+    kinds = report.mistakes()
     places = [i for kind in kinds for i in kind.indices[: -(-number // len(kinds))]][:number]
-    ids = {"true": found.ids("true")[places], "predicted": found.ids("pred")[places]}
-    names = np.array(found.classes, object)
-    shown = rows[places].with_columns(
-        pl.Series(name, names[x], pl.String) for name, x in ids.items()
-    )
-    if "prob" in rows.columns:
-        prob = rows["prob"].to_numpy()[places, ids["predicted"]]
-        shown = shown.with_columns(pl.Series(CONFIDENCE, prob))
-    return listed_rows(shown, [*ids], found.question.names_of_rows)
+    ids = {"true": found.ids("true"), "predicted": found.ids("pred")}
+    return found.listed(places, found.confidence, **ids)

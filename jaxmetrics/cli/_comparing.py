@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, check_alone, refusals, shown
@@ -20,11 +19,9 @@ from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, progress
 from jaxmetrics.cli._predictions import (
-    CONFIDENCE,
     Predictions,
     Selection,
     count_predictions,
-    listed_rows,
     match_predictions,
 )
 from jaxmetrics.cli._reader import is_pipe, opened, parts_of
@@ -124,25 +121,17 @@ def _differing(files: Sequence[Predictions], number: int) -> list[dict[str, Any]
     """List `number` examples that only A or only B predicts correctly. Examples for which the wrong
     classifier is most confident come first.
     """
-    first, names = files[0], np.array(files[0].classes, object)
-    true, preds = first.ids("true"), _preds(files)
-    rows = first.rows.with_columns(
-        pl.Series(name, names[ids], pl.String)
-        for name, ids in zip(("true", "A", "B"), (true, *preds), strict=True)
-    )
-    sides = []
+    found, true, preds = [], files[0].ids("true"), _preds(files)
     for right, wrong in ((0, 1), (1, 0)):
         places = np.flatnonzero((preds[right] == true) & (preds[wrong] != true))
-        prob = files[wrong].column("prob")
-        side = rows.with_columns(right=pl.lit("AB"[right]))
-        if prob is not None:
-            confidence = prob[np.arange(len(true)), preds[wrong]]
-            side = side.with_columns(pl.Series(CONFIDENCE, confidence))
+        confidence = files[wrong].confidence
+        if confidence is not None:
             places = places[np.argsort(-confidence[places], kind="stable")]
-        sides.append(side[places[: -(-number // 2)]])
-    return listed_rows(
-        pl.concat(sides).head(number), ["true", "A", "B"], first.question.names_of_rows
-    )
+        rows = files[0].listed(
+            places[: -(-number // 2)].tolist(), confidence, true=true, A=preds[0], B=preds[1]
+        )
+        found += [{"right": "AB"[right], **row} for row in rows]
+    return found[:number]
 
 
 def _refuse_groups(command: str, given: Namespace) -> None:

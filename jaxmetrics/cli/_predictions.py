@@ -7,7 +7,7 @@ be larger than memory. Otherwise all rows are kept in memory, up to a limit.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -43,7 +43,6 @@ __all__: list[str] = []
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
 FILE = "file"
-CONFIDENCE = "probability"  # of the predicted class
 MAX_GROUPS = 100
 _MOST_CELLS = 2**27  # cells in the tables of all groups
 _MOST_BYTES = 2**30  # size of the score histograms of all groups
@@ -401,6 +400,29 @@ class Predictions:
         places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
         return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], -1)
 
+    @property
+    def confidence(self) -> np.ndarray | None:
+        """The probability of the predicted class, `(n,)`, or None without probabilities."""
+        prob, pred = self.column("prob"), self.ids("pred")
+        return None if prob is None else prob[np.arange(len(pred)), pred]
+
+    def listed(
+        self, places: Iterable[int], confidence: np.ndarray | None, **ids: np.ndarray
+    ) -> list[dict[str, Any]]:
+        """List rows as dicts: file, row number and group, the named classes of each row, the
+        probability of the prediction, and the columns to show.
+        """
+        rows, found = self.rows.rename({ROW: "row"}), []
+        for i in places:
+            row = rows.row(i, named=True)
+            shown = {name: row[name] for name in (FILE, "row", "group") if name in row}
+            shown |= {name: self.classes[x[i]] for name, x in ids.items()}
+            if confidence is not None:
+                shown["probability"] = float(confidence[i])
+            columns = {name: row[role] for role, name in self.question.names_of_rows.items()}
+            found.append({**shown, "columns": columns})
+        return found
+
     def names(self, role: str) -> set[str]:
         """Return the classes that occur in rows that are not ignored and have a weight."""
         rows, names = self.rows.filter(COUNTED), [*self.labels]
@@ -591,17 +613,3 @@ def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.Dat
                 )
     ids = first.select("id")
     return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]
-
-
-def listed_rows(
-    rows: pl.DataFrame, classes: Sequence[str], names: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return rows as dicts: file and row number, classes, probability, and the columns to show."""
-    rows = rows.rename({ROW: "row"})
-    places = "right", FILE, "row", "group"
-    shown = [name for name in (*places, *classes, CONFIDENCE) if name in rows.columns]
-    return [
-        {name: row[name] for name in shown}
-        | {"columns": {name: row[role] for role, name in names.items()}}
-        for row in rows.iter_rows(named=True)
-    ]
