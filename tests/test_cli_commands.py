@@ -151,14 +151,6 @@ def test_clusters(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray
                 assert same(x, y)
 
 
-def test_clusters_must_have_names(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", "y_true,y_pred,c\na,a,1\nb,b,\n")
-    for command in (("report", path), ("compare", path, path)):
-        code, _, err = run(*command, "--cluster", "c")
-        assert code == 2
-        assert "row 2: 'c' is '', which is no cluster" in err
-
-
 def test_one_class_against_all_others(
     run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]
 ) -> None:
@@ -491,22 +483,6 @@ def test_thresholds_are_not_passed_over(run: Run, tmp_path: Path) -> None:
     both = write(tmp_path / "a.csv", "y_true,y_pred,s,p_0,p_1\n0,1,1,1,0\n1,0,2,0.4,0.6\n")
     found = answer(run, "report", both, "--score", "s", "--threshold", "1.5")
     assert found["overall"]["accuracy"]["value"] == 1  # y_pred is right nowhere
-    for options, message in (
-        (
-            ("--score", "s", "--threshold", "1", "--pred", "y_pred"),
-            "each of them determines the predicted class",
-        ),
-        (("--score", "s", "--threshold", "nan"), "--threshold must be a number, got nan"),
-        (("--prob", "p_", "--threshold", "0.3"), "Add --pos-label"),
-        (
-            ("--labels-prefix", "y_", "p_", "--threshold", "0.3"),
-            "cannot be used together with --threshold",
-        ),
-        (("--labels-prefix", "y_", "p_", "--true", "y"), "cannot be used together with --true"),
-        (("--pos-label", ""), "no row has the class ''"),
-    ):
-        code, _, err = run("report", both, *options)
-        assert (code, message in " ".join(err.split())) == (2, True), err
     options = ("--prob", "p_", "--threshold", "0.7", "--pos-label", "1")
     assert answer(run, "report", both, *options)["overall"]["accuracy"]["value"] == 0.5
 

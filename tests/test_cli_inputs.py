@@ -339,14 +339,6 @@ def test_labels_of_thousands_of_digits_are_names(run: Run, tmp_path: Path) -> No
     assert err.count("\n") == 1
 
 
-def test_nothing_but_a_newline(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", "\n")
-    for options in ((), ("--counts",)):
-        code, out, err = run("report", path, *options)
-        assert (code, out) == (2, "")
-        assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
-
-
 def test_file_names_that_are_not_text(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for suffix in (".csv", ".parquet", ".npz", ".arrow"):
@@ -500,19 +492,6 @@ def test_matrices_from_pipes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert matrix(run, "-", "--counts") == [[5, 1], [2, 8]]
 
 
-def test_options_that_mean_nothing_together(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", "5,1\n2,8\n")
-    for options, message in (
-        (("--group", "g", "--prob", "p"), "--counts cannot be used together with --prob, --group"),
-        (("--pos-label", "1"), "--counts and --pos-label cannot be used together"),
-        (("--nonsense",), "unrecognized arguments: --nonsense; see jaxmetrics report --help"),
-        (("--level", "much"), "argument --level: invalid float value: 'much'"),
-    ):
-        code, out, err = run("report", path, "--counts", *options)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert message in err
-
-
 def test_version(run: Run) -> None:
     expected = 0, f"jaxmetrics {jm.__version__}\n", ""
     assert run("--version") == expected
@@ -545,28 +524,6 @@ def test_panics_of_rust_are_one_line(
     assert exit_.value.code == 2
     expected = f"jaxmetrics: {path}: cannot be read: called `Result::unwrap()`\n"
     assert capfd.readouterr().err == expected
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            "y_true,y_pred\na,a\n".encode("utf-16"),
-            "Save the file as UTF-8 if it is UTF-16, or correct its suffix",
-        ),
-        (b"y_true,y_pred\ra,a\rb,b\r", "lines of the file end with a carriage return only"),
-        (b"y_true,y_pred\na,a\nb,b,b\n", "a row has more columns than the header"),
-        (b"y_true,y_pred\n1.0,1\n0.0,0\n", "Write the classes in both columns in the same way"),
-    ],
-)
-def test_what_is_wrong_with_text_is_said_in_words(
-    content: bytes, message: str, run: Run, tmp_path: Path
-) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(content)
-    code, out, err = run("report", path)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
 
 
 SAMPLE = """\
@@ -659,25 +616,6 @@ def test_lines_within_quotes(run: Run, tmp_path: Path) -> None:
         rows = Counter((x["y_true"], x["y_pred"]) for x in csv.DictReader(file))
     names = [x["name"] for x in found["classes"]]
     assert found["confusion_matrix"] == [[rows[t, p] for p in names] for t in names]
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ('x,y"z', "a quote is not closed, or it is inside a value"),
-        ('x,"y"z', "a quote is not closed, or it is inside a value"),
-        ('x,"y', "a quote is not closed, or it is inside a value"),
-        ("x,y,z", "a row has more columns than the header"),
-        ("x,\udcff", "is the file UTF-8 text?"),
-    ],
-)
-def test_rows_that_cannot_be_parsed(row: str, message: str, run: Run, tmp_path: Path) -> None:
-    text = f'y_true,y_pred\na,"a\n\na"\n\nb,b\n{row}\nb,a\nb,c\n'
-    path = tmp_path / "x.csv"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    code, out, err = run("report", path)
-    assert (code, out) == (2, "")
-    assert message in err
 
 
 def test_kinds_of_columns(run: Run, tmp_path: Path) -> None:

@@ -193,21 +193,3 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
     assert "mistakes" not in json.loads(run("report", perfect, "--examples", 5, "--json")[1])
     path = save(frame(), tmp_path / "y.csv")
     assert run("report", path)[1] == run("report", path, "--examples", 0)[1]
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--examples", -1], "--examples must be 0 or more, got -1"),
-        (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
-        (["--show", "site"], "--show is used only together with --examples"),
-        (["--id", "uid"], "--id is used only together with --examples"),
-        (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
-        (["--examples", 2, "--counts"], "--counts cannot be used together with --examples"),
-    ],
-)
-def test_what_is_refused(options: list[Any], message: str, run: Run, tmp_path: Path) -> None:
-    code, out, err = run("report", save(frame(), tmp_path / "x.csv"), *options)
-    assert (code, out) == (2, "")
-    assert message in err
