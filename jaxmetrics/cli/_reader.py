@@ -393,23 +393,22 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
     start, kind, suffix = stream.peek(16), _extension(path), path.suffix.lower()
     if is_pipe(path):
         kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
-    # Polars opens files by their names, which must be valid UTF-8.
-    source: Path | bytes = path
-    if kind in _BINARY:
-        if is_pipe(path) or shown(path) != str(path):
-            source = _held(iter(partial(stream.read, _START), b""))
-    elif start.startswith(b"\x28\xb5\x2f\xfd"):
-        source = _held(_zstd_chunks(stream))
-    elif start.startswith(b"\x1f\x8b"):
-        source = _held(iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b""))
-    elif suffix in _COMPRESSED:
+    is_text, is_compressed = kind not in _BINARY, True
+    if is_text and start.startswith(b"\x28\xb5\x2f\xfd"):
+        chunks = _zstd_chunks(stream)
+    elif is_text and start.startswith(b"\x1f\x8b"):
+        chunks = iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
+    elif is_text and suffix in _COMPRESSED:
         raise InputError(f"cannot be read: the contents are not {suffix} data")
-    elif is_pipe(path) or shown(path) != str(path):
-        source = _held(iter(partial(stream.read, _START), b""))
+    else:
+        is_compressed, chunks = False, iter(partial(stream.read, _START), b"")
+    # Polars opens files by their names, which must be valid UTF-8.
+    is_opened_by_name = not is_compressed and not is_pipe(path) and shown(path) == str(path)
+    source = path if is_opened_by_name else _held(chunks)
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
-    if kind in _BINARY:
+    if not is_text:
         options: dict[str, Any] = {"glob": False, "hive_partitioning": False}
         if kind == ".parquet":
             rows = pl.scan_parquet(source, **options)
