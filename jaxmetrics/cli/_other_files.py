@@ -24,7 +24,6 @@ from jaxmetrics.cli._reader import (
     Arrays,
     Table,
     Value,
-    check_held,
     check_number_of_rows,
     check_size,
     is_pipe,
@@ -120,12 +119,13 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
     """Read the rows of a file, or of all files in a folder."""
-    frames: list[pl.DataFrame] = []
+    frames, size = list[pl.DataFrame](), 0.0
     for part in parts_of(path):
         with opened(part, given.separator) as table:
             for rows in _batches(table, given, column):
                 frames.append(rows)
-                check_held(frames)
+                size += rows.estimated_size()
+                check_size(size)
     with named(path):
         if not frames or not sum(map(len, frames)):
             raise InputError("the file has no rows")

@@ -30,8 +30,8 @@ from jaxmetrics.cli._reader import (
     MAX_CLASSES,
     ROW,
     Table,
-    check_held,
     check_number_of_rows,
+    check_size,
     opened,
     parts_of,
 )
@@ -289,6 +289,7 @@ class Predictions:
         frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
             are counted, `number` and, with weights, `weight` are sums over equal rows.
         num_rows: the number of rows of all files.
+        size: the size of the frames in bytes.
     """
 
     question: Selection
@@ -299,6 +300,7 @@ class Predictions:
     classes: list[str] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
+    size: float = 0.0
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -354,7 +356,9 @@ class Predictions:
         if not self.is_held and sum(map(len, self.frames[1:])) > len(self.frames[0]):
             keys = pl.exclude("number", "weight")
             self.frames = [self.rows.group_by(keys).agg(pl.all().sum()).select(rows.columns)]
-        check_held(self.frames)
+            self.size = 0.0
+        self.size += self.frames[-1].estimated_size()
+        check_size(self.size)
 
     def _counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Count equal rows, and return the first row number of equal rows."""

@@ -454,11 +454,6 @@ def check_size(size: float) -> None:
         )
 
 
-def check_held(rows: Iterable[pl.DataFrame]) -> None:
-    """Raise an error if the rows that are kept take too much memory."""
-    check_size(sum(float(frame.estimated_size()) for frame in rows))
-
-
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
     """Raise an error if files without ids have different numbers of rows."""
     number = len(frames[0])
