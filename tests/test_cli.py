@@ -91,25 +91,6 @@ def test_every_kind_of_file(suffix: str, run: Run, tmp_path: Path) -> None:
     assert report["confusion_matrix"] == COUNTS
 
 
-def test_column_names_and_ignored_labels(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", "id,truth,guess\n1,0,0\n2,1,1\n3,-1,0\n4,1,0\n5,1,?\n")
-    code, out, err = run(
-        "report",
-        path,
-        "--true",
-        "truth",
-        "--pred",
-        "guess",
-        "--ignore=-1",
-        "--ignore",
-        "?",
-        "--json",
-    )
-    assert (code, err) == (0, "")
-    assert json.loads(out)["confusion_matrix"] == [[1, 0], [1, 1]]
-    assert json.loads(out)["num_ignored"] == 2
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_probabilities_without_predictions(suffix: str, run: Run, tmp_path: Path) -> None:
     prob = np.array([[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]])
@@ -123,22 +104,6 @@ def test_probabilities_without_predictions(suffix: str, run: Run, tmp_path: Path
     )
     assert report["confusion_matrix"] == [[1, 0], [1, 1]]
     assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.7 + 0.6 + 0.1) / 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("plain.csv", "5,1\n2,8\n"),
-        ("header.csv", "cat,dog\n5,1\n2,8\n"),
-        ("both.csv", ",cat,dog\ncat,5,1\ndog,2,8\n"),
-        ("numbers.csv", ",0,1\n0,5,1\n1,2,8\n"),
-    ],
-)
-def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> None:
-    report = json.loads(run("report", write(tmp_path / name, text), "--counts", "--json")[1])
-    assert report["confusion_matrix"] == [[5, 1], [2, 8]]
-    names = ["cat", "dog"] if "cat" in text else ["0", "1"]
-    assert [c["name"] for c in report["classes"]] == names
 
 
 def test_totals_among_counts_give_a_warning(run: Run, tmp_path: Path) -> None:
@@ -221,21 +186,6 @@ def test_ignored_rows_are_left_out_of_everything(run: Run, tmp_path: Path) -> No
     assert report["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
     assert report["num_ignored"] == 1
     assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.6 + 0.8) / 2)
-
-
-def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
-    """Spaces, blank lines, CRLF, quotes, a byte-order mark, brackets in the name; unknown answers
-    of a language model.
-    """
-    text = '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n'
-    path = tmp_path / "predictions[1].csv"
-    path.write_bytes(text.encode())
-    code, out, err = run("report", path, "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["confusion_matrix"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
-    # All wrong, and odd names: still a report.
-    odd = write(tmp_path / "odd.csv", "y_true,y_pred\n18_25,nan\nnan,18_25\n")
-    assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz"])
@@ -426,13 +376,6 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
         ]
         == 5
     )
-
-
-def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> None:
-    a = write(tmp_path / "a.csv", "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n")
-    b = write(tmp_path / "b.csv", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n")
-    report = json.loads(run("compare", a, b, "--ignore=-1", "--json")[1])
-    assert (report["num_examples"], report["num_ignored"]) == (2, 2)
 
 
 @pytest.fixture(scope="module")

@@ -329,16 +329,6 @@ def test_bombs(tmp_path: Path) -> None:
         assert int(memory) < 1100  # MB, of which 200 are those of the libraries
 
 
-def test_labels_of_thousands_of_digits_are_names(run: Run, tmp_path: Path) -> None:
-    long = "7" * 5000
-    path = write(tmp_path / "x.csv", f"y_true,y_pred\na,{long}\n{long},a\n")
-    assert matrix(run, path) == [[0, 1], [1, 0]]
-    counts = write(tmp_path / "c.csv", f"a,b\n{long},1\n2,3\n")
-    code, _, err = run("report", counts, "--counts")
-    assert code == 2
-    assert err.count("\n") == 1
-
-
 def test_file_names_that_are_not_text(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for suffix in (".csv", ".parquet", ".npz", ".arrow"):

@@ -1,8 +1,13 @@
-"""What the command line refuses: a command, its message, and the contents of its files."""
+"""Two tables of command lines: what is refused, with the message, and what is counted, with the
+confusion matrix; both with the contents of the files.
+"""
 
+import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -400,15 +405,21 @@ REFUSED: list[tuple[str | bytes, ...]] = [
 ]
 
 
+def with_files(command: str, contents: Sequence[str | bytes]) -> list[str]:
+    """Write the files that a command names first, and return its arguments."""
+    arguments = shlex.split(command)
+    for name, content in zip(arguments[1:], contents, strict=False):
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return arguments
+
+
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
 def test_bad_input_is_one_line_and_exit_code_two(
     case: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command, message, *contents = case
-    arguments = shlex.split(command)
-    for name, content in zip(arguments[1:], contents, strict=False):
-        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    arguments = with_files(command, contents)
     before = set(tmp_path.iterdir())
     output = [] if "--json" in arguments else ["--json", "out.json"]
     code, out, err = run(*arguments, *output)
@@ -416,3 +427,62 @@ def test_bad_input_is_one_line_and_exit_code_two(
     assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
     assert message in err
     assert set(tmp_path.iterdir()) == before  # nothing written, not even in part
+
+
+LONG = "7" * 5000  # digits, read as a name
+COUNTED: list[tuple[str, str, Any, str]] = [
+    ("report x.csv --counts", "0 1", [[5, 1], [2, 8]], MATRIX),
+    ("report x.csv --counts", "cat dog", [[5, 1], [2, 8]], "cat,dog\n5,1\n2,8\n"),
+    ("report x.csv --counts", "cat dog", [[5, 1], [2, 8]], ",cat,dog\ncat,5,1\ndog,2,8\n"),
+    ("report x.csv --counts", "0 1", [[5, 1], [2, 8]], ",0,1\n0,5,1\n1,2,8\n"),
+    (
+        "report x.csv --true truth --pred guess --ignore=-1 --ignore ?",
+        "0 1",
+        [[1, 0], [1, 1]],
+        "id,truth,guess\n1,0,0\n2,1,1\n3,-1,0\n4,1,0\n5,1,?\n",
+    ),
+    (  # a byte-order mark, CRLF, spaces, quotes, blank lines, brackets in the name
+        "report predictions[1].csv",
+        "0 1 unknown",
+        [[1, 0, 0], [0, 1, 1], [0, 0, 0]],
+        '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n',
+    ),
+    ("report x.csv", "18_25 nan", [[0, 1], [1, 0]], "y_true,y_pred\n18_25,nan\nnan,18_25\n"),
+    ("report x.csv", f"{LONG} a", [[0, 1], [1, 0]], f"y_true,y_pred\na,{LONG}\n{LONG},a\n"),
+    (  # one number in three forms, in lines with and without constants and escapes
+        "report x.jsonl",
+        "0.00001 1",
+        [[2, 1], [0, 0]],
+        '{"y_true": 1e-05, "y_pred": 0.00001}\n{"y_true": 1e-5, "y_pred": 1.0, "x": NaN}\n'
+        '{"y_true": 0.00001, "y_pred": 1E-05, "x": "\\ud83d\\ude00"}\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "classes", "counts", "content"), COUNTED)
+def test_counts(
+    command: str,
+    classes: str,
+    counts: Any,
+    content: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(*with_files(command, [content]), "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert ([x["name"] for x in found["classes"]], found["confusion_matrix"]) == (
+        classes.split(),
+        counts,
+    )
+
+
+def test_ignored_rows_of_either_file_are_left_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contents = "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n"
+    found = json.loads(run(*with_files("compare a.csv b.csv --ignore=-1 --json", contents))[1])
+    assert (found["num_examples"], found["num_ignored"]) == (2, 2)
