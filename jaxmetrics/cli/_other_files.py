@@ -22,7 +22,7 @@ from jaxmetrics.cli._reader import (
     MAX_CLASSES,
     ROW,
     Arrays,
-    Table,
+    FileTable,
     Value,
     check_number_of_rows,
     check_size,
@@ -140,7 +140,7 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
     return found
 
 
-def _batches(table: Table, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
+def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
     """Read scores with their ids, clusters and groups.
 
     Scores are numbers, booleans, or the letters of Inspect: C (correct), P (partial), I (incorrect)
@@ -171,7 +171,7 @@ def _batches(table: Table, given: Namespace, column: str) -> Iterator[pl.DataFra
         yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
 
 
-def _label(table: Table, name: str, role: str) -> Value:
+def _label(table: FileTable, name: str, role: str) -> Value:
     """Return labels as strings; ids may consist of the values of several columns."""
     names = name.split(",") if role == "id" and name not in table.names else [name]
     labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
@@ -269,7 +269,7 @@ def read_counts(path: Path, question: Selection) -> Matrix:
     return Matrix(found.counts(), found.classes, found.ignored(), is_of_cells=True)
 
 
-def _cells(table: Table, question: Selection) -> Selection | None:
+def _cells(table: FileTable, question: Selection) -> Selection | None:
     """Return the columns to read from a table of cells, or None for a matrix."""
     roles = {question.true, question.pred or "y_pred"}
     if not roles <= set(table.names):
@@ -287,7 +287,7 @@ def _cells(table: Table, question: Selection) -> Selection | None:
     return replace(question, weight=question.weight or others[0])
 
 
-def _matrix(table: Table, question: Selection) -> Matrix:
+def _matrix(table: FileTable, question: Selection) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
@@ -336,7 +336,7 @@ def _warn_of_totals(counts: np.ndarray) -> None:
         )
 
 
-def _columns(table: Table) -> Mapping[str, Value]:
+def _columns(table: FileTable) -> Mapping[str, Value]:
     """Return the columns of the matrix: all columns or, in a file of arrays, the array `counts`."""
     if not isinstance(table, Arrays):
         return {name: Value(name, pl.col(name)) for name in table.names}

@@ -29,7 +29,7 @@ from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
     ROW,
-    Table,
+    FileTable,
     check_number_of_rows,
     check_size,
     opened,
@@ -140,7 +140,7 @@ class Columns:
             for scores is "1".
     """
 
-    def __init__(self, table: Table, question: Selection) -> None:
+    def __init__(self, table: FileTable, question: Selection) -> None:
         question.check_threshold()
         self.table, self.question = table, question
         self.prob_classes: list[str] = []

@@ -120,7 +120,7 @@ class Value(NamedTuple):
     expr: pl.Expr
 
 
-class Table:
+class FileTable:
     """A table in a file.
 
     Attributes:
@@ -292,7 +292,7 @@ class Table:
         return {name.removeprefix(prefix): self.number(name) for name in found}
 
 
-class Arrays(Table):
+class Arrays(FileTable):
     """The arrays of an NPZ file, which are read when they are needed."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
@@ -376,7 +376,7 @@ def _column_at(path: Sequence[str]) -> pl.Expr:
 
 
 @contextmanager
-def opened(path: Path, separator: str | None) -> Iterator[Table]:
+def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
     """Open a file as a table; errors in the block begin with the name of the file."""
     # Threads of polars may also panic while no batch is read.
     with named(path), ExitStack() as files, closed_standard_error():
@@ -385,7 +385,7 @@ def opened(path: Path, separator: str | None) -> Iterator[Table]:
         yield table
 
 
-def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
+def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     is_standard_input = path == _STANDARD_INPUT
     if is_standard_input and sys.stdin is None:
         raise InputError("standard input is closed")
@@ -417,22 +417,27 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
         else:
             rows = pl.read_ipc_stream(source).lazy()  # Arrow has a stream format, too
         number = rows.select(pl.len()).collect().item()
-        return Table(rows.with_row_index(ROW, 1), number)
+        return FileTable(rows.with_row_index(ROW, 1), number)
     first = source[:_START] if isinstance(source, bytes) else stream.read(_START)
+    return _text_table(source, first, kind, separator)
+
+
+def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | None) -> FileTable:
+    """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
     _check_text(first)
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
-        return Table(_json_lines(source, first))
+        return FileTable(_json_lines(source, first))
     mark = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n'):
         raise InputError(
             f"--separator must be one ASCII character, or \\t for a tab, got {separator!r}"
         )
     mark = mark or ("\t" if kind == ".tsv" else ",")
-    options = {"infer_schema": False, "raise_if_empty": False, "glob": False}
+    options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
     rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
     rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
-    return Table(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
+    return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
 
 
 def _held(chunks: Iterable[bytes]) -> bytes:
