@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.cli import _mistakes, _tables
 from tests.command_line import Run, save, write
 
 NAMES = np.array(["ant", "bee", "cow", "dog"])
@@ -55,11 +53,8 @@ def slow_rows(rows: pl.DataFrame, number: int, *, by_confidence: bool) -> list[d
 @pytest.mark.parametrize("number", [1, 7, 50, 1000])
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", ".arrow", ".tsv"])
 def test_rows_of_the_most_frequent_mistakes(
-    number: int, suffix: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, suffix: str, run: Run, tmp_path: Path
 ) -> None:
-    """Of files that come in many batches, too."""
-    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_BYTES", 2**10)
-    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_ROWS", 64)
     path = save(frame(), tmp_path / f"x{suffix}")
     shown = ["--examples", number, "--id", "uid", "--show", "site,y_true"]
     for more in ([], ["--prob", "p_"]):
@@ -198,42 +193,3 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
     assert "mistakes" not in json.loads(run("report", perfect, "--examples", 5, "--json")[1])
     path = save(frame(), tmp_path / "y.csv")
     assert run("report", path)[1] == run("report", path, "--examples", 0)[1]
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--examples", -1], "--examples must be 0 or more, got -1"),
-        (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
-        (["--show", "site"], "--show is used only together with --examples"),
-        (["--id", "uid"], "--id is used only together with --examples"),
-        (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
-        (["--examples", 2, "--counts"], "--counts cannot be used together with --examples"),
-    ],
-)
-def test_what_is_refused(options: list[Any], message: str, run: Run, tmp_path: Path) -> None:
-    code, out, err = run("report", save(frame(), tmp_path / "x.csv"), *options)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
-def test_kept_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred thousand kinds of mistake, of which one is frequent, late: it is listed."""
-    monkeypatch.setattr(_mistakes, "_MOST_KEPT", 2000)
-    rng = np.random.default_rng(0)
-    mistakes = _mistakes.Mistakes(10)
-    tracemalloc.start()
-    for start in range(0, 100_000, 10_000):
-        true = rng.integers(0, 1000, 10_000).astype(str)
-        pred = rng.integers(0, 1000, 10_000).astype(str)
-        true[::100], pred[::100] = "often", "taken"
-        rows = pl.DataFrame({_tables.ROW: np.arange(start, start + 10_000)})
-        rows = rows.with_columns(pl.Series("true", true), pl.Series("pred", pred))
-        mistakes.add(rows, {})
-        assert len(mistakes._kept[0]) <= 2 * 2000
-    assert tracemalloc.get_traced_memory()[1] < 20e6
-    tracemalloc.stop()
-    found = mistakes.records({})
-    assert {(x["true"], x["predicted"]) for x in found[:2]} == {("often", "taken")}
-    assert found[0]["row"] == 0

@@ -276,7 +276,7 @@ COMMANDS = {
         " json format",
     ),
     "compare": _Command(
-        "_comparing",
+        "_commands",
         "Compare two classifiers on the same examples: paired differences with confidence"
         " intervals, and McNemar's test.",
         {
@@ -290,7 +290,7 @@ COMMANDS = {
         " examples show separator level output html json format",
     ),
     "leaderboard": _Command(
-        "_comparing",
+        "_commands",
         "Rank classifiers on the same examples: confidence intervals of ranks, tiers of classifiers"
         " that do not differ significantly, and the value of the winner, corrected for the"
         " selection of the winner.",
@@ -305,7 +305,7 @@ COMMANDS = {
         " html json format",
     ),
     "plan": _Command(
-        "_comparing",
+        "_commands",
         "Estimate how many examples a test set needs: either for an interval of a given"
         " half-width, or to detect a difference between two classifiers.",
         {

@@ -16,7 +16,7 @@ from jaxmetrics._files import replaced_file
 from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._options import refuse
-from jaxmetrics.cli._sources import mentioned
+from jaxmetrics.cli._reader import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 

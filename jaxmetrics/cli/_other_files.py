@@ -1,0 +1,364 @@
+"""Read files other than files of predictions: scores, multilabel problems, and matrices."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics._validation import largest_eps
+from jaxmetrics.cli._classes import is_integer, is_number
+from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened, shown
+from jaxmetrics.cli._predictions import Selection, as_numbers, count_predictions
+from jaxmetrics.cli._reader import (
+    JOIN_HINT,
+    MAX_CLASSES,
+    ROW,
+    Arrays,
+    FileTable,
+    Value,
+    check_number_of_rows,
+    check_size,
+    is_pipe,
+    opened,
+    parts_of,
+)
+from jaxmetrics.intervals.means import clipped, tolerated
+from jaxmetrics.reports.score_means import ItemScores
+
+__all__: list[str] = []
+
+_MOST_LABELS = 1000
+_BETWEEN = "\x1f"  # separator between the parts of an id from several columns
+_MISSING = ("", "nan", "null", "none")
+_WORDS = {"true": "1", "false": "0"} | {
+    "c": "1",
+    "p": "0.5",
+    "i": "0",
+    "n": "0",
+}  # c, p, i and n are the scores of Inspect
+
+
+def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
+    """Read a column of scores from each file, and match the items by `--id` or by their order."""
+    frames = [_frame(given, path, column) for path, column in inputs]
+    paths = [shown(path) for path, _ in inputs]
+    item = "item" if given.id is None else "id"
+    if given.id is None:
+        check_number_of_rows(paths, frames)
+        _check_blank_rows(paths, frames)
+        frames = [frame.with_row_index(item, offset=1) for frame in frames]
+    rows = pl.concat(frame.drop(ROW, "value") for frame in frames)
+    _check_labels(rows, item)
+    rows = rows.unique(item, keep="first", maintain_order=True)
+    scores = np.stack(
+        [
+            rows.select(item)
+            .join(frame, on=item, how="left", maintain_order="left")["value"]
+            .fill_null(np.nan)
+            .to_numpy()
+            for frame in frames
+        ]
+    )
+    if np.isnan(scores).any(0).all():
+        raise InputError(f"{paths[0]}: no item has a score in all files")
+    clusters, _ = _numbered(rows, "cluster")
+    groups = _numbered(rows, "group")
+    bounds = _bounds(given.bounds, scores)
+    if bounds is not None:
+        scores = clipped(scores, bounds, largest_eps(scores))
+    return ItemScores(inputs[0][1], scores, bounds, clusters, *groups)
+
+
+def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files without ids have empty rows, which may be missing scores, in
+    different places.
+    """
+    before = pl.col(ROW).shift(1, fill_value=0)  # the row numbers of each part of a file begin at 1
+    blank = pl.col(ROW) - 1 - pl.when(before < pl.col(ROW)).then(before).otherwise(0)
+    numbers = [frame.select(blank)[ROW] for frame in frames]
+    for path, number in zip(paths, numbers, strict=True):
+        differ = number != numbers[0]
+        if differ.any():
+            row = frames[0][ROW].filter(differ)[0]
+            raise InputError(
+                f"{paths[0]} and {path} have empty rows in different places, so that rows at the"
+                f" same position may belong to different items. The first difference is before row"
+                f" {row} of {paths[0]}; {JOIN_HINT}"
+            )
+
+
+def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[str]]:
+    """Return the numbers and the names of the labels in a column; groups are sorted by name."""
+    if role not in rows.columns:
+        return None, []
+    names = rows[role].unique(maintain_order=True)
+    names = names.sort() if role == "group" else names
+    return rows[role].cast(pl.Enum(names)).to_physical().to_numpy().astype(int), names.to_list()
+
+
+def _check_labels(rows: pl.DataFrame, item: str) -> None:
+    """Raise an error if an item has different clusters or groups in different files."""
+    for role in {"cluster", "group"} & {*rows.columns}:
+        found = rows.select(item, role).unique()
+        if found[item].is_duplicated().any():
+            first = found.filter(pl.col(item).is_duplicated())[item].min()
+            hint = f"; {JOIN_HINT}" if item == "item" else ""
+            raise InputError(
+                f"each item must have the same {role} in all files, but the files differ for the"
+                f" item {first!r}{hint}"
+            )
+
+
+def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
+    """Read the rows of a file, or of all files in a folder."""
+    frames, size = list[pl.DataFrame](), 0.0
+    for part in parts_of(path):
+        with opened(part, given.separator) as table:
+            for rows in _batches(table, given, column):
+                frames.append(rows)
+                size += rows.estimated_size()
+                check_size(size)
+    with named(path):
+        if not frames or not sum(map(len, frames)):
+            raise InputError("the file has no rows")
+        found = pl.concat(frames)
+        if "id" in found.columns and found["id"].is_duplicated().any():
+            first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
+            raise InputError(
+                "each row must have a different id, but several rows have the same id. The first"
+                f" such id is {first!r}. If the rows differ in another column, use several columns"
+                " as the id, such as --id item,attempt."
+            )
+    return found
+
+
+def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
+    """Read scores with their ids, clusters and groups.
+
+    Scores are numbers, booleans, or the letters of Inspect: C (correct), P (partial), I (incorrect)
+    and N (no answer). Missing scores become NaN; other values raise an error.
+    """
+    with reading():
+        asked = {
+            role: _label(table, name, role)
+            for role in ("id", "cluster", "group")
+            if (name := getattr(given, role, None))
+        }
+        labels = list(asked)
+        text = table.number(column).expr.cast(pl.String)
+        asked["value"] = Value(column, text.str.strip_chars().str.to_lowercase().fill_null(""))
+    number = pl.col("value").replace(_WORDS).cast(pl.Float64, strict=False)
+    for rows in table.batches(asked | {"text": Value(column, text)}):
+        missing = pl.col("value").is_in(_MISSING)
+        bad = rows.filter(~missing & ~number.is_finite().fill_null(False))
+        if len(bad):
+            row, value = bad[ROW][0], bad["text"][0]
+            raise InputError(
+                f"in row {row}, the column {column!r} contains {value!r}, but a number, true or"
+                " false was expected."
+            )
+        for role in labels:
+            if (empty := rows.filter(pl.col(role) == "")).height:
+                raise InputError(f"row {empty[ROW][0]}: the {role} is missing")
+        yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
+
+
+def _label(table: FileTable, name: str, role: str) -> Value:
+    """Return labels as strings; ids may consist of the values of several columns."""
+    names = name.split(",") if role == "id" and name not in table.names else [name]
+    labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
+    return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
+
+
+def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:
+    """Parse `--bounds LOW,HIGH`. The default is (0, 1) if all scores are from 0 to 1, otherwise
+    None.
+    """
+    least, greatest = np.nanmin(scores), np.nanmax(scores)
+    if given is None:
+        lowest, highest = tolerated((0.0, 1.0), largest_eps(scores))
+        return (0.0, 1.0) if lowest <= least <= greatest <= highest else None
+    try:
+        low, high = map(float, given.split(","))
+    except ValueError:
+        raise InputError(
+            f"--bounds must have the form LOW,HIGH, such as '0,1', got {given!r}."
+        ) from None
+    lowest, highest = tolerated((low, high), largest_eps(scores))
+    if not (low < high and lowest <= least <= greatest <= highest):
+        raise InputError(
+            "--bounds must be two numbers LOW,HIGH with LOW < HIGH between which all scores lie,"
+            f" got {given!r}. The least score is {least} and the greatest score is {greatest}."
+        )
+    return low, high
+
+
+def read_labels(
+    paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Read the labels in files; the prefixes select the columns of true and predicted labels.
+
+    Returns:
+        The true and the predicted labels, booleans `(n, L)`, and the names of the labels.
+    """
+    parts: list[np.ndarray] = []
+    names: list[str] = []
+    for path in paths:
+        with opened(path, separator) as table:
+            with reading():
+                true, pred = (table.family(prefix) for prefix in prefixes)
+            if set(true) != set(pred):
+                raise InputError(
+                    f"the columns of true labels ({prefixes[0]!r}) and the columns of predicted"
+                    f" labels ({prefixes[1]!r}) must name the same labels, but they name"
+                    f" {listed([*true])} and {listed([*pred])}."
+                )
+            if len(true) > _MOST_LABELS:
+                raise InputError(
+                    f"the file has {len(true)} columns of labels, one for each label, but a report"
+                    f" may have at most {_MOST_LABELS} labels. Leave out some of these columns."
+                )
+            if parts and list(true) != names:
+                raise InputError("its labels differ from the labels in the previous files")
+            names = list(true)
+            columns = [*true.values(), *(pred[name] for name in names)]
+            for rows in table.batches({str(i): column for i, column in enumerate(columns)}):
+                numbers = as_numbers(rows, [str(i) for i in range(len(columns))])
+                bad = (numbers != 0) & (numbers != 1)
+                if bad.any():
+                    i, j = np.argwhere(bad)[0].tolist()
+                    value = rows[str(j)][i]
+                    raise InputError(
+                        f"in row {rows[ROW][i]}, the column {columns[j].name!r} contains"
+                        f" {value!r}, but 0 or 1 was expected."
+                    )
+                parts.append(numbers == 1)
+                check_size(sum(part.nbytes for part in parts))
+    if not sum(map(len, parts)):
+        with named(paths[0]):
+            raise InputError("the file has no rows")
+    true_labels, pred_labels = np.split(np.concatenate(parts), 2, axis=1)
+    return true_labels, pred_labels, names
+
+
+class Matrix(NamedTuple):
+    """A confusion matrix, and the class names if the file contains class names."""
+
+    counts: np.ndarray
+    class_names: list[str] | None
+    num_ignored: int = 0
+    is_of_cells: bool = False
+
+
+def read_counts(path: Path, question: Selection) -> Matrix:
+    """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
+    with opened(path, question.separator) as table, reading():
+        # A table of cells is read twice, and a pipe cannot be.
+        cells = None if is_pipe(path) else _cells(table, question)
+        if cells is None:
+            return _matrix(table, question)
+    found = count_predictions([path], cells)
+    return Matrix(found.counts(), found.classes, found.ignored(), is_of_cells=True)
+
+
+def _cells(table: FileTable, question: Selection) -> Selection | None:
+    """Return the columns to read from a table of cells, or None for a matrix."""
+    roles = {question.true, question.pred or "y_pred"}
+    if not roles <= set(table.names):
+        return None
+    others = [name for name in table.names if name not in roles]
+    if question.weight is None and not others:
+        raise InputError(
+            "the file is a table of predictions, not a confusion matrix. Leave out --counts."
+        )
+    if question.weight is None and len(others) != 1:
+        raise InputError(
+            "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
+            f" column of counts, which is one of the columns {listed(others)}."
+        )
+    return replace(question, weight=question.weight or others[0])
+
+
+def _matrix(table: FileTable, question: Selection) -> Matrix:
+    """Convert text to numbers. If there is one column more than there are rows, the first column
+    contains the class names.
+    """
+    if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
+        raise InputError(
+            "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
+            " --weight. Leave out --counts or these options."
+        )
+    columns = _columns(table)
+    names = None if isinstance(table, Arrays) else list(columns)
+    rows: list[list[str]] = []
+    for batch in table.batches(columns):
+        rows += [["" if x is None else str(x) for x in row] for row in batch.drop(ROW).rows()]
+        if len(rows) > MAX_CLASSES + 1:
+            raise InputError(
+                f"the confusion matrix has more than {MAX_CLASSES} classes, but at most"
+                " this number is allowed."
+            )
+    if names is not None and table.separator is not None:
+        names = [re.sub(r"_duplicated_\d+$", "", name).strip() for name in names]
+        if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
+            rows, names = [names, *rows], None
+    if names is not None and len(names) == len(rows) + 1:
+        row_names, rows, names = [row[0] for row in rows], [row[1:] for row in rows], names[1:]
+        if row_names != names:
+            raise InputError(
+                "the rows and the columns of the confusion matrix must name the same classes, but"
+                f" the rows name {listed(row_names)} and the columns name {listed(names)}."
+            )
+    counts = _numbers(rows)
+    _warn_of_totals(counts)
+    return Matrix(counts, names)
+
+
+def _warn_of_totals(counts: np.ndarray) -> None:
+    """Warn if the last row and the last column are the sums of the other rows and columns."""
+    k = len(counts) - 1
+    if k < 2 or counts.shape != (k + 1, k + 1) or not counts[:k, :k].any():
+        return
+    columns, rows = counts[:k].sum(0), counts[:, :k].sum(1)
+    if (counts[k] == columns).all() and (counts[:, k] == rows).all():
+        warnings.warn(
+            "the last row and the last column of the confusion matrix are the sums of the others."
+            " If they are totals and not a class, leave them out.",
+            stacklevel=2,
+        )
+
+
+def _columns(table: FileTable) -> Mapping[str, Value]:
+    """Return the columns of the matrix: all columns or, in a file of arrays, the array `counts`."""
+    if not isinstance(table, Arrays):
+        return {name: Value(name, pl.col(name)) for name in table.names}
+    if "counts" not in table.names and len(table.names) != 1:
+        raise InputError(table.missing("no array 'counts'"))
+    name = "counts" if "counts" in table.names else table.names[0]
+    if table.width(name) is None:
+        raise InputError(
+            f"the array {name!r} must be a confusion matrix of shape (K, K) with real numbers."
+        )
+    return table.family(name)
+
+
+def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:
+    for i, row in enumerate(rows, 1):
+        for cell in row:
+            if not is_number(cell):
+                raise InputError(
+                    f"in row {i}, the confusion matrix contains {shortened(cell)!r}, which is not"
+                    " a number. If the file is a table of predictions with a column of counts, use"
+                    " --weight COLUMN to name this column."
+                )
+    integers = all(is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
+    number = int if integers else float
+    return np.array([[number(cell) for cell in row] for row in rows])

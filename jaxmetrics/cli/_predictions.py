@@ -1,0 +1,619 @@
+"""Read files of predictions: find the columns, check the rows, and count or keep them.
+
+If only labels, weights, groups and clusters are needed, equal rows are counted, so that a file may
+be larger than memory. Otherwise all rows are kept in memory, up to a limit.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics._examples import are_distributions
+from jaxmetrics.cli._classes import (
+    check_kinds,
+    one_against_rest,
+    refusal_of,
+    rest_of,
+    sorted_classes,
+    warn_of_other_names,
+)
+from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals, shortened, shown
+from jaxmetrics.cli._reader import (
+    JOIN_HINT,
+    MAX_CLASSES,
+    ROW,
+    FileTable,
+    check_number_of_rows,
+    check_size,
+    opened,
+    parts_of,
+)
+from jaxmetrics.clusters import check_size_of_tables
+from jaxmetrics.counts import confusion_matrix
+
+__all__: list[str] = []
+
+LABELS = ("true", "pred")
+COUNTED = "counted"  # boolean column, False for ignored rows
+FILE = "file"
+MAX_GROUPS = 100
+_MOST_CELLS = 2**27  # cells in the tables of all groups
+_MOST_BYTES = 2**30  # size of the score histograms of all groups
+_BYTES_OF_CLASS = 2**16  # size of the score histograms of one class
+_LISTED = 12  # the largest number of columns or values in an error message
+_GREATEST = float(np.finfo(float).max)
+_NO_GROUP = "(missing)"  # the name of the group of rows without a group
+
+OnProgress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns and rows to read; the attributes have the names of the options.
+
+    Attributes:
+        true, pred, weight, score, group, cluster, id, show: names of columns or arrays. If `pred`
+            is None, the predictions are the column `y_pred`; if there is no such column, they are
+            computed from the probabilities or from the threshold.
+        prob: the prefix of the columns of probabilities, or the name of an NPZ array.
+        ignore: labels whose rows are left out.
+        pos_label: the positive class, or None if no class is given as positive.
+        threshold: the least score or probability for which the positive class is predicted.
+        separator: the column separator in text files; if it is None, the extension determines it.
+        examples: the number of rows to list.
+    """
+
+    true: str = "y_true"
+    pred: str | None = None
+    weight: str | None = None
+    prob: str | None = None
+    score: str | None = None
+    group: str | None = None
+    cluster: str | None = None
+    id: str | None = None
+    show: tuple[str, ...] = ()
+    ignore: Sequence[str] = ()
+    pos_label: str | None = None
+    threshold: float | None = None
+    separator: str | None = None
+    examples: int = 0
+
+    @classmethod
+    def of(cls, given: Namespace) -> Selection:
+        """Make the selection from the options of a command."""
+        names = {field.name for field in fields(cls)} & {*vars(given)}
+        question = cls(**{name: getattr(given, name) for name in names})
+        if question.examples < 0:
+            raise InputError(f"--examples must be 0 or more, got {question.examples}")
+        if question.show and not question.examples:
+            raise InputError(
+                "--show is used only together with --examples. Add --examples NUMBER, the number of"
+                " rows to list, or leave out --show."
+            )
+        return question
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are probabilities or scores."""
+        return self.prob is not None or self.score is not None
+
+    @property
+    def names_of_rows(self) -> dict[str, str]:
+        """The columns that identify a listed row (its id and the columns to show), by role."""
+        found = {} if self.id is None else {"id": self.id}
+        return found | {f"show {i}": name for i, name in enumerate(self.show)}
+
+    def check_threshold(self) -> None:
+        """Raise an error if there is a threshold but no scores, or a threshold and predictions."""
+        if self.threshold is None:
+            return
+        if not self.has_scores:
+            raise InputError(
+                "--threshold is applied to scores or probabilities. Add --score or --prob, or"
+                " leave out --threshold."
+            )
+        if self.pred is not None:
+            raise InputError(
+                "--pred and --threshold cannot be used together, because each of them determines"
+                " the predicted class. Leave out one of them."
+            )
+        if self.threshold != self.threshold:
+            raise InputError("--threshold must be a number, got nan")
+
+
+class Columns:
+    """The columns of a table of predictions.
+
+    Attributes:
+        labels, numbers, shown: values by role. The roles of probabilities are `prob 0`, `prob 1`
+            and so on; the roles of the columns to show are `show 0`, `show 1` and so on.
+        prob_classes: the sorted classes that have a column of probabilities; empty if a single
+            column has the probability of the positive class.
+        positive: the positive class, or None if no class is given as positive. The default
+            for scores is "1".
+    """
+
+    def __init__(self, table: FileTable, question: Selection) -> None:
+        question.check_threshold()
+        self.table, self.question = table, question
+        self.prob_classes: list[str] = []
+        by_threshold = question.threshold is not None
+        has_pred = "y_pred" in table.names and not by_threshold
+        pred = "y_pred" if has_pred or not question.has_scores else None
+        names = {"true": question.true, "pred": question.pred or pred}
+        names |= {role: getattr(question, role) for role in ("group", "cluster", "id")}
+        self.labels = {role: table.label(name) for role, name in names.items() if name is not None}
+        self.shown = {f"show {i}": table.text(name) for i, name in enumerate(question.show)}
+        names = {"weight": question.weight, "score": question.score}
+        self.numbers = {role: table.number(x) for role, x in names.items() if x is not None}
+        given = {**self.labels, **self.numbers}
+        for role in ("cluster", "id"):  # these columns may have a second role
+            given.pop(role, None)
+        if len({x.name for x in given.values()}) < len(given):
+            found = ", ".join(f"{role} = {x.name!r}" for role, x in given.items())
+            raise InputError(
+                f"one column is given for two options: {found}. Give a different column for each."
+            )
+        if question.prob is not None:
+            self._find_probabilities(question.prob)
+        self.positive = question.pos_label
+        has_one_probability = question.prob is not None and not self.prob_classes
+        if self.positive is None and (question.score is not None or has_one_probability):
+            self.positive = "1"
+        if by_threshold and self.positive is None:
+            raise InputError(
+                "--threshold needs a positive class. Add --pos-label with the name of this class."
+            )
+        if "pred" not in self.labels and question.prob is None and not by_threshold:
+            raise InputError(
+                "--score gives scores, but the predicted classes are missing. Add --threshold,"
+                " the least score for which the positive class is predicted, or --pred, the column"
+                " of the predicted class."
+            )
+
+    def _find_probabilities(self, prefix: str) -> None:
+        table = self.table
+        taken = [x.name for x in (*self.labels.values(), *self.numbers.values())]
+        is_one_column = prefix in table.names and table.width(prefix) is None
+        family = {"": table.number(prefix)} if is_one_column else table.family(prefix, taken)
+        classes = sorted_classes(family)
+        if classes != [""]:
+            self.prob_classes = classes
+            if len(family) == 1:
+                (column,) = family.values()
+                raise InputError(
+                    f"--prob is a prefix that only one column has, {column.name!r}, but there must"
+                    " be one column for each class. If this column contains the probability of the"
+                    " positive class, give its full name."
+                )
+        self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
+
+    def with_numbers(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Check the numbers of rows that are not ignored, and add predictions if they are computed.
+
+        The probabilities of a row become an array `prob`; if there is a positive class, the array
+        has two elements, for the rest and for the positive class.
+        """
+        question, found = self.question, dict[str, Any]()
+        if question.prob is not None:
+            found["prob"] = self._probabilities(rows)
+        if "score" in self.numbers:
+            are_finite = _within(-np.inf, np.inf)
+            found["score"] = self._checked(rows, ["score"], are_finite, "a number")[:, 0]
+        if "weight" in self.numbers:
+            weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
+            found["weight"] = weights[:, 0]
+        if "pred" not in self.labels and self.positive is None:
+            found["pred"] = np.array(self.prob_classes, object)[found["prob"].argmax(1)].tolist()
+        elif "pred" not in self.labels:
+            values = found["score"] if "score" in found else found["prob"][:, 1]
+            threshold = 0.5 if question.threshold is None else question.threshold
+            columns = rows.select("score" if "score" in found else "^prob .*$")
+            if pl.Float32 in columns.dtypes:  # 0.7 in float32 is not below the threshold 0.7
+                threshold = float(np.float32(threshold))
+            names = np.array([rest_of(str(self.positive)), self.positive], object)
+            found["pred"] = names[(values >= threshold).astype(int)].tolist()
+        rows = rows.drop("^prob .*$", strict=False)
+        return rows.with_columns(pl.Series(role, values) for role, values in found.items())
+
+    def _checked(
+        self,
+        rows: pl.DataFrame,
+        roles: Sequence[str],
+        are_valid: Callable[[np.ndarray], np.ndarray],
+        expected: str,
+    ) -> np.ndarray:
+        """Return numbers `(n, len(roles))`; raise an error for an invalid number, except in ignored
+        rows, where numbers become 0.
+        """
+        numbers, counted = as_numbers(rows, roles), rows[COUNTED].to_numpy()
+        bad = counted & ~are_valid(numbers)
+        if bad.any():
+            row, *given = rows.select(ROW, *roles).row(int(bad.argmax()))
+            names = " + ".join(repr(self.numbers[role].name) for role in roles[:_LISTED])
+            more = f" + {len(roles) - _LISTED} more" if len(roles) > _LISTED else ""
+            found = given[0] if len(given) == 1 else given[:_LISTED]
+            found = shortened(found) if isinstance(found, str) else found
+            raise InputError(
+                f"in row {row}, the value of {names}{more} is {found!r}, but it must be {expected}."
+            )
+        numbers[~counted] = 0
+        return numbers
+
+    def _probabilities(self, rows: pl.DataFrame) -> np.ndarray:
+        roles = [role for role in self.numbers if role.startswith("prob ")]
+        if len(roles) == 1:
+            prob = self._checked(rows, roles, _within(0, 1), "a probability")
+            return np.concatenate([1 - prob, prob], 1)
+        prob = self._checked(rows, roles, are_distributions, "probabilities that sum to 1")
+        if self.positive is None:
+            return prob
+        if self.positive not in self.prob_classes:
+            raise InputError(
+                f"there is no column of probabilities for the class {self.positive!r}. There are"
+                f" columns for the classes {listed(self.prob_classes)}. Add a column for each"
+                " class."
+            )
+        place = self.prob_classes.index(self.positive)
+        return np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
+
+
+def _within(least: float, greatest: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda values: np.all((values >= least) & (values <= greatest), axis=1)
+
+
+def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Convert columns to floats `(n, len(columns))`; values that are not numbers become NaN."""
+    numbers = rows.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan)
+    return numbers.to_numpy().copy()
+
+
+@dataclass
+class Predictions:
+    """The rows of files, or the number of equal rows.
+
+    Attributes:
+        question: the selection of columns and rows.
+        is_held: whether all rows are kept. Otherwise they are counted.
+        labels: the classes, in the order of their first appearance, with their numbers from 0.
+        positive: the positive class, or None if no class is given as positive.
+        prob_classes: the classes of the columns of probabilities.
+        classes: the classes of the report.
+        frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
+            are counted, `number` and, with weights, `weight` are sums over equal rows.
+        num_rows: the number of rows of all files.
+        size: the size of the frames in bytes.
+    """
+
+    question: Selection
+    is_held: bool = False
+    labels: dict[str, int] = field(default_factory=dict)
+    positive: str | None = None
+    prob_classes: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    frames: list[pl.DataFrame] = field(default_factory=list)
+    num_rows: int = 0
+    size: float = 0.0
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The rows of all files."""
+        return pl.concat(self.frames)
+
+    def column(self, role: str) -> np.ndarray | None:
+        """Return the values of a column, or None if there is no such column."""
+        return self.rows[role].to_numpy() if role in self.rows.columns else None
+
+    def read(self, paths: Sequence[Path], on_progress: OnProgress | None = None) -> Predictions:
+        """Read files, and add their rows."""
+        for path in paths:
+            part = shown(path.name) if len(paths) > 1 else None
+            with opened(path, self.question.separator) as table:
+                with reading():
+                    columns = Columns(table, self.question)
+                if self.num_rows and columns.prob_classes != self.prob_classes:
+                    raise InputError(
+                        "the columns of probabilities in this file differ from the columns of"
+                        " probabilities in the previous files. Give the columns the same names in"
+                        " all files."
+                    )
+                self.positive, self.prob_classes = columns.positive, columns.prob_classes
+                for name in self.prob_classes:
+                    self.labels.setdefault(name, len(self.labels))
+                before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
+                is_counted = not self.is_held and not columns.numbers
+                for rows in table.batches(asked, self._counted if is_counted else None):
+                    self._add(columns, rows, part)
+                    if on_progress is not None:
+                        on_progress(self.num_rows - before, table.num_rows)
+        return self
+
+    def _add(self, columns: Columns, rows: pl.DataFrame, part: str | None) -> None:
+        is_number = "number" in rows.columns
+        self.num_rows += int(rows["number"].sum()) if is_number else len(rows)
+        texts = {x: columns.table.written(y.name, pl.col(x)) for x, y in columns.labels.items()}
+        if "group" in texts:
+            texts["group"] = texts["group"].replace("", _NO_GROUP)
+        roles = [role for role in LABELS if role in texts]  # without computed predictions
+        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.question.ignore)))
+        rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
+        rows = columns.with_numbers(rows) if columns.numbers else rows
+        self._check_labels(columns, rows, roles)
+        numbers = pl.col(LABELS).replace_strict(self.labels, default=-1, return_dtype=pl.Int32)
+        rows = rows.with_columns(numbers)
+        if self.is_held:
+            rows = rows if part is None else rows.with_columns(pl.lit(part).alias(FILE))
+        else:
+            rows = (rows if is_number else self._counted(rows.lazy()).collect()).drop(ROW)
+        self.frames.append(rows)
+        if not self.is_held and sum(map(len, self.frames[1:])) > len(self.frames[0]):
+            keys = pl.exclude("number", "weight")
+            self.frames = [self.rows.group_by(keys).agg(pl.all().sum()).select(rows.columns)]
+            self.size = 0.0
+        self.size += self.frames[-1].estimated_size()
+        check_size(self.size)
+
+    def _counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Count equal rows, and return the first row number of equal rows."""
+        keys = pl.exclude(ROW, "weight")
+        sums = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
+        return rows.group_by(keys).agg(*sums, pl.col("^weight$").sum())
+
+    def _check_labels(self, columns: Columns, rows: pl.DataFrame, roles: Sequence[str]) -> None:
+        """Add new classes in the order of their rows; raise an error for an invalid class or
+        cluster.
+        """
+
+        def refuse(row: object, role: str, value: str, message: str) -> NoReturn:
+            name = columns.labels[role].name
+            raise InputError(f"row {row}: {name!r} is {shortened(value)!r}, {message}")
+
+        known = [*self.labels, *self.question.ignore]
+        labels = pl.concat(
+            rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
+            for role in roles
+        )
+        new = labels.filter(~pl.col("label").is_in(known))
+        new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
+        for label, row, role in new.iter_rows():
+            message = refusal_of(label)
+            if message is None and columns.prob_classes and label not in columns.prob_classes:
+                message = "a class for which there is no column of probabilities"
+            elif message is None and len(self.labels) == MAX_CLASSES:
+                message = f"after {MAX_CLASSES} other values: is it a column of classes?"
+            if message is not None:
+                refuse(row, role, label, message)
+            self.labels[label] = len(self.labels)
+        if "cluster" in columns.labels:
+            missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
+            if len(missing):
+                refuse(missing[ROW].min(), "cluster", "", "which is no cluster")
+
+    def ids(self, role: str) -> np.ndarray:
+        """Return class ids, which are -1 for ignored rows; labels of no class have the id 0, which
+        is the id of the rest if there is a positive class.
+        """
+        rows, numbers = self.rows, {name: i for i, name in enumerate(self.classes)}
+        places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
+        return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], -1)
+
+    @property
+    def confidence(self) -> np.ndarray | None:
+        """The probability of the predicted class, `(n,)`, or None without probabilities."""
+        prob, pred = self.column("prob"), self.ids("pred")
+        return None if prob is None else prob[np.arange(len(pred)), pred]
+
+    def listed(
+        self, places: Iterable[int], confidence: np.ndarray | None, **ids: np.ndarray
+    ) -> list[dict[str, Any]]:
+        """List rows as dicts: file, row number and group, the named classes of each row, the
+        probability of the prediction, and the columns to show.
+        """
+        rows, found = self.rows.rename({ROW: "row"}), []
+        for i in places:
+            row = rows.row(i, named=True)
+            shown = {name: row[name] for name in (FILE, "row", "group") if name in row}
+            shown |= {name: self.classes[x[i]] for name, x in ids.items()}
+            if confidence is not None:
+                shown["probability"] = float(confidence[i])
+            columns = {name: row[role] for role, name in self.question.names_of_rows.items()}
+            found.append({**shown, "columns": columns})
+        return found
+
+    def names(self, role: str) -> set[str]:
+        """Return the classes that occur in rows that are not ignored and have a weight."""
+        rows, names = self.rows.filter(COUNTED), [*self.labels]
+        if "weight" in rows.columns:
+            rows = rows.filter(pl.col("weight") > 0)
+        return {names[i] for i in rows[role].unique() if i >= 0}
+
+    def counts(self) -> np.ndarray:
+        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
+        if the weights are integers.
+        """
+        rows, k = self.rows, len(self.classes)
+        options: dict[str, Any] = {"num_classes": k}
+        amounts = rows["weight" if "weight" in rows.columns else "number"].to_numpy()
+        if "cluster" in rows.columns:
+            cluster = rows.select(pl.when(COUNTED).then("cluster").rank("dense")).to_series()
+            numbers = cluster.fill_null(1).to_numpy().astype(np.int64) - 1
+            options |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
+            with refusals("--cluster"):
+                check_size_of_tables(options["num_groups"], k * k, "Merge clusters or classes.")
+        labels = self.ids("true"), self.ids("pred")
+        return whole(confusion_matrix(*labels, sample_weight=amounts, **options))
+
+    def ignored(self) -> int:
+        """Return the number of ignored rows."""
+        rows = self.rows.filter(~pl.col(COUNTED))
+        return int(rows["number"].sum()) if "number" in rows.columns else len(rows)
+
+    def groups(self) -> list[str]:
+        """List the groups, sorted."""
+        names, k = self.rows.filter(COUNTED)["group"].unique(), len(self.classes)
+        if len(names) > MAX_GROUPS:
+            raise InputError(
+                f"the column {self.question.group!r} has more than {MAX_GROUPS} different values,"
+                " which is too many for a column of groups. Check the name that --group gives."
+            )
+        if len(names) * k**2 > _MOST_CELLS:
+            raise InputError(
+                f"{len(names)} groups with {k} classes are too many: the confusion matrices of all"
+                f" groups may have at most {_MOST_CELLS:,} cells together. Use fewer groups or"
+                " fewer classes."
+            )
+        if self.question.prob is not None and len(names) * k * _BYTES_OF_CLASS > _MOST_BYTES:
+            raise InputError(
+                f"--prob with {k} classes and {len(names)} groups needs more than 1 GiB of memory."
+                " Leave out --group or --prob."
+            )
+        return sorted_classes(names)
+
+    def of_group(self, name: str) -> Predictions:
+        """Return the rows of one group."""
+        return replace(self, frames=[self.rows.filter(pl.col("group") == name)])
+
+
+def whole(counts: np.ndarray) -> np.ndarray:
+    """Convert counts to integers if all of them are integers that floats represent exactly."""
+    if (counts == np.round(counts)).all() and counts.sum() < 2**53:
+        return counts.astype(np.int64)
+    return counts
+
+
+def count_predictions(
+    paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
+) -> Predictions:
+    """Read the predictions in files for a report on one classifier."""
+    is_held = question.has_scores or question.examples > 0
+    found = Predictions(question, is_held).read(paths, on_progress)
+    with named(paths[0] if len(paths) == 1 else paths[0].parent):
+        if not found.num_rows:
+            raise InputError("the file has no rows")
+        if found.num_rows == found.ignored():
+            raise InputError("all rows are ignored, so there is nothing to count")
+        found.classes = _classes_of(found.labels, found.positive)
+        if not found.classes or len(found.labels) < 2:
+            raise InputError(
+                "a report needs at least two classes, but the file contains"
+                f" {listed([*found.labels])}."
+            )
+        if found.positive is None:
+            check_kinds(found.names("true"), found.names("pred"))
+    return found
+
+
+def _classes_of(labels: Collection[str], positive: str | None) -> list[str]:
+    return sorted_classes(labels) if positive is None else one_against_rest(labels, positive)
+
+
+def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predictions]:
+    """Read predictions of the same examples, and match their rows by `id` or by their order.
+
+    All files must have the same true classes and clusters. Rows that are ignored in one of the
+    files are left out.
+    """
+    paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
+    labels: dict[str, int] = {}
+    files = []
+    for path, question in inputs:
+        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+        if not file.num_rows:
+            raise InputError(f"{shown(path)}: the file has no rows")
+        files.append(file)
+    frames = [file.rows for file in files]
+    if by_id is None:
+        check_number_of_rows(paths, frames)
+    else:
+        frames = _joined(paths, frames)
+    for path_b, rows in zip(paths[1:], frames[1:], strict=True):
+        _check_same(paths[0], frames[0], path_b, rows, by_id, [*labels, "(ignored)"])
+    kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
+    if not kept.any():
+        raise InputError("all rows are ignored")
+    for file, rows in zip(files, frames, strict=True):
+        file.frames = [rows.filter(kept)]
+    true, positive = files[0].names("true"), files[0].positive
+    present = true.union(*(file.names("pred") for file in files))
+    if positive is None:
+        present.update(*(file.prob_classes for file in files))
+        for name, file in zip(paths, files, strict=True):
+            with named(name):
+                check_kinds(true, file.names("pred"))
+            warn_of_other_names(true, file.names("pred"), name)
+    classes = _classes_of(present, positive)
+    if len(classes) < 2:
+        raise InputError(
+            f"a comparison needs at least two classes, but the files contain {listed(classes)}."
+        )
+    for name, file in zip(paths, files, strict=True):
+        file.classes = classes
+        if positive is None and file.question.prob is not None and file.prob_classes != classes:
+            raise InputError(
+                f"{name}: the columns of probabilities are for the classes"
+                f" {listed(file.prob_classes)}, but the classes in the files are"
+                f" {listed(classes)}. Each class needs a column of probabilities."
+            )
+    return files
+
+
+def _check_same(
+    path_a: str,
+    a: pl.DataFrame,
+    path_b: str,
+    b: pl.DataFrame,
+    by_id: str | None,
+    labels: Sequence[str],
+) -> None:
+    """Raise an error if the true classes or the clusters of two files differ."""
+    for role, one, many in (
+        ("true", "true class", "true classes"),
+        ("cluster", "cluster", "clusters"),
+    ):
+        differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
+        if differ.any():
+            i = int(differ.argmax())
+            first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
+            hint = f"; {JOIN_HINT}" if by_id is None else ""
+            values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
+            raise InputError(
+                f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs"
+                f" in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
+                f" the {many} are {values[0]!r} and {values[1]!r}{hint}"
+            )
+
+
+def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Sort the rows of all files in the order of the ids in the first file."""
+    for path, rows in zip(paths, frames, strict=True):
+        missing = rows.filter(pl.col("id") == "")
+        if len(missing):
+            raise InputError(f"{path}: row {missing[ROW][0]}: the id is missing")
+        repeated = rows["id"].is_duplicated()
+        if repeated.any():
+            raise InputError(
+                f"{path}: each row must have a different id, but {repeated.sum()} rows have the id"
+                f" of another row. The first such id is {rows['id'].filter(repeated)[0]!r}."
+            )
+    first = frames[0]
+    for path, rows in zip(paths[1:], frames[1:], strict=True):
+        for name, some, other, all_rows in (
+            (paths[0], first, path, rows),
+            (path, rows, paths[0], first),
+        ):
+            alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
+            if len(alone):
+                raise InputError(
+                    f"{len(alone)} of the {len(some)} rows in {name} have an id that does not"
+                    f" occur in {other}. The first such id is {alone['id'][0]!r}. Give files that"
+                    " contain the same ids."
+                )
+    ids = first.select("id")
+    return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]

@@ -1,0 +1,568 @@
+"""Read files of all formats as tables.
+
+A path stands for a file, for the files of a folder or glob pattern, or for standard input. The
+extension determines the format of a file; for standard input, the first bytes determine it. Polars
+scans text, Parquet and Arrow files, which may be larger than memory. Compressed text, the arrays
+of NPZ files and standard input are held in memory, up to a limit.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import gzip
+import io
+import json
+import mmap
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics.cli._errors import (
+    InputError,
+    closed_standard_error,
+    listed,
+    named,
+    reading,
+    shortened,
+    shown,
+)
+
+__all__: list[str] = []
+
+ROW = "number of the row"  # rows are counted from 1, and blank lines of separated text count
+MAX_CLASSES = 4096  # the largest number of classes of a report
+MOST_HELD = 3 * 2**28  # the largest size of the data that are held in memory, in bytes
+JOIN_HINT = "give --id with a column of ids to match the rows by"
+
+_FIRST_ROWS = 2**16  # the first rows are read alone, because most errors occur there
+_PIECE_ROWS = 2**22  # the largest number of rows that are counted at once
+_START = 2**22  # the number of bytes that show the columns of a text file
+_ZSTD_BYTES = 2**10  # few compressed bytes, because they may expand by a factor of 32 thousand
+_LONGEST_TEXT = 1000  # the largest number of characters of a shown value
+_COMPRESSED = (".gz", ".zst")
+_JSON_LINES = (".jsonl", ".ndjson")
+_BINARY = (".parquet", ".arrow", ".feather", ".npz")
+_KNOWN = (".csv", ".tsv", *_JSON_LINES, *_BINARY)
+_STANDARD_INPUT = Path("-")
+_FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
+_OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
+_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+# Constants and escapes that Polars does not read in JSON as Python does.
+_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+
+Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
+
+
+def parts_of(path: Path) -> list[Path]:
+    """List the files that a path stands for, sorted: a file, all files of a folder or glob pattern,
+    or standard input.
+    """
+    with named(path):
+        if path == _STANDARD_INPUT:
+            return [path]
+        try:
+            path.stat()
+            files = sorted(path.iterdir()) if path.is_dir() else []
+        except OSError as error:
+            found = sorted(map(Path, glob.glob(str(path))))
+            if error.errno == errno.ENOENT and found:
+                return [part for file in found for part in parts_of(file)]
+            reason = "no such file" if error.errno == errno.ENOENT else error.strerror
+            raise InputError(str(reason)) from None
+        if path.is_dir():
+            hidden = "._"  # the first letters of hidden and temporary files
+            parts = [x for x in files if x.name[0] not in hidden and _extension(x) in _KNOWN]
+            parts = [file for file in parts if file.is_file()]
+            if not parts:
+                raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
+            return parts
+        if path.is_file() and _extension(path) not in _KNOWN:
+            raise InputError(
+                f"the suffix {path.suffix!r} is unknown. The supported suffixes are"
+                f" {', '.join(_KNOWN)}. Files of text may be compressed"
+                f" ({' or '.join(_COMPRESSED)})."
+            )
+    return [path]
+
+
+def mentioned(path: Path) -> list[Path]:
+    """List all files of any type that a path may stand for."""
+    inside = list(path.iterdir()) if path.is_dir() else []
+    return [path, *map(Path, glob.glob(str(path))), *inside]
+
+
+def _extension(path: Path) -> str:
+    """Return the extension of a file, such as ".csv" for "a.csv.gz"."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def is_pipe(path: Path) -> bool:
+    """Return whether a path can be read only once, as standard input, a pipe or a device."""
+    return path == _STANDARD_INPUT or (path.exists() and not path.is_file())
+
+
+class Value(NamedTuple):
+    """A value of each row: its name in error messages, and the expression that computes it."""
+
+    name: str
+    expr: pl.Expr
+
+
+class FileTable:
+    """A table in a file.
+
+    Attributes:
+        names: the names of the columns or arrays; the name of a field of an object is its path with
+            dots.
+        num_rows: the number of rows; None if it is unknown until all rows are read.
+        separator: the separator of the columns of text, or None for other formats.
+    """
+
+    def __init__(
+        self, rows: pl.LazyFrame, num_rows: int | None = None, separator: str | None = None
+    ) -> None:
+        paths: dict[str, tuple[tuple[str, ...], pl.DataType]] = {}
+        for path, kind in sorted(_leaves(rows.collect_schema()), key=lambda x: len(x[0])):
+            paths.setdefault(".".join(path), (path, kind))
+        del paths[ROW]
+        self.names = list(paths)
+        self._kinds = {name: kind for name, (_, kind) in paths.items()}
+        self.num_rows, self.separator = num_rows, separator
+        columns = [_column_at(path).alias(name) for name, (path, _) in paths.items()]
+        self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
+
+    def kind(self, name: str) -> Any:
+        """Return the type of a column."""
+        return self._kinds[name]
+
+    def scanned(self, names: Collection[str]) -> pl.LazyFrame:
+        """Return `ROW` and at least these columns."""
+        return self._rows
+
+    def batches(
+        self, asked: Mapping[str, Value], reduced: Reduction | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """Read `ROW` and values by their roles, in batches of rows that fit into memory.
+
+        Args:
+            asked: the values by role.
+            reduced: a function that is applied to each batch and returns few rows, or None. If this
+                function is given, batches may be larger.
+        """
+        with reading():
+            names = [x for value in asked.values() for x in value.expr.meta.root_names()]
+            values = [value.expr.alias(role) for role, value in asked.items()]
+            rows = self.scanned(names).select(ROW, *values)
+            found = self._read(rows, reduced)
+        while True:
+            with reading():  # only while a batch is read, not while it is used
+                batch = next(found, None)
+            if batch is None:
+                return
+            yield batch
+
+    def _read(self, rows: pl.LazyFrame, reduced: Reduction | None) -> Iterator[pl.DataFrame]:
+        if reduced is None or self.num_rows is None:
+            for batch in rows.collect_batches(chunk_size=_FIRST_ROWS, maintain_order=True):
+                yield batch if reduced is None else reduced(batch.lazy()).collect()
+            return
+        start, size = 0, _FIRST_ROWS
+        while start < self.num_rows:
+            yield reduced(rows.slice(start, size)).collect(engine="streaming")
+            start, size = start + size, _PIECE_ROWS
+
+    def width(self, name: str) -> int | None:
+        """Return the number of elements in each array or in the first list of a column; None for
+        other columns.
+        """
+        kind = self.kind(name)
+        if not isinstance(kind, pl.List):
+            return kind.shape[0] if isinstance(kind, pl.Array) else None
+        with reading():
+            first = self.scanned([name]).select(pl.col(name).list.len()).head(1).collect()
+        return int(first.item() or 0) if len(first) else 0
+
+    def holds(self, name: str) -> str:
+        """Describe the contents of an unsuitable column for an error message."""
+        return f"column {name!r} holds {self.kind(name)}"
+
+    def _existing_kind(self, name: str) -> Any:
+        """Return the type of a column; raise an error if the column does not occur exactly once."""
+        if name not in self.names:
+            way = f"; {_OPTIONS[name]} names another column" if name in _OPTIONS else ""
+            raise InputError(self.missing(f"no column {name!r}", way))
+        if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
+            raise InputError(f"the file has two columns {name!r}")
+        return self.kind(name)
+
+    def label(self, name: str) -> Value:
+        """Return the classes, groups or ids of a column, without conversion."""
+        kind = self._existing_kind(name)
+        if not (kind.is_integer() or kind in _TEXT_KINDS):
+            raise InputError(
+                f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
+            )
+        return Value(name, pl.col(name))
+
+    def written(self, name: str, labels: pl.Expr) -> pl.Expr:
+        """Convert the labels of a column to strings; missing labels become empty strings."""
+        return labels.cast(pl.String).fill_null("")
+
+    def text(self, name: str) -> Value:
+        """Convert values of any type to strings of limited length; join lists by commas."""
+        kind, values = self._existing_kind(name), pl.col(name)
+        if isinstance(kind, pl.List | pl.Array):
+            values = values.cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True)
+        elif kind == pl.Binary:
+            raise InputError(f"{self.holds(name)}: expected text or numbers")
+        return Value(name, values.cast(pl.String).str.slice(0, _LONGEST_TEXT))
+
+    def number(self, name: str, place: int | None = None, width: int | None = None) -> Value:
+        """Return the numbers of a column in their type in the file.
+
+        Args:
+            name: the name of a column.
+            place: the index of the number in each array or list; None for a column of numbers.
+            width: the length of the arrays or lists. A list of another length gives null.
+        """
+        kind, values, shown = self._existing_kind(name), pl.col(name), name
+        if place is not None:
+            shown = f"{name}[:, {place}]"
+            if isinstance(kind, pl.Array):
+                values = values.arr.get(place)
+            else:
+                is_whole = values.list.len() == width
+                values = pl.when(is_whole).then(values.list.get(place, null_on_oob=True))
+            kind = kind.inner
+        if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
+            raise InputError(f"{self.holds(name)}: expected numbers")
+        # Categories are converted as text, because their codes are not the numbers.
+        return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
+
+    def missing(self, what: str, way: str = "") -> str:
+        """Return an error message that a column is missing, with the names that the file has, and
+        a way out. If text has a single column, the message suggests another separator.
+        """
+        separator, first = self.separator, "".join(self.names[:1])
+        others = [c for c in ",;\t|" if separator and c != separator and c in first]
+        if len(self.names) > 1 or not others:
+            return f"{what}; the file has {listed(self.names)}{way}"
+        option = "\\t" if others[0] == "\t" else others[0]
+        return (
+            f"columns are not separated by {separator!r}, the first line is"
+            f" {shortened(first)!r}: --separator '{option}' reads it"
+        )
+
+    def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Value]:
+        """Return numbers by class, from columns with a prefix or from a column of arrays or lists.
+
+        Args:
+            prefix: the prefix of the columns, or the full name of one column.
+            taken: the names of columns that have another role.
+        """
+        if prefix in self.names and (width := self.width(prefix)) is not None:
+            if not 0 < width <= MAX_CLASSES:
+                raise InputError(
+                    f"the column {prefix!r} contains {width} numbers in each row, but 1 to"
+                    f" {MAX_CLASSES} numbers were expected."
+                )
+            return {str(i): self.number(prefix, i, width) for i in range(width)}
+        found = [name for name in self.names if name.startswith(prefix) and name not in taken]
+        if found and all(name.startswith(f"{prefix}.") for name in found):
+            prefix = f"{prefix}."  # the columns are fields of an object
+        if len(found) > MAX_CLASSES:
+            raise InputError(
+                f"{len(found)} columns have names that begin with {prefix!r}, but a report may"
+                f" have at most {MAX_CLASSES} classes. Check the prefix."
+            )
+        if not found:
+            raise InputError(self.missing(f"no column begins with {prefix!r}"))
+        return {name.removeprefix(prefix): self.number(name) for name in found}
+
+
+class Arrays(FileTable):
+    """The arrays of an NPZ file, which are read when they are needed."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive, self.separator, self.num_rows = archive, None, None
+        self.names = [x.removesuffix(".npy") for x in archive.namelist() if x.endswith(".npy")]
+        self._held = cache(self._array)
+
+    def _array(self, name: str) -> np.ndarray:
+        check_size(self._archive.getinfo(f"{name}.npy").file_size)
+        try:
+            with self._archive.open(f"{name}.npy") as file:
+                array = np.ascontiguousarray(np.lib.format.read_array(file))
+        except ValueError as error:
+            if "allow_pickle" not in str(error):
+                raise
+            raise InputError(
+                f"the array {name!r} contains Python objects, which cannot be read. Save the array"
+                " with integers or with strings of fixed width."
+            ) from None
+        check_size(array.size)  # strings may have no bytes
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8")
+        return array
+
+    def kind(self, name: str) -> Any:
+        """Return the Polars type of an array `(n,)` or `(n, K)`; `Unknown` for other arrays."""
+        array = self._held(name)
+        if array.ndim > 2 or array.dtype.kind not in ("iubf" if array.ndim == 2 else "iubfU"):
+            return pl.Unknown()
+        return pl.Series(array[:0]).dtype
+
+    def holds(self, name: str) -> str:
+        """Describe the contents of an unsuitable array for an error message."""
+        array = self._held(name)
+        if array.ndim == 1:
+            return f"array {name!r} holds {array.dtype}"
+        return f"array {name!r} has shape {array.shape}, expected (n,)"
+
+    def written(self, name: str, labels: pl.Expr) -> pl.Expr:
+        """Convert labels to strings; booleans become "True" and "False", as in NumPy."""
+        text = super().written(name, labels)
+        return text.str.to_titlecase() if self.kind(name) == pl.Boolean else text
+
+    def scanned(self, names: Collection[str]) -> pl.LazyFrame:
+        """Return `ROW` and these arrays, which must have the same length."""
+        arrays = {name: self._held(name) for name in names}
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if len({*lengths.values()}) > 1:
+            found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+            raise InputError(
+                f"all arrays must have the same length, but they have unequal lengths: {found}."
+            )
+        check_size(sum(array.nbytes for array in arrays.values()))
+        self.num_rows = max(lengths.values())
+        return pl.LazyFrame({name: _series(x) for name, x in arrays.items()}).with_row_index(ROW, 1)
+
+
+def _series(array: np.ndarray) -> pl.Series:
+    if array.dtype.kind == "U":
+        return pl.Series(array.tolist(), dtype=pl.String)
+    if array.dtype.kind == "f":
+        return pl.Series(array.astype(np.float32 if array.dtype.itemsize <= 4 else float))
+    return pl.Series(array.astype(array.dtype.newbyteorder("=")))
+
+
+def _leaves(schema: Mapping[str, Any], *objects: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """List the path and type of each column; a column of objects is replaced by its fields."""
+    for name, kind in schema.items():
+        if isinstance(kind, pl.Struct):
+            yield from _leaves(dict(kind), *objects, name)
+        else:
+            yield (*objects, name), kind
+
+
+def _column_at(path: Sequence[str]) -> pl.Expr:
+    """Return the column at a path of length 1, or the field of objects at a longer path."""
+    column = pl.col(path[0])
+    for key in path[1:]:
+        column = column.struct.field(key)
+    return column
+
+
+@contextmanager
+def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
+    """Open a file as a table; errors in the block begin with the name of the file."""
+    # Threads of polars may also panic while no batch is read.
+    with named(path), ExitStack() as files, closed_standard_error():
+        with reading():
+            table = _table(path, separator, files)
+        yield table
+
+
+def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
+    is_standard_input = path == _STANDARD_INPUT
+    if is_standard_input and sys.stdin is None:
+        raise InputError("standard input is closed")
+    stream: Any = sys.stdin.buffer if is_standard_input else files.enter_context(path.open("rb"))
+    start, kind, suffix = stream.peek(16), _extension(path), path.suffix.lower()
+    if is_pipe(path):
+        kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
+    is_text, is_compressed = kind not in _BINARY, True
+    if is_text and start.startswith(b"\x28\xb5\x2f\xfd"):
+        chunks = _zstd_chunks(stream)
+    elif is_text and start.startswith(b"\x1f\x8b"):
+        chunks = iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
+    elif is_text and suffix in _COMPRESSED:
+        raise InputError(f"cannot be read: the contents are not {suffix} data")
+    else:
+        is_compressed, chunks = False, iter(partial(stream.read, _START), b"")
+    # Polars opens files by their names, which must be valid UTF-8.
+    is_opened_by_name = not is_compressed and not is_pipe(path) and shown(path) == str(path)
+    source = path if is_opened_by_name else _held(chunks)
+    if kind == ".npz":
+        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+        return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
+    if not is_text:
+        options: dict[str, Any] = {"glob": False, "hive_partitioning": False}
+        if kind == ".parquet":
+            rows = pl.scan_parquet(source, **options)
+        elif start.startswith(b"ARROW1"):
+            rows = pl.scan_ipc(source, **options)
+        else:
+            rows = pl.read_ipc_stream(source).lazy()  # Arrow has a stream format, too
+        number = rows.select(pl.len()).collect().item()
+        return FileTable(rows.with_row_index(ROW, 1), number)
+    first = source[:_START] if isinstance(source, bytes) else stream.read(_START)
+    return _text_table(source, first, kind, separator)
+
+
+def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | None) -> FileTable:
+    """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
+    _check_text(first)
+    is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
+    if kind in _JSON_LINES or (not kind and is_object):
+        return FileTable(_json_lines(source, first))
+    mark = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
+    if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n'):
+        raise InputError(
+            f"--separator must be one ASCII character, or \\t for a tab, got {separator!r}"
+        )
+    mark = mark or ("\t" if kind == ".tsv" else ",")
+    options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
+    rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
+    rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
+    return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
+
+
+def _held(chunks: Iterable[bytes]) -> bytes:
+    """Join the pieces of a file; raise an error if they are larger than `MOST_HELD`."""
+    held = io.BytesIO()
+    for chunk in chunks:
+        held.write(chunk)
+        check_size(held.tell())
+    return held.getvalue()
+
+
+def check_size(size: float) -> None:
+    """Raise an error if data of this size would be held in memory."""
+    if size > MOST_HELD:
+        raise InputError(
+            "the file is too large. Standard input, compressed files, arrays, scores, probabilities"
+            " and paired predictions are kept in memory, where they may take at most"
+            f" {MOST_HELD // 2**20} MB. Decompress the file, or use fewer rows."
+        )
+
+
+def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files without ids have different numbers of rows."""
+    number = len(frames[0])
+    for path, rows in zip(paths, frames, strict=True):
+        if len(rows) != number:
+            raise InputError(
+                f"all files must have the same number of rows, but {paths[0]} has {number} rows"
+                f" and {path} has {len(rows)} rows; {JOIN_HINT}"
+            )
+
+
+def _zstd_chunks(stream: Any) -> Iterator[bytes]:
+    """Decompress Zstandard frames; raise an error if the last frame is truncated."""
+    try:
+        import zstandard
+    except ImportError:
+        raise InputError(
+            "the file cannot be read, because .zst files need the package zstandard. Install it"
+            " with: pip install zstandard"
+        ) from None
+    frames, frame = zstandard.ZstdDecompressor(max_window_size=2**27), None
+    while data := stream.read(_ZSTD_BYTES):
+        while data:
+            frame = frame or frames.decompressobj()
+            yield frame.decompress(data)
+            data = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise InputError("cannot be read: the compressed file is truncated")
+
+
+def _check_text(first: bytes) -> None:
+    """Raise an error if the beginning of a file is not text in lines."""
+    first = first.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    if not first.strip():
+        raise InputError("cannot be read: the file is empty")
+    if b"\0" in first:
+        raise InputError(
+            "the file cannot be read, because it contains zero bytes, which do not occur in"
+            " UTF-8 text. Save the file as UTF-8 if it is UTF-16, or correct its suffix if it"
+            " is not a text file."
+        )
+    if b"\n" not in first and b"\r" in first.rstrip():
+        raise InputError(
+            "the lines of the file end with a carriage return only, but they must end with a"
+            " line feed. Convert them with tr '\\r' '\\n'."
+        )
+
+
+def _json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
+    """Scan text with one JSON object per line, with values as strings or lists of strings.
+
+    The first value of a field in the first lines determines its type. Lines with constants and
+    escapes that Polars does not read are written anew, so that Polars reads all rows.
+    """
+    lines = first.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    fields: dict[str, Any] = {}
+    for line in lines[:-1] if len(first) == _START and len(lines) > 1 else lines:
+        if line.strip():
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise InputError(f"cannot be read: {shortened(line.decode())} is not an object")
+            _add_fields(fields, row)
+    with ExitStack() as files:
+        text: Any = source
+        if isinstance(source, Path):
+            file = files.enter_context(source.open("rb"))
+            text = files.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        if any(re.search(x, text) for x in _UNUSUAL):
+            check_size(len(text))
+            source = b"\n".join(map(_rewritten, text[:].split(b"\n")))
+    schema = {name: _kind_of(value) for name, value in fields.items()}
+    # Lists are read as text, because Polars reads no list if another row has no list.
+    lists = [name for name, kind in schema.items() if kind == pl.List]
+    text = schema | dict.fromkeys(lists, pl.String)
+    rows = pl.scan_ndjson(source, schema=text, row_index_name=ROW, row_index_offset=1)
+    rows = rows.with_columns(pl.col(pl.String).str.strip_chars())
+    return rows.with_columns(
+        pl.when(pl.col(name).str.starts_with("["))
+        .then(pl.col(name))
+        .str.json_decode(pl.List(pl.String))
+        for name in lists
+    )
+
+
+def _add_fields(fields: dict[str, Any], row: Mapping[str, Any]) -> None:
+    """Add the first value of each field; an object is a dict of its fields."""
+    for name, value in row.items():
+        if isinstance(value, dict) and isinstance(fields.setdefault(name, {}), dict):
+            _add_fields(fields[name], value)
+        elif value is not None:
+            fields.setdefault(name, value)
+
+
+def _kind_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        return pl.Struct({name: _kind_of(inner) for name, inner in value.items()})
+    return pl.List(pl.String) if isinstance(value, list) else pl.String
+
+
+def _rewritten(line: bytes) -> bytes:
+    r"""Write NaN as "NaN", and half of a surrogate pair as text such as "\ud800"."""
+    if not any(re.search(x, line) for x in _UNUSUAL):
+        return line
+    text = json.dumps(json.loads(line, parse_constant=str), ensure_ascii=False)
+    return re.sub("[\ud800-\udfff]", lambda x: rf"\\u{ord(x[0]):x}", text).encode()
