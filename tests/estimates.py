@@ -21,6 +21,5 @@ def assert_close(
 ) -> None:
     """Compare all arrays of two results, absolutely as closely as relatively unless `atol` says."""
     atol = rtol if atol is None else atol
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), result, expected
-    )
+    for a, b in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)

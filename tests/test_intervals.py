@@ -628,16 +628,12 @@ def test_metrics_of_one_matrix_are_called_for_each(metric: Any, batched: Any) ->
             assert_close(found, expected, 1e-9)
     percentiles = [jm.Bootstrap(KEY, "percentile", num_samples) for num_samples in numbers]
     for method in (*asymptotic, *percentiles):
-        assert_close(
-            *(
-                (
-                    jm.compare(f, pairs, method=method),
-                    jm.interval(f, clusters, method=method, cluster_axis=0),
-                )
-                for f in (metric, batched)
-            ),
-            1e-9,
-        )
+        compared = [jm.compare(f, pairs, method=method) for f in (metric, batched)]
+        of_clusters = [
+            jm.interval(f, clusters, method=method, cluster_axis=0) for f in (metric, batched)
+        ]
+        assert_close(compared[0], compared[1], 1e-9)
+        assert_close(of_clusters[0], of_clusters[1], 1e-9)
 
 
 def test_metrics_that_take_batches_where_all_classes_occur() -> None:
