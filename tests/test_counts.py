@@ -752,9 +752,9 @@ def test_values_of_examples_that_do_not_count_are_not_checked() -> None:
 def test_labels_without_order_raise() -> None:
     for labels in ({"a", "b"}, frozenset("ab")):
         with pytest.raises(TypeError, match="labels must be a sequence of names, got"):
-            jm.confusion_matrix(["a", "b"], ["a", "b"], labels=labels)  # type: ignore[arg-type]
+            jm.confusion_matrix(["a", "b"], ["a", "b"], labels=labels)  # type: ignore[call-overload]
     np.testing.assert_array_equal(
-        jm.confusion_matrix(["a", "b"], ["a", "a"], labels={"b": 1, "a": 2}.keys()),  # type: ignore[arg-type]
+        jm.confusion_matrix(["a", "b"], ["a", "a"], labels={"b": 1, "a": 2}.keys()),  # type: ignore[call-overload]
         [[0, 1], [0, 1]],
     )
 
@@ -774,7 +774,7 @@ def test_masks_and_sizes_that_are_none() -> None:
     with pytest.raises(TypeError, match=r"num_classes must be a Python int.*static_argnames"):
         jax.jit(lambda k: jm.confusion_matrix([0], [0], num_classes=k))(2)
     with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got float"):
-        jm.confusion_matrix([0], [0], num_classes=2.0)  # type: ignore[arg-type]
+        jm.confusion_matrix([0], [0], num_classes=2.0)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got bool"):
         jm.confusion_matrix([0], [0], num_classes=True)
     with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
@@ -818,14 +818,14 @@ def test_masked_arrays_say_how_to_be_given() -> None:
 
 @pytest.mark.quick
 def test_sizes_that_no_memory_holds() -> None:
-    for call in (
+    for counting in (
         lambda: jm.confusion_matrix([0], [0], num_classes=2**31),
         lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**31),
         lambda: jm.check_labels([0], num_classes=10**30),
         lambda: jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**31),
     ):
         with pytest.raises(ValueError, match=r"num_classes must be below 2\^31"):
-            call()
+            counting()
     for call in (
         lambda: jm.confusion_matrix([0], [0], num_classes=2**20),
         lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**20),
