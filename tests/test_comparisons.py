@@ -60,7 +60,7 @@ def test_each_of_two_has_the_interval_it_has_alone() -> None:
         (by_delta.a, jm.interval(macro_f1, a, method=jm.Delta())),
         (by_delta.b, jm.interval(macro_f1, b, method=jm.Delta())),
     ):
-        np.testing.assert_allclose(pair, alone, atol=2e-6)
+        np.testing.assert_allclose(fields_of(pair), fields_of(alone), atol=2e-6)
     paired = jm.compare(macro_f1, PAIRED, method=jm.Posterior(KEY, num_samples=20_000))
     alone = jm.interval(macro_f1, a, method=jm.Posterior(KEY, num_samples=20_000))
     np.testing.assert_allclose(fields_of(paired.a), fields_of(alone), atol=2e-3)
@@ -323,7 +323,9 @@ def test_delong_from_its_definition() -> None:
     p_value = 2 * stats.t.sf(abs(areas[0] - areas[1]) / error, 290)  # about: of the normal nearly
     np.testing.assert_allclose(result.p_value, p_value, rtol=1e-3)
     for estimate, score in zip(result[:2], (first, second), strict=True):
-        np.testing.assert_allclose(estimate, jm.delong_interval(truth, score), rtol=1e-12)
+        np.testing.assert_allclose(
+            fields_of(estimate), fields_of(jm.delong_interval(truth, score)), rtol=1e-12
+        )
     # Zou and Donner's equation 7.
     gaps = abs(np.array([[x.low - x.value, x.high - x.value] for x in result[:2]]))
     cross = 2 * covariance[0, 1] / errors.prod()
@@ -354,7 +356,9 @@ def test_unpaired_delong_is_welchs_test_of_two_areas() -> None:
     p_value = 2 * stats.t.sf(abs(gap) / np.sqrt(variance), 250)  # about: of the normal nearly
     np.testing.assert_allclose(result.p_value, p_value, rtol=2e-2)
     for estimate, half in zip(result[:2], halves, strict=True):
-        np.testing.assert_allclose(estimate, jm.delong_interval(*half), rtol=1e-12)
+        np.testing.assert_allclose(
+            fields_of(estimate), fields_of(jm.delong_interval(*half)), rtol=1e-12
+        )
 
 
 def test_unpaired_delong_holds_its_level() -> None:
@@ -480,7 +484,7 @@ def test_average_precisions_compared_from_their_influences(clusters: np.ndarray 
     alone = [jm.average_precision_interval(truth, x, clusters=clusters) for x in (first, second)]
     result = jm.compare_average_precision(truth, first, second, rope=0.02, clusters=clusters)
     for found, expected in zip(result[:2], alone, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
+        np.testing.assert_allclose(fields_of(found), fields_of(expected), rtol=1e-10)
     m = np.bincount(truth)
     u = linear[0].influence - linear[1].influence
     error = np.sqrt((u**2 * ((m / (m - 1)) ** 2)[truth]).sum())

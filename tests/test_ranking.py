@@ -598,8 +598,10 @@ def test_average_precision_intervals_under_jit_and_vmap(x64: bool) -> None:
     missing = np.where(y[:1] == 1, np.nan, score[:1])  # a NaN that counts makes NaN
     both = (np.append(x, more, 0) for x, more in ((y, y[:1]), (score, missing), (mask, mask[:1])))
     device = jax.jit(jax.vmap(interval))(*map(jnp.asarray, both))
-    np.testing.assert_allclose(np.array(device)[:, :3], np.array(host), rtol=1e-10 if x64 else 2e-4)
-    assert np.isnan(np.array(device)[:4, 3]).all()
+    np.testing.assert_allclose(
+        np.array(fields_of(device))[:, :3], np.array(fields_of(host)), rtol=1e-10 if x64 else 2e-4
+    )
+    assert np.isnan(np.array(fields_of(device))[:4, 3]).all()
 
 
 def test_average_precision_intervals_at_the_edges() -> None:
