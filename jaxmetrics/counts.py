@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from jaxmetrics._examples import (
     label_examples,
 )
 from jaxmetrics._indices import check_order
+from jaxmetrics._jax import jax
 from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._text.wording import element
@@ -77,6 +78,29 @@ __all__ = [
     "paired_confusion_matrix",
     "soft_confusion_matrix",
 ]
+
+
+class _Options(TypedDict, total=False):
+    num_classes: int | None
+    labels: Sequence[Hashable] | None
+    sample_weight: ArrayLike | None
+    where: ArrayLike | None
+    groups: ArrayLike | None
+    num_groups: int | None
+
+
+@overload
+def confusion_matrix(  # type: ignore[overload-overlap]  # JAX arrays are array-like, too
+    y_true: jax.Array, y_pred: ArrayLike, **options: Unpack[_Options]
+) -> jax.Array: ...
+
+
+@overload
+def confusion_matrix(
+    y_true: ArrayLike | Sequence[Hashable],
+    y_pred: ArrayLike | Sequence[Hashable],
+    **options: Unpack[_Options],
+) -> np.ndarray: ...
 
 
 @one_program

@@ -206,13 +206,13 @@ class Estimate(Printed):
 
 def with_level(estimates: T, level: float, method: str, note: str | None = None) -> T:
     """Return a pytree of estimates and other values, in which each estimate knows its interval."""
-    level = check_level(level)
+    labels = {"level": check_level(level), "method": method, "note": note}
 
     def labelled(x: Any) -> Any:
-        if isinstance(x, Estimate):
-            return replace(x, level=level, method=method, note=note)
-        return x
+        return Estimate(**(x.__dict__ | labels)) if isinstance(x, Estimate) else x
 
+    if isinstance(estimates, Estimate):
+        return labelled(estimates)
     return trees.map(labelled, estimates, is_leaf=lambda x: isinstance(x, Estimate))
 
 

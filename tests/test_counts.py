@@ -594,7 +594,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "GiB of memory",
     ),
     (lambda: matrix([0], [0], num_classes=0), "num_classes must be at least 1, got 0"),
-    (lambda: matrix([0], [0], num_classes=2.0), "num_classes must be a Python int.*got float"),  # type: ignore[arg-type]
+    (lambda: matrix([0], [0], num_classes=2.0), "num_classes must be a Python int.*got float"),  # type: ignore[call-overload]
     (lambda: matrix([0], [0], num_classes=True), "num_classes must be a Python int.*got bool"),
     (
         lambda: jax.jit(lambda k: matrix([0], [0], num_classes=k))(2),
@@ -624,7 +624,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: matrix([PETS, PETS], PETS, labels=PETS),
         "list or a NumPy array .* but unhashable",
     ),
-    (lambda: matrix(PETS, PETS, labels={*PETS}), "labels must be a sequence of names, got"),  # type: ignore[arg-type]
+    (lambda: matrix(PETS, PETS, labels={*PETS}), "labels must be a sequence of names, got"),  # type: ignore[call-overload]
     (lambda: matrix(PETS, PETS, num_classes=2), r"y_true\[0\] is 'cat'.*\(..., labels=\[...\]\)"),
     (
         lambda: jm.roc_auc(np.array(["cat", "dog", "dog"]), [0.1, 0.2, 0.3]),

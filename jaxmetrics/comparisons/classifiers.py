@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -303,7 +304,13 @@ def compare_unpaired(
     both = in_two_strata(a, b, is_clustered=is_clustered)
     options = (("num_tables", 2), ("are_apart", True))
     design = Design(of_counts, options, is_clustered=is_clustered)
-    return _compared(Question.of(metric, both, design, (k, k)), method, level, rope)
+    found = _compared(Question.of(metric, both, design, (k, k)), method, level, rope)
+    # The two test sets have different numbers of examples.
+    return trees.map(
+        lambda x: replace(x, num_examples=None) if isinstance(x, Estimate) else x,
+        found,
+        is_leaf=lambda x: isinstance(x, Estimate),
+    )
 
 
 def _compared(

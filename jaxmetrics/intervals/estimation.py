@@ -267,11 +267,10 @@ def _estimates(
         several = (sample.units.counts.sum(-1) > 1).all()  # one cluster does not show the variance
         low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
         found = replace(found, low=low, high=high, standard_error=error)
+    number = xp.broadcast_to(sample.counts.sum(), found.value.shape)
+    found = replace(found, num_examples=number)
     if summary is not None:
         found = summary(found, samples, metric, reach, *extra)
-    else:
-        number = xp.broadcast_to(sample.counts.sum(), found.value.shape)
-        found = replace(found, num_examples=number)
     return nan_unless(sample.is_valid | (not method.needs_examples), found)
 
 

@@ -251,7 +251,7 @@ def best_threshold(
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
     >>> best_threshold(jm.f1, y_true, y_score)
-    OperatingPoint(value=np.float64(0.857), threshold=np.float64(0.4))
+    value 0.857, threshold 0.400
     >>> best_threshold(jm.recall, y_true, y_score, subject_to=(jm.specificity, 0.9))
     OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.8))
     """

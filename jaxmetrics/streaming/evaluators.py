@@ -334,7 +334,8 @@ def to_python(results: Any) -> dict[str, Any]:
     >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())
     >>> to_python({"accuracy": estimate, "recall": jnp.array([0.75, 1.0])})
     {'accuracy': 0.875, 'accuracy/low': 0.645828, 'accuracy/high': 1.104172,
-     'accuracy/standard_error': 0.116927, 'accuracy/num_undefined': 0.0, 'recall': [0.75, 1.0]}
+     'accuracy/standard_error': 0.116927, 'accuracy/num_undefined': 0.0,
+     'accuracy/num_examples': 8.0, 'recall': [0.75, 1.0]}
     """
     flat: dict[str, Any] = {}
 
