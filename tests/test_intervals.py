@@ -573,7 +573,7 @@ def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -
     listed = jm.interval(metric, paired, method=jm.Delta(), stratified=True)
     monkeypatch.setattr(jm.Delta, "most_kinds", paired.size)
     expected = jm.interval(metric, paired, method=jm.Delta(), stratified=True)
-    np.testing.assert_allclose(listed, expected, rtol=1e-12)
+    np.testing.assert_allclose(fields_of(listed), fields_of(expected), rtol=1e-12)
 
 
 def test_replicates_of_counts() -> None:
@@ -920,7 +920,7 @@ def test_counts_of_the_host_are_looked_at(function: str, bad: float) -> None:
         "delta_method": lambda: jm.interval(macro_f1, counts, method=jm.Delta()),
     }[function]
     if function == "delta_method" and bad == 0.5:
-        assert np.isfinite(call()).all()
+        assert np.isfinite(fields_of(call())).all()
     else:
         with pytest.raises(ValueError, match=rf"counts\[1, 0\] is {bad:g}, expected a "):
             call()
