@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 
-class _Options(TypedDict, total=False):
+class _CountOptions(TypedDict, total=False):
     num_classes: int | None
     labels: Sequence[Hashable] | None
     sample_weight: ArrayLike | None
@@ -91,7 +91,7 @@ class _Options(TypedDict, total=False):
 
 @overload
 def confusion_matrix(  # type: ignore[overload-overlap]  # JAX arrays are array-like, too
-    y_true: jax.Array, y_pred: ArrayLike, **options: Unpack[_Options]
+    y_true: jax.Array, y_pred: ArrayLike, **options: Unpack[_CountOptions]
 ) -> jax.Array: ...
 
 
@@ -99,7 +99,7 @@ def confusion_matrix(  # type: ignore[overload-overlap]  # JAX arrays are array-
 def confusion_matrix(
     y_true: ArrayLike | Sequence[Hashable],
     y_pred: ArrayLike | Sequence[Hashable],
-    **options: Unpack[_Options],
+    **options: Unpack[_CountOptions],
 ) -> np.ndarray: ...
 
 
