@@ -253,7 +253,7 @@ def best_threshold(
     >>> best_threshold(jm.f1, y_true, y_score)
     value 0.857, threshold 0.400
     >>> best_threshold(jm.recall, y_true, y_score, subject_to=(jm.specificity, 0.9))
-    OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.8))
+    value 0.667, threshold 0.800
     """
     given = {"sample_weight": sample_weight, "where": where}
     if subject_to is None:
