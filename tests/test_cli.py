@@ -552,7 +552,10 @@ def test_states_that_cannot_be_merged(
             "x.npz: this file does not contain the state of an evaluator",
         ),
         ((path, "--output", path), "--output would overwrite the input"),
-        ((path, "--output", tmp_path / "x.zip"), ".html, .json, .md, .csv, .txt, .eee, .npz (the state)"),
+        (
+            (path, "--output", tmp_path / "x.zip"),
+            ".html, .json, .md, .csv, .txt, .eee, .npz (the state)",
+        ),
         (
             (path, "--output", tmp_path / "o.npz", "--html", tmp_path / "o.npz"),
             "--html would overwrite --output",
