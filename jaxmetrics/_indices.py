@@ -70,9 +70,12 @@ def check_order(**examples: Any) -> None:
         if columns in ([f"{prefix}{i}" for i in range(len(columns))] for prefix in ("", "column_")):
             continue
         first, order = by_width.setdefault(len(columns), (name, columns))
-        if _without_affixes(columns) != _without_affixes(order):
+        found, wanted = _without_affixes(columns), _without_affixes(order)
+        if found != wanted:
+            is_same = sorted(found) == sorted(wanted)
+            differ = "their columns in different order" if is_same else "columns of different names"
             raise ValueError(
-                f"{first} and {name} have their columns in different order:"
+                f"{first} and {name} have {differ}:"
                 f" {listed(order)} in the first and {listed(columns)} in the second. If"
                 " columns with the same name belong together, put the columns in the same"
                 " order. If columns at the same position belong together, pass .to_numpy()"

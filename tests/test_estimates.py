@@ -193,7 +193,7 @@ def test_an_estimate_is_a_pytree() -> None:
     changed = replace(estimate, low=0.1)
     assert (changed.low, changed.level, changed.method) == (0.1, 0.95, "likelihood")
     narrower = jm.interval(jm.accuracy, COUNTS, level=0.9)
-    with pytest.raises(ValueError, match="metadata|node data"):
+    with pytest.raises(ValueError, match=r"metadata|node data"):
         jax.tree.map(lambda x, y: x - y, estimate, narrower)
     batch = jax.vmap(lambda c: jm.interval(jm.accuracy, c))(jnp.asarray([COUNTS, COUNTS]))
     assert (batch.value.shape, batch.method) == ((2,), "likelihood")

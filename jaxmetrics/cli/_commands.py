@@ -15,6 +15,7 @@ import numpy as np
 from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shortened, shown
+from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import deliver, progress
@@ -22,7 +23,6 @@ from jaxmetrics.cli._predictions import (
     Predictions,
     Selection,
     count_predictions,
-    match_predictions,
     whole,
 )
 from jaxmetrics.cli._reader import is_pipe, opened, parts_of

@@ -1,0 +1,121 @@
+"""Read files of predictions for the same examples, and match their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
+from jaxmetrics.cli._errors import InputError, listed, named, shown
+from jaxmetrics.cli._predictions import COUNTED, Predictions, Selection, classes_of
+from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, parts_of
+
+__all__: list[str] = []
+
+
+def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predictions]:
+    """Read predictions of the same examples, and match their rows by `id` or by their order.
+
+    All files must have the same true classes and clusters. Rows that are ignored in one of the
+    files are left out.
+    """
+    paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
+    labels: dict[str, int] = {}
+    files = []
+    for path, question in inputs:
+        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+        if not file.num_rows:
+            raise InputError(f"{shown(path)}: the file has no rows")
+        files.append(file)
+    frames = [file.rows for file in files]
+    if by_id is None:
+        check_number_of_rows(paths, frames)
+    else:
+        frames = _joined(paths, frames)
+    for path_b, rows in zip(paths[1:], frames[1:], strict=True):
+        _check_same(paths[0], frames[0], path_b, rows, by_id, [*labels, "(ignored)"])
+    kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
+    if not kept.any():
+        raise InputError("all rows are ignored")
+    for file, rows in zip(files, frames, strict=True):
+        file.frames = [rows.filter(kept)]
+    true, positive = files[0].names("true"), files[0].positive
+    present = true.union(*(file.names("pred") for file in files))
+    if positive is None:
+        present.update(*(file.prob_classes for file in files))
+        for name, file in zip(paths, files, strict=True):
+            with named(name):
+                check_kinds(true, file.names("pred"))
+            warn_of_other_names(true, file.names("pred"), name)
+    classes = classes_of(present, positive)
+    if len(classes) < 2:
+        raise InputError(
+            f"a comparison needs at least two classes, but the files contain {listed(classes)}."
+        )
+    for name, file in zip(paths, files, strict=True):
+        file.classes = classes
+        if positive is None and file.question.prob is not None and file.prob_classes != classes:
+            raise InputError(
+                f"{name}: the columns of probabilities are for the classes"
+                f" {listed(file.prob_classes)}, but the classes in the files are"
+                f" {listed(classes)}. Each class needs a column of probabilities."
+            )
+    return files
+
+
+def _check_same(
+    path_a: str,
+    a: pl.DataFrame,
+    path_b: str,
+    b: pl.DataFrame,
+    by_id: str | None,
+    labels: Sequence[str],
+) -> None:
+    """Raise an error if the true classes or the clusters of two files differ."""
+    for role, one, many in (
+        ("true", "true class", "true classes"),
+        ("cluster", "cluster", "clusters"),
+    ):
+        differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
+        if differ.any():
+            i = int(differ.argmax())
+            first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
+            hint = f"; {JOIN_HINT}" if by_id is None else ""
+            values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
+            raise InputError(
+                f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs"
+                f" in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
+                f" the {many} are {values[0]!r} and {values[1]!r}{hint}"
+            )
+
+
+def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Sort the rows of all files in the order of the ids in the first file."""
+    for path, rows in zip(paths, frames, strict=True):
+        missing = rows.filter(pl.col("id") == "")
+        if len(missing):
+            raise InputError(f"{path}: row {missing[ROW][0]}: the id is missing")
+        repeated = rows["id"].is_duplicated()
+        if repeated.any():
+            raise InputError(
+                f"{path}: each row must have a different id, but {repeated.sum()} rows have the id"
+                f" of another row. The first such id is {rows['id'].filter(repeated)[0]!r}."
+            )
+    first = frames[0]
+    for path, rows in zip(paths[1:], frames[1:], strict=True):
+        for name, some, other, all_rows in (
+            (paths[0], first, path, rows),
+            (path, rows, paths[0], first),
+        ):
+            alone = some.join(all_rows, on="id", how="anti", maintain_order="left")
+            if len(alone):
+                raise InputError(
+                    f"{len(alone)} of the {len(some)} rows in {name} have an id that does not"
+                    f" occur in {other}. The first such id is {alone['id'][0]!r}. Give files that"
+                    " contain the same ids."
+                )
+    ids = first.select("id")
+    return [ids.join(rows, on="id", how="left", maintain_order="left") for rows in frames]
