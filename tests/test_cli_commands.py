@@ -91,10 +91,6 @@ def number(of: str, least: Any) -> dict[str, float]:
     return {f"num_{of}": np.ceil(least)}
 
 
-def names(*files: str) -> dict[str, Any]:
-    return {"names": files}
-
-
 COMPUTED: list[tuple[Any, ...]] = [
     # Predictions.
     ("report a.csv", lambda: jm.report(*OF_A)),
@@ -154,7 +150,7 @@ COMPUTED: list[tuple[Any, ...]] = [
         lambda: jm.report(
             [0, 1, -1],
             [0, 0, 2],
-            y_prob=[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0, 0, 1]],
+            y_prob=[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]],
             class_names=[*"abc"],
         ),
         "y_true,y_pred,w,p_a,p_b,p_c\na,a,1,.6,.3,.1\nb,a,1,.1,.8,.1\nc,c,-1,,,\n",
@@ -179,7 +175,7 @@ COMPUTED: list[tuple[Any, ...]] = [
     ),
     (
         f"{FILES} --rope .1 --level .9",
-        lambda: jm.comparison_report(*WORDS, rope=0.1, level=0.9, **names("a.csv", "b.parquet")),
+        lambda: jm.comparison_report(*WORDS, rope=0.1, level=0.9, names=("a.csv", "b.parquet")),
     ),
     (
         f"{FILES} --prob p_ --cluster patient",
@@ -188,12 +184,12 @@ COMPUTED: list[tuple[Any, ...]] = [
             y_prob_a=PROBS[0],
             y_prob_b=PROBS[1],
             clusters=PATIENTS,
-            **names("a.csv", "b.parquet"),
+            names=("a.csv", "b.parquet"),
         ),
     ),
     (  # row by row
         "compare x.npz y.csv",
-        lambda: jm.comparison_report([*"abb"], [*"aba"], [*"bbb"], **names("x.npz", "y.csv")),
+        lambda: jm.comparison_report([*"abb"], [*"aba"], [*"bbb"], names=("x.npz", "y.csv")),
         {"y_true": [*"abb"], "y_pred": [*"aba"]},
         "y_true,y_pred\na,b\nb,b\nb,b\n",
     ),
@@ -322,7 +318,7 @@ COMPUTED: list[tuple[Any, ...]] = [
     (
         f"compare {JSONL} --value acc --group task",
         lambda: jm.score_report(
-            *RIGHT[:2], groups=TASKS, **OF_SCORES, **names("a.jsonl", "b.jsonl")
+            *RIGHT[:2], groups=TASKS, **OF_SCORES, names=("a.jsonl", "b.jsonl")
         ),
     ),
     (  # rows in another order; an item that one system lacks has no part

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -43,7 +44,8 @@ with tempfile.TemporaryDirectory() as temporary:
     }
     FRAME.write_ipc_stream(Path(temporary, "x"))
     FILES["arrow"] = Path(temporary, "x").read_bytes()
-    np.savez_compressed(Path(temporary, "y.npz"), **FRAME.to_dict(as_series=False))
+    columns: dict[str, Any] = FRAME.to_dict(as_series=False)
+    np.savez_compressed(Path(temporary, "y.npz"), **columns)
     FILES["NPZ"] = Path(temporary, "y.npz").read_bytes()
 FILES |= {f"{kind}.gz": gzip.compress(FILES[kind]) for kind in ("csv", "jsonl")}
 OPTIONS = "", "--prob p_", "--weight w", "--counts", "--value w", "--group w", "--cluster w"

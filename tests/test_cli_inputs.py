@@ -320,30 +320,24 @@ def test_panics_of_rust_are_one_line(
 
 def test_lone_surrogates_are_kept_apart(run: Run, tmp_path: Path) -> None:
     escapes = ["\\ud800", "\\ud801", "\\u0000", "\\udc00x", "\\ud83d\\ude00", "\\\\ud83d\\n\\\\"]
-    lines = [f'{{"y_true": "{x}", "y_pred": "{escapes[i // 2]}"}}' for i, x in enumerate(escapes)]
-    path = write(tmp_path / "x.jsonl", "\n".join(lines))
-    found = answer(run, "report", path)
     names = ["\\ud800", "\\ud801", "\0", "\\udc00x", "\U0001f600", "\\ud83d\n\\"]
-    assert {x["name"] for x in found["classes"]} == set(names)
+    lines = [f'{{"y_true": "{x}", "y_pred": "{escapes[i // 2]}"}}' for i, x in enumerate(escapes)]
+    found = answer(run, "report", write(tmp_path / "x.jsonl", "\n".join(lines)))
     order = [x["name"] for x in found["classes"]]
-    place = [order.index(name) for name in names]
-    for i in range(len(names)):
-        assert found["confusion_matrix"][place[i]][place[i // 2]] == 1
+    cells = {(true, names[i // 2]) for i, true in enumerate(names)}
+    assert {*order} == {*names}
+    assert found["confusion_matrix"] == [[1 * ((t, p) in cells) for p in order] for t in order]
 
 
-def test_lines_within_quotes(run: Run, tmp_path: Path) -> None:
+def test_lines_within_quotes(run: Run, folder: Path) -> None:
     labels = ["a", "b\nc", 'd"e', "f,g\n\nh", '"i""\n"j"', "\n".join("klmn")]
-    rng = np.random.default_rng(0)
-    pairs = rng.choice(6, (60, 2), p=[0.1, 0.2, 0.2, 0.1, 0.2, 0.2])
-    path = tmp_path / "x.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerows([("y_true", "y_pred"), *((labels[i], labels[j]) for i, j in pairs)])
-    found = answer(run, "report", path)
-    with path.open(newline="") as file:
-        rows = Counter((x["y_true"], x["y_pred"]) for x in csv.DictReader(file))
+    pairs = np.random.default_rng(0).choice(labels, (60, 2))
+    with (folder / "x.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("y_true", "y_pred"), *pairs])
+    found, rows = answer(run, "report", "x.csv"), Counter((true, pred) for true, pred in pairs)
     names = [x["name"] for x in found["classes"]]
     assert found["confusion_matrix"] == [[rows[t, p] for p in names] for t in names]
+    assert {*names} == {*labels}
 
 
 def test_an_interrupt_ends_what_waits_for_its_input(tmp_path: Path) -> None:

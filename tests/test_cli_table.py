@@ -41,7 +41,7 @@ LINES = """\
 {"y_pred": 1, "y_true": 1, "p": [0, 1], "late": 3}
 {"y_true": "1", "y_pred": 0, "p": [0.6, 0.4]}
 """
-ZIPPED = {"gz": gzip.compress, "zst": zstandard.compress}
+ZIPPED: dict[str, Any] = {"gz": gzip.compress, "zst": zstandard.compress}
 TABS = "y_true\ty_pred\na\ta\n"
 SEPARATORS = ";;", "'\"'", "é", "''"
 FORM = "--gate must have a form such as 'accuracy >= 0.9'"

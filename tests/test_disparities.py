@@ -94,13 +94,18 @@ def test_clusters_in_groups() -> None:
     assert_allclose(parts(found)[:3], expected, rtol=1e-12)
     first = jm.compare_groups(jm.accuracy, clusters, method=jm.Delta(), cluster_axis=0)
     assert_array_equal(parts(first)[:3], parts(found)[:3])
-    for counts, axis in ((GROUPS, -4), (GROUPS[:1], None), (GROUPS[0], None), (clusters, -3)):
-        with pytest.raises(ValueError, match=r"counts must have shape \(\.\.\., G, K, K\)"):
-            jm.compare_groups(jm.accuracy, counts, cluster_axis=axis)
-    with pytest.raises(TypeError, match="ratio must be True or False"):
-        jm.compare_groups(jm.accuracy, GROUPS, ratio="no")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="cluster_axis must be a Python int"):
-        jm.compare_groups(jm.accuracy, clusters, cluster_axis="-4")  # type: ignore[arg-type]
+    shape = r"counts must have shape \(\.\.\., G, K, K\)"
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (GROUPS, {"cluster_axis": -4}, shape),
+        (GROUPS[:1], {}, shape),
+        (GROUPS[0], {}, shape),
+        (clusters, {"cluster_axis": -3}, shape),
+        (GROUPS, {"ratio": "no"}, "ratio must be True or False"),
+        (clusters, {"cluster_axis": "-4"}, "cluster_axis must be a Python int"),
+    ]
+    for counts, options, message in refused:
+        with pytest.raises((TypeError, ValueError), match=message):
+            jm.compare_groups(jm.accuracy, counts, **options)
 
 
 Y = np.random.default_rng(0).integers(0, 2, (2, 60, 3))

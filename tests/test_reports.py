@@ -472,26 +472,16 @@ def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     assert report["macro_f1"].method == "delta"
 
 
-@pytest.mark.parametrize(
-    "method", [jm.Delta("logit"), jm.Bootstrap(3, "percentile", 200), jm.Posterior(1)]
-)
-def test_the_method_of_a_report_is_a_value(method: Any) -> None:
-    report = jm.report(TRUE, PRED, method=method)
-    alike(report["weighted_f1"], jm.interval(jm.weighted(jm.f1), report.counts, method=method))
-    assert report["weighted_f1"].method == method.name
-
-
 def test_one_sample_has_one_interval() -> None:
-    """Accuracy of one classifier, of a pair, and of `interval`; of groups and `compare_groups`."""
+    """Accuracy of one classifier and of a pair; of groups and `compare_groups`."""
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 3, 150)
-    pred, other = (np.where(rng.random(150) < 0.95, truth, 0) for _ in range(2))
-    counts = jm.confusion_matrix(truth, pred)
-    found = jm.report(truth, pred)
-    compared = jm.compare_predictions(jm.accuracy, truth, pred, other)
-    paired = jm.comparison_report(truth, pred, other)["accuracy"].a
-    for x in (compared.a, paired, jm.interval(jm.accuracy, counts)):
-        alike(found["accuracy"], x)
+    preds = [np.where(rng.random(150) < 0.95, truth, 0) for _ in range(2)]
+    found = jm.report(truth, preds[0])
+    compared = jm.compare_predictions(jm.accuracy, truth, *preds)
+    for x in (compared, jm.comparison_report(truth, *preds)["accuracy"]):
+        alike(found["accuracy"], x.a)
+    counts = jm.confusion_matrix(truth, preds[0])
     for name, metric in PER_CLASS.items():
         shown = np.array([x.numbers for x in found[name].values()]).T
         assert_allclose(shown, numbers_of(jm.interval(metric, counts)), atol=1e-5)
@@ -617,24 +607,27 @@ def test_ignored_rows_count_nowhere() -> None:
     assert report["accuracy"].value == report["expected_accuracy"].value == 1
 
 
-def test_means_of_a_state() -> None:
+def test_means_and_areas_of_a_state() -> None:
     """A mean that is named as a figure stands beside it; means of groups have a macro mean."""
     evaluator = jm.evaluator(
         jm.count_metrics({"counts": lambda counts: counts}, num_classes=2),
         jm.mean_of("accuracy"),
         jm.mean_of("loss", groups="dataset", num_groups=2),
+        jm.ranking_metrics(scale="probability", num_bins=64),
     )
     batch = {
-        "y_true": [0, 1, 1, 1],
-        "y_pred": [0, 1, 1, 0],
+        "y_true": [0, 1, 0, 1],
+        "y_pred": [0, 1, 1, 1],
+        "y_score": [0.1, 0.9, 0.6, 0.4],
         "accuracy": [0.1, 0.2, 0.3, 0.6],
         "loss": [1.0, 2.0, 3.0, 10.0],
         "dataset": [0, 0, 0, 1],
     }
     state = evaluator.update(evaluator.init(), **{k: np.array(x) for k, x in batch.items()})
     report = jm.Report.from_state(state)
-    names = "accuracy", "mean_accuracy", "loss", "macro_loss"
-    assert [report[name].value for name in names] == approx([0.75, 0.3, 4, 6])
+    names = "accuracy", "mean_accuracy", "loss", "macro_loss", "roc_auc"
+    assert [report[name].value for name in names] == approx([0.75, 0.3, 4, 6, 0.75])
+    assert report["roc_auc"].method == "bounds"
     assert "macro loss" in report.to_text().lower()
 
 

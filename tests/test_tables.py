@@ -302,16 +302,6 @@ def test_groups_and_clusters_are_axes(engine: Callable[[Columns], Any]) -> None:
     assert_array_equal(both.sum(1), by_site.counts)
 
 
-def test_clusters_go_to_intervals() -> None:
-    rng = np.random.default_rng(0)
-    y_true, clusters = rng.integers(0, 2, 500), rng.integers(0, 25, 500)
-    y_pred = np.where(rng.random(500) < 0.8, y_true, 1 - y_true)
-    table = pl.DataFrame({"y_true": y_true, "y_pred": y_pred, "patient": clusters})
-    counts = jm.confusion_matrix_of(table, clusters="patient").counts
-    assert_array_equal(counts, jm.confusion_matrix(y_true, y_pred, groups=clusters))
-    assert jm.Report.from_counts(counts).num_clusters == 25
-
-
 def edges_and_neighbors(scale: str) -> np.ndarray:
     """Edges of bins, their neighbors in float64 and float32, and the ends of the scale."""
     few = np.arange(1, 200)
