@@ -342,21 +342,17 @@ def test_curves_are_those_of_the_scores() -> None:
 
 
 BROWSER = [
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-sync",
-    ),
-    *(
-        "--disable-component-update",
-        "--disable-quic",
-        "--enable-logging=stderr",
-        "--window-size=1400,900",
-        "--dump-dom",
-    ),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--disable-component-update",
+    "--disable-quic",
+    "--enable-logging=stderr",
+    "--window-size=1400,900",
+    "--dump-dom",
 ]
 TELL = """<script>
 const tell = (found) => {

@@ -3,7 +3,6 @@
 import csv
 import html
 import io
-import itertools
 import json
 import math
 import re
@@ -832,16 +831,15 @@ AWKWARD = ["a|b*", 'say "hi", x', "two\nlines"]
 
 def test_csv_has_a_line_for_each_value() -> None:
     report = of_counts(np.diag([3, 2, 0]), class_names=AWKWARD, level=0.9)
-    lines = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
     expected = {(name, ""): x for name, x in report.overall.items()} | {
         (name, AWKWARD[i]): x for name, xs in report.per_class.items() for i, x in enumerate(xs)
     }
-    assert [(line["name"], line["class"]) for line in lines] == list(expected)
-    for line, x in zip(lines, expected.values(), strict=True):
+    lines = csv.DictReader(io.StringIO(report.to_csv(), newline=""))
+    for line, (key, x) in zip(lines, expected.items(), strict=True):
+        assert (line["name"], line["class"]) == key
         numbers = [float(line[key] or "nan") for key in ("value", "low", "high")]
         assert_array_equal(numbers, x.numbers)  # NaN for None
-        level_and_method = ("0.9", x.method) if x.method else ("", "")
-        assert (line["level"], line["method"]) == level_and_method
+        assert (line["level"], line["method"]) == (("0.9", x.method) if x.method else ("", ""))
 
 
 def test_csv_of_odd_names_can_be_read() -> None:
@@ -862,13 +860,13 @@ def test_csv_of_a_comparison() -> None:
     assert [line["classifier"] for line in lines] == ["A", "B", "A - B"] * len(report.figures)
     accuracy = report["accuracy"]
     for line, x in zip(lines, accuracy.systems.values(), strict=False):
-        assert (line["name"], float(line["value"]), line["method"]) == (
-            "accuracy",
-            x.value,
-            x.method,
-        )
-    assert float(lines[2]["probability_better"]) == accuracy.probability_better
-    assert lines[0]["probability_better"] == ""
+        assert {
+            "name": "accuracy",
+            "value": str(x.value),
+            "method": x.method,
+        }.items() <= line.items()
+    better = [line["probability_better"] for line in lines[:3]]
+    assert better == ["", "", str(accuracy.probability_better)]
 
 
 def cells_of(table: str) -> list[list[str]]:
@@ -936,7 +934,7 @@ def test_a_comparison_begins_with_its_verdict() -> None:
 
 
 def test_a_report_of_groups() -> None:
-    """Groups are reported on by themselves; their greatest difference by MOVER, of all pairs."""
+    """Groups are reported on by themselves; their greatest difference is compared."""
     rng = np.random.default_rng(0)
     y, prob = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
     pred, sites = prob.argmax(1), rng.choice(["north", "south", "west"], 300)
@@ -949,17 +947,8 @@ def test_a_report_of_groups() -> None:
         rows = sites == name
         alone = jm.report(y[rows], pred[rows], y_prob=prob[rows], **options)
         assert group.to_dict() == alone.to_dict()
-    values = [
-        jm.report(y[sites == name], pred[sites == name], **options, level=1 - 0.05 / 3)["accuracy"]
-        for name in report.groups
-    ]
-    lows = [
-        a.value - b.value - math.hypot(a.value - a.low, b.high - b.value)
-        for a, b in itertools.permutations(values, 2)
-    ]
-    disparity = report.disparities["accuracy", ""]
-    greatest = max(map(float, values)) - min(map(float, values))
-    assert disparity.numbers == approx((greatest, max(0, *lows), -min(lows)))
+    tables = jm.confusion_matrix(y, pred, groups=np.unique(sites, return_inverse=True)[1])
+    alike(report.disparities["accuracy", ""], jm.compare_groups(jm.accuracy, tables))
     assert "### Disparities" in report.to_markdown()
     assert "<h2>Disparities</h2>" in report.to_html()
     rows = list(csv.DictReader(io.StringIO(report.to_csv())))
@@ -1098,37 +1087,32 @@ def test_a_comparison_report_of_probabilities() -> None:
         prob /= prob.sum(1, keepdims=True)
     preds = [prob.argmax(1) for prob in probs]
     options: Any = {"y_prob_a": probs[0], "y_prob_b": probs[1]}
-    report = jm.comparison_report(y, *preds, **options)
+    report: Any = jm.comparison_report(y, *preds, **options)
     assert report.num_ignored == 2
-    reports = [jm.report(y, pred, y_prob=prob) for pred, prob in zip(preds, probs, strict=True)]
-    for i, (alone, system) in enumerate(zip(reports, "ab", strict=True)):
+    for i, system in enumerate("ab"):
+        alone: Any = jm.report(y, preds[i], y_prob=probs[i])
         for name in ("accuracy", "log_loss", "brier_score"):
             assert getattr(report[name], system).value == approx(alone[name].value, rel=1e-3)
         area = getattr(report["roc_auc_1"], system)
         assert area.value == approx(alone["roc_auc"]["1"].value, abs=2e-3)
-        assert report.score_histograms is not None
-        assert report.calibration_bins is not None
-        assert alone.score_histogram is not None
-        assert alone.calibration_bins is not None
         assert_array_equal(report.score_histograms[i], alone.score_histogram)
         assert_array_equal(report.calibration_bins[i], alone.calibration_bins)
     losses = [-np.log(prob[np.arange(300), y[:300]]) for prob in probs]
     alike(report["log_loss"].difference, jm.mean_interval(losses[0] - losses[1]))
-    areas = jm.delong(y[:300] == 2, *(prob[:300, 2] for prob in probs))
-    for system in ("a", "b", "difference"):
-        alike(getattr(report["roc_auc_2"], system), getattr(areas, system))
     assert report["log_loss"].probability_better < 0.01  # A has the lower loss
     text, plain = (words_of(x.to_text()) for x in (report, jm.comparison_report(y, *preds)))
     told = "less is better, so confidence A > B is the confidence that A is worse"
     assert (told in text, told in plain) == (True, False)
     assert "for losses Student's intervals, for areas intervals by DeLong's variance." in text
     sites = np.arange(302) // 4
-    of_sites = jm.comparison_report(y, *preds, clusters=sites, **options)
-    clustered = of_sites["log_loss"]
+    clustered = jm.comparison_report(y, *preds, clusters=sites, **options)
     expected = jm.mean_interval(losses[0], clusters=sites[:300], transform="log")
-    alike(clustered.a, expected)
-    areas = jm.delong(y[:300] == 2, *(prob[:300, 2] for prob in probs), clusters=sites[:300])
-    alike(of_sites["roc_auc_2"].difference, areas.difference)
+    alike(clustered["log_loss"].a, expected)
+    of_two = y[:300] == 2, *(prob[:300, 2] for prob in probs)
+    for found, ids in ((report, None), (clustered, sites[:300])):
+        areas = jm.delong(*of_two, clusters=ids)
+        for system in ("a", "b", "difference"):
+            alike(getattr(found["roc_auc_2"], system), getattr(areas, system))
     with pytest.warns(UserWarning, match="y_pred_b is not the most probable class of y_prob_b"):
         jm.comparison_report(y, preds[0], (preds[1] + 1) % 3, **options)
 
