@@ -485,7 +485,9 @@ def test_a_command_says(row: Any, run: Run) -> None:
     code, out, err = run(*with_files(command, *contents))
     assert code == 0
     assert sentence in " ".join((out + err).split())
-    assert all(line.startswith("jaxmetrics: warning: ") for line in err.splitlines())
+    warnings = err.splitlines()
+    assert all(line.startswith("jaxmetrics: warning: ") for line in warnings)
+    assert len({*warnings}) == len(warnings)
 
 
 @pytest.mark.usefixtures("folder")

@@ -198,17 +198,25 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
     assert programs == []
 
 
-def test_labels_are_counted(programs: list[str]) -> None:
-    true, pred = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
-    axes: Any = plots.confusion_matrix(true, pred)
-    assert texts_of(axes.get_xticklabels()) == ["cat", "dog"]
-    assert texts_of(axes.texts) == ["2", "1", "1", "1"]
-    axes = plots.confusion_matrix(true, pred, class_names=["dog", "cat", "cow"])
-    assert texts_of(axes.texts) == ["1", "1", "0", "1", "2", "0", "0", "0", "0"]
-    ids: Any = plots.confusion_matrix(np.array([0, 1, 3]), np.array([0, 3, 3]))
-    assert texts_of(ids.get_yticklabels()) == ["0", "1", "3"]  # as in reports
-    named: Any = plots.confusion_matrix([0, 1, 1], [0, 1, 0], class_names=["no", "yes"])
-    assert texts_of(named.get_yticklabels()) == ["no", "yes"]
+PETS = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "shown", "cells"),
+    [
+        (PETS, None, "cat dog", "2 1 1 1"),
+        (PETS, ["dog", "cat", "cow"], "dog cat cow", "1 1 0 1 2 0 0 0 0"),
+        (np.array([[0, 1, 3], [0, 3, 3]]), None, "0 1 3", "1 0 0 0 0 1 0 0 1"),  # as in reports
+        (([0, 1, 1], [0, 1, 0]), ["no", "yes"], "no yes", "1 0 1 1"),
+    ],
+)
+def test_labels_are_counted(
+    labels: Any, names: Any, shown: str, cells: str, programs: list[str]
+) -> None:
+    axes: Any = plots.confusion_matrix(*labels, class_names=names)
+    for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
+        assert texts_of(texts) == shown.split()
+    assert texts_of(axes.texts) == cells.split()
     assert programs == []
 
 

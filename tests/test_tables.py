@@ -257,49 +257,59 @@ def test_weights_are_rows() -> None:
     assert_array_equal(weighted, jm.score_histogram_of(written, scale=scale).counts)
 
 
-def test_labels_name_the_classes_and_their_order(engine: Callable[[Columns], Any]) -> None:
-    columns: Columns = {"y_true": ["b", "a", None], "y_pred": ["a", "a", "b"]}
-    result = jm.confusion_matrix_of(engine(columns), labels=["c", "b", "a"])
-    same(
-        result,
-        jm.TableCounts(np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1]]), ("c", "b", "a"), (), (), 1),
-    )
-    signs: Columns = {"y_true": [-1, 1, -100], "y_pred": [1, 1, 1]}
-    result = jm.confusion_matrix_of(engine(signs), labels=[-1, 1])
-    same(result, jm.TableCounts(np.array([[0, 1], [0, 1]]), ("-1", "1"), (), (), 1))
-    empty = jm.confusion_matrix_of(engine({"y_true": [], "y_pred": []}), labels=["a", "b"])
-    same(empty, jm.TableCounts(np.zeros((2, 2), np.int64), ("a", "b"), (), (), 0))
-    nowhere = engine({"y_true": ["a"], "y_pred": ["a"], "site": ["x"], "number": [-1]})
-    grouped = jm.confusion_matrix_of(nowhere, groups="number", clusters="site")
-    same(grouped, jm.TableCounts(np.zeros((0, 1, 1, 1), np.int64), ("a",), (), ("x",), 1))
+EMPTY: Any = np.zeros((0, 1, 1, 1))
+NOWHERE: Columns = {"y_true": ["a"], "y_pred": ["a"], "site": ["x"], "number": [-1]}
+FOUR: Columns = {"y_true": [1, 0, 1, 1], "y_pred": [1, 0, 1, 0]}
+VISITS: Columns = {
+    "y_true": [1, 0, 1, 1, 0],
+    "y_pred": [1, 0, 1, 0, 0],
+    "site": ["x", "y", None, "x", "x"],
+    "patient": [7, -5, -5, 40, 7],
+}
+NONE, ONE_EACH, MISSED, TRUE_NEGATIVE = np.array(
+    [[[0, 0], [0, 0]], [[1, 0], [0, 1]], [[0, 0], [1, 0]], [[1, 0], [0, 0]]]
+)
+AXES: list[tuple[Columns, dict[str, Any], Any, str, str, str, int]] = [
+    # Columns, options, counts, names of classes, groups and clusters, and how many are ignored.
+    (
+        {"y_true": ["b", "a", None], "y_pred": ["a", "a", "b"]},
+        {"labels": ["c", "b", "a"]},
+        [[0, 0, 0], [0, 0, 1], [0, 0, 1]],
+        *("c b a", "", "", 1),
+    ),
+    (
+        {"y_true": [-1, 1, -100], "y_pred": [1, 1, 1]},
+        {"labels": [-1, 1]},
+        [[0, 1], [0, 1]],
+        *("-1 1", "", "", 1),
+    ),
+    ({"y_true": [], "y_pred": []}, {"labels": ["a", "b"]}, NONE, "a b", "", "", 0),
+    (NOWHERE, {"groups": "number", "clusters": "site"}, EMPTY, "a", "", "x", 1),
+    (FOUR, {"y_true": "y_pred", "y_pred": "y_true"}, [[1, 1], [0, 2]], "0 1", "", "", 0),
+    (
+        FOUR,
+        {"y_pred": "y_true", "groups": "y_true"},
+        [TRUE_NEGATIVE, [[0, 0], [0, 3]]],
+        *("0 1", "0 1", "", 0),
+    ),
+    (VISITS, {"groups": "site"}, [ONE_EACH + MISSED, TRUE_NEGATIVE], "0 1", "x y", "", 1),
+    (VISITS, {"clusters": "patient"}, [ONE_EACH, ONE_EACH, MISSED], "0 1", "", "-5 7 40", 0),
+    (
+        VISITS,
+        {"groups": "site", "clusters": "patient"},
+        [[NONE, ONE_EACH, MISSED], [TRUE_NEGATIVE, NONE, NONE]],
+        *("0 1", "x y", "-5 7 40", 1),
+    ),
+]
 
 
-def test_columns_may_be_swapped_or_the_same(engine: Callable[[Columns], Any]) -> None:
-    table = engine({"y_true": [1, 0, 1, 1], "y_pred": [1, 0, 1, 0]})
-    swapped = jm.confusion_matrix_of(table, y_true="y_pred", y_pred="y_true")
-    assert swapped.counts.tolist() == [[1, 1], [0, 2]]
-    same_one = jm.confusion_matrix_of(table, y_pred="y_true", groups="y_true")
-    assert same_one.counts.tolist() == [[[1, 0], [0, 0]], [[0, 0], [0, 3]]]
-
-
-def test_groups_and_clusters_are_axes(engine: Callable[[Columns], Any]) -> None:
-    columns: Columns = {
-        "y_true": [1, 0, 1, 1, 0],
-        "y_pred": [1, 0, 1, 0, 0],
-        "site": ["x", "y", None, "x", "x"],
-        "patient": [7, -5, -5, 40, 7],
-    }
-    table = engine(columns)
-    by_site = jm.confusion_matrix_of(table, groups="site")
-    assert by_site.group_names == ("x", "y")
-    assert by_site.counts.tolist() == [[[1, 0], [1, 1]], [[1, 0], [0, 0]]]
-    assert by_site.num_ignored == 1
-    by_patient = jm.confusion_matrix_of(table, clusters="patient")
-    assert by_patient.cluster_names == ("-5", "7", "40")
-    assert by_patient.counts.tolist() == [[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[0, 0], [1, 0]]]
-    both = jm.confusion_matrix_of(table, groups="site", clusters="patient").counts
-    assert both.shape == (2, 3, 2, 2)
-    assert_array_equal(both.sum(1), by_site.counts)
+def test_labels_groups_and_clusters_are_axes(engine: Callable[[Columns], Any]) -> None:
+    for columns, options, counts, classes, groups, clusters, ignored in AXES:
+        of_classes, of_groups, of_clusters = map(str.split, (classes, groups, clusters))
+        cells = np.asarray(counts, np.int64)
+        names = (*of_classes,), (*of_groups,), (*of_clusters,)
+        expected = jm.TableCounts(cells, *names, ignored)
+        same(jm.confusion_matrix_of(engine(columns), **options), expected)
 
 
 def edges_and_neighbors(scale: str) -> np.ndarray:
