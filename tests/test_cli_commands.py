@@ -442,6 +442,8 @@ TOLD: list[tuple[Any, ...]] = [
     # Sentences.
     ("report x.csv --group g", "(missing)", "y_true,y_pred,g\na,a,x\nb,b,\na,b,x\n"),
     ("report a.csv --format csv", "name,class,value"),
+    ("report a.csv --format json", '{ "num_examples": 240'),
+    ("report a.csv --format every-eval-ever", '"evaluation_name": "accuracy"'),
     ("report x.csv --labels-prefix t_ p_", "150 examples, 3 labels", TAG_FRAME),
     ("report x.csv --labels-prefix t_ p_", "2 examples, 1 label Labels", "t_a,p_a\n1,0\n1,1\n"),
     (
@@ -451,7 +453,7 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     (
         "leaderboard x.csv",
-        "y_pred_0 is shown to be the best. classifier value",
+        "y_pred_0 is shown to be the best. classifier value [low, high] ranks tier y_pred_0",
         COLUMNS,
     ),
     ("leaderboard a.jsonl b.jsonl c.jsonl --value acc --group task", "classifiers by acc, mean of"),

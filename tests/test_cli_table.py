@@ -538,7 +538,8 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     ("report x.csv --group id", "column 'id' has more than 100 different values, which is too", A),
     # Text: compressed, separated, JSON lines.
-    *((f"report x.csv.{x}", "the contents are not", "y_true,y_pred\na,a\nb,b\n") for x in ZIPPED),
+    *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),
+    *((f"report x.csv.{x}", "cannot be read", f(PETS.encode())[:-9]) for x, f in ZIPPED.items()),
     *((f"report x.csv --separator {x}", "must be one ASCII character", TABS) for x in SEPARATORS),
     ("report x.csv", "'y_true\\ty_pred': --separator '\\t' reads it", TABS),
     (
