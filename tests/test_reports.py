@@ -201,8 +201,10 @@ def test_a_known_prevalence() -> None:
     """The share of the most frequent class is then an argument, not an estimate. Stratified by
     class: of accuracy, a weighted sum of two shares, to first order.
     """
-    report = report_at_prevalence(of_counts([[90, 10], [20, 80]]), {"0": 0.95, "1": 0.05})
+    counts, shares = [[90, 10], [20, 80]], [0.95, 0.05]
+    report = report_at_prevalence(of_counts(counts), dict(zip("01", shares, strict=True)))
     accuracy, gain = report["accuracy"], report["accuracy_gain"]
+    alike(accuracy, jm.interval(jm.at_prevalence(jm.accuracy, shares), counts, stratified=True))
     assert_allclose(numbers_of(gain), numbers_of(accuracy) - 0.95)
     assert "is below 0.950" in report.outline().verdict
     assert accuracy.value == approx(0.95 * 0.9 + 0.05 * 0.8)
@@ -986,7 +988,8 @@ def test_a_multilabel_report_of_any_number_of_labels(number: int) -> None:
             "macro_f1": np.mean(each),
         }
     )
-    assert [x["f1"]["value"] for x in report.content["labels"]] == approx(each)
+    precisions = [sk.precision_score(*x) for x in zip(true.T, pred.T, strict=True)]
+    assert [x["precision"]["value"] for x in report.content["labels"]] == approx(precisions)
     error = shares.std(ddof=1) / math.sqrt(150)
     assert report["hamming_loss"].standard_error == approx(error, rel=1e-6)
     names = [x["evaluation_name"] for x in json.loads(report.to_every_eval_ever()).popitem()[1]]
