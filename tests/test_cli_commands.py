@@ -381,7 +381,7 @@ def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
     found, expected = flat(answer(run, *with_files(command, *contents))), call()
     if not isinstance(expected, dict):
         expected = json.loads(expected.to_json())
-        assert found.keys() == flat(expected).keys()
+        assert [*found] == [*flat(expected)]
     for key, x in flat(expected).items():
         assert found.get(key) == (pytest.approx(x, rel=1e-9) if isinstance(x, float) else x), key
 

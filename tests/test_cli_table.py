@@ -593,7 +593,7 @@ REFUSED: list[tuple[Any, ...]] = [
         "Use --weight to name its column of counts, which is one of the columns 'n', 'site'",
         "y_true,y_pred,n,site\na,a,1,x\nb,b,2,x\n",
     ),
-    ("report x.csv --counts", "use --weight COLUMN", "truth,y_pred,count\na,a,1\nb,b,2\n"),
+    ("report x.csv --counts", "use --weight COLUMN", "truth,y_pred,count\na,a,1\na,b,2\nb,b,3\n"),
     (
         "report x.csv --counts",
         "a table of predictions, not a confusion matrix. Leave out --counts",
