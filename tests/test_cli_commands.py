@@ -374,6 +374,7 @@ def flat(x: Any, path: str = "") -> dict[str, Any]:
     return {k: y for name, part in items for k, y in flat(part, f"{path}/{name}").items()}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("row", COMPUTED, ids=lambda row: row[0])
 @pytest.mark.usefixtures("folder")
 def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
@@ -507,6 +508,7 @@ def test_groups_that_memory_may_not_hold(run: Run, monkeypatch: pytest.MonkeyPat
             assert run(*arguments[:4])[0] == 0
 
 
+@pytest.mark.quick
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_scores_in_float32_reach_their_threshold(dtype: Any, run: Run) -> None:

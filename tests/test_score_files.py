@@ -17,7 +17,6 @@ from tests.command_line import GRADES, RIGHT, TASKS, USERS, N
 from tests.estimates import parts
 from tests.oracles import fields_of
 
-pytestmark = pytest.mark.quick
 OPTIONS: dict[str, Any] = {"bounds": (0, 1), "groups": TASKS, "name": "acc"}
 ONE = jm.score_report(RIGHT[0], **OPTIONS)
 BOTH = jm.score_report(*RIGHT[:2], **OPTIONS)
@@ -27,6 +26,7 @@ def assert_same(found: Any, expected: Any) -> None:
     assert found.numbers == pytest.approx(fields_of(expected)[:3], rel=1e-9)
 
 
+@pytest.mark.quick
 def test_a_report_of_scores() -> None:
     assert_same(ONE["mean"], jm.mean_interval(RIGHT[0], bounds=(0, 1)))
     for task in ("code", "law", "math"):
@@ -48,6 +48,7 @@ def test_a_report_of_scores() -> None:
     assert [*with_gap["group"]] == ["1"]  # no item of the other group has a score
 
 
+@pytest.mark.quick
 def test_scores_without_bounds() -> None:
     losses = np.random.default_rng(0).exponential(2, (4, 30))
     found = jm.score_report(losses.ravel(), groups=np.repeat([*"wxyz"], 30))
@@ -60,6 +61,7 @@ def test_scores_without_bounds() -> None:
     assert mean_of_groups.method == "mover"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -117,6 +119,7 @@ def estimate_of_groups(groups: Sequence[np.ndarray], **options: Any) -> jm.Estim
     )
 
 
+@pytest.mark.quick
 def test_the_mean_of_groups_is_by_one_likelihood() -> None:
     """The ends are those of a constrained search over all distributions in all groups at once."""
     rng = np.random.default_rng(1)
@@ -127,6 +130,7 @@ def test_the_mean_of_groups_is_by_one_likelihood() -> None:
     assert 1 - high == pytest.approx(least_mean_of_groups(turned, 0.0, 1.96), rel=1e-4)
 
 
+@pytest.mark.quick
 def test_the_mean_of_groups_of_one_item_is_the_mean() -> None:
     scores = np.random.default_rng(0).random(200) < 0.7
     found = jm.score_report(scores, bounds=(0, 1), groups=np.arange(200))
@@ -151,6 +155,7 @@ def test_the_mean_of_small_groups_covers(sizes: Sequence[int]) -> None:
     assert hits / 400 > 0.92
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bounds", [None, (0, 1)])
 def test_clusters_that_straddle_groups(bounds: Any) -> None:
     """Each of 30 clusters has one item in each of 4 groups: the mean of groups is that of the
@@ -172,6 +177,7 @@ def test_clusters_that_straddle_groups(bounds: Any) -> None:
     )
 
 
+@pytest.mark.quick
 @pytest.mark.filterwarnings("ignore:with . cluster")
 def test_strata_of_clusters_within_groups() -> None:
     """Clusters that are not shared: the variance is the sum of those of the groups, by jackknife;
@@ -195,6 +201,7 @@ def test_strata_of_clusters_within_groups() -> None:
     assert np.isnan(alone.low)
 
 
+@pytest.mark.quick
 def test_systems_are_ranked_by_means_of_groups() -> None:
     board = jm.score_leaderboard(RIGHT, bounds=(0, 1), groups=TASKS)
     means = np.mean([RIGHT[:, task == TASKS].mean(1) for task in TASKS[:3]], 0)
@@ -234,6 +241,7 @@ def benjamini_hochberg(p_values: np.ndarray, rate: float) -> set[int]:
     return set(order[:k].tolist())
 
 
+@pytest.mark.quick
 def test_groups_that_differ() -> None:
     rng = np.random.default_rng(2)
     groups, shift = np.repeat(np.arange(12), 40), np.repeat([0.3, 0.2, 0.15, *[0] * 9], 40)
@@ -260,6 +268,7 @@ def test_few_scores_are_no_false_discoveries() -> None:
     assert false <= 300 * 0.05 + 2.6 * np.sqrt(300 * 0.05 * 0.95)
 
 
+@pytest.mark.quick
 def test_missing_scores_of_a_comparison_are_bounded() -> None:
     a, b = [1, 1, 0, np.nan, 1, 1], [0, 1, np.nan, np.nan, 1, 0]
     text = jm.score_report(a, b, bounds=(0, 1)).to_text().replace("\n", " ")
@@ -269,6 +278,7 @@ def test_missing_scores_of_a_comparison_are_bounded() -> None:
     assert f"For any values of the missing scores (2), {bounds}" in text
 
 
+@pytest.mark.quick
 def test_missing_scores_are_bounded() -> None:
     """The ends are those of the least and the greatest scores that the missing ones may be."""
     scores = np.array([0.5, 0.9, np.nan, 0.8, np.nan, 1.0])
@@ -285,6 +295,7 @@ def test_missing_scores_are_bounded() -> None:
             jm.mean_interval(scores, **options)
 
 
+@pytest.mark.quick
 def test_groups_without_a_mistake() -> None:
     """The upper end, where nothing can move, is the bound, and no warning comes of it."""
     found = jm.score_report(np.ones(60), bounds=(0, 1), groups=np.arange(60) // 15)
@@ -293,6 +304,7 @@ def test_groups_without_a_mistake() -> None:
     assert jm.score_report([1.0], bounds=(0, 1)).to_text().startswith("1 item, score")
 
 
+@pytest.mark.quick
 def test_formats_of_scores() -> None:
     for report, rows in ((ONE, 5), (BOTH, 15)):
         lines = list(csv.DictReader(io.StringIO(report.to_csv())))
