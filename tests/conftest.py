@@ -137,3 +137,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """Call the command line; returns exit code, standard output and standard error."""
     yield caller(monkeypatch, capsys)
     jax.config.update("jax_enable_x64", False)  # which `merge` switches on
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -4,13 +4,13 @@
 """
 
 import gzip
-import io
 import os
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from jaxmetrics import cli
+from tests.command_line import save
 
 NUM_CASES = int(os.environ.get("JAXMETRICS_FUZZ", "60"))
 LONGEST = 20  # seconds
@@ -36,36 +37,18 @@ FRAME = pl.DataFrame(
 )
 
 
-def written(write: Callable[[pl.DataFrame, io.BytesIO], object]) -> bytes:
-    file = io.BytesIO()
-    write(FRAME, file)
-    return file.getvalue()
-
-
-def arrays(frame: pl.DataFrame, file: io.BytesIO, save: Callable[..., None]) -> None:
-    save(file, **{name: np.array(frame[name].to_list()) for name in frame.columns})
-
-
-FILES = {
-    "csv": written(lambda frame, file: frame.write_csv(file)),
-    "csv.gz": gzip.compress(written(lambda frame, file: frame.write_csv(file))),
-    "jsonl": written(lambda frame, file: frame.write_ndjson(file)),
-    "jsonl.gz": gzip.compress(written(lambda frame, file: frame.write_ndjson(file))),
-    "parquet": written(lambda frame, file: frame.write_parquet(file)),
-    "feather": written(lambda frame, file: frame.write_ipc(file)),
-    "arrow": written(lambda frame, file: frame.write_ipc_stream(file)),
-    "npz": written(lambda frame, file: arrays(frame, file, np.savez)),
-    "NPZ": written(lambda frame, file: arrays(frame, file, np.savez_compressed)),
-}
-OPTIONS = (
-    (),
-    ("--prob", "p_"),
-    ("--weight", "w"),
-    ("--counts",),
-    ("--value", "w"),
-    ("--group", "w"),
-    ("--cluster", "w"),
-)
+with tempfile.TemporaryDirectory() as temporary:
+    FILES = {
+        kind: save(FRAME, Path(temporary, f"x.{kind}")).read_bytes()
+        for kind in ("csv", "jsonl", "parquet", "feather", "npz")
+    }
+    FRAME.write_ipc_stream(Path(temporary, "x"))
+    FILES["arrow"] = Path(temporary, "x").read_bytes()
+    columns: dict[str, Any] = FRAME.to_dict(as_series=False)
+    np.savez_compressed(Path(temporary, "y.npz"), **columns)
+    FILES["NPZ"] = Path(temporary, "y.npz").read_bytes()
+FILES |= {f"{kind}.gz": gzip.compress(FILES[kind]) for kind in ("csv", "jsonl")}
+OPTIONS = "", "--prob p_", "--weight w", "--counts", "--value w", "--group w", "--cluster w"
 
 
 @st.composite
@@ -76,21 +59,24 @@ def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     for _ in range(draw(st.integers(1, 5))):
         at = draw(st.integers(0, max(len(data) - 1, 0)))
         length = draw(st.sampled_from([1, 1, 2, 4, 8, 64]))
-        change = draw(st.sampled_from(["change", "change", "cut", "leave out", "put in", "repeat"]))
         new = draw(
             st.binary(min_size=length, max_size=length)
             | st.sampled_from([b"\xff", b"\0", b"\n", b'"', b",", b"\x1b[31m", b"1e999"])
         )
-        if change == "change":
-            data[at : at + len(new)] = new
-        elif change == "cut":
-            del data[at:]
-        elif change == "leave out":
-            del data[at : at + length]
-        elif change == "put in":
-            data[at:at] = new
-        else:
-            data[at:at] = data[max(at - 64, 0) : at] * length
+        before = bytes(data[max(at - 64, 0) : at])
+        end, piece = draw(
+            st.sampled_from(
+                [
+                    (at + len(new), new),  # changed
+                    (at + len(new), new),
+                    (len(data), b""),  # cut
+                    (at + length, b""),  # left out
+                    (at, new),  # put in
+                    (at, before * length),  # repeated
+                ]
+            )
+        )
+        data[at:end] = piece
     return kind, bytes(data)
 
 
@@ -111,14 +97,14 @@ def test_damaged_files(
     folder: Path,
     capfd: pytest.CaptureFixture[str],
     file: tuple[str, bytes],
-    options: tuple[str, ...],
+    options: str,
 ) -> None:
     kind, data = file
     path = folder / f"x.{kind}"
     path.write_bytes(data)
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["jaxmetrics", "report", str(path), "--json", *options])
+        patch.setattr(sys, "argv", ["jaxmetrics", "report", str(path), "--json", *options.split()])
         with pytest.raises(SystemExit) as exit_:
             cli.main()
     assert time.monotonic() - start < LONGEST

@@ -1,26 +1,94 @@
-"""Two tables of command lines: what is refused, with the message, and what is counted, with the
-confusion matrix; both with the contents of the files.
+"""Two tables of command lines with the contents of their files: what is refused, with the message,
+and what is counted, with the confusion matrix.
 """
 
-import json
+import datetime
+import gzip
+import io
 import re
-import shlex
-from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
+import zstandard
 
-from tests.command_line import Run
+from tests.command_line import A, Run, answer, with_files
 
 PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,0.4\n"
 IDS = "id,y_true,y_pred\n1,a,a\n2,b,b\n3,a,b\n"
 SCORES = "acc,task\n1,math\n0,math\n"
-SITES = "id,y_true,y_pred,site\n1,a,a,x\n2,b,a,y\n"
+OF_SITES = "id,y_true,y_pred,site\n1,a,a,x\n2,b,a,y\n"
 BOTH = "y_true,y_pred,s,p_0,p_1\n0,1,1,1,0\n1,0,2,0.4,0.6\n"
 MATRIX = "5,1\n2,8\n"
 
-REFUSED: list[tuple[str | bytes, ...]] = [
+PETS = "cat,dog\n90,10\n20,80\n"
+CELLS = "y_true,y_pred,count\ncat,cat,80\ncat,dog,20\ndog,cat,10\ndog,dog,190\n"
+ATTEMPTS = "id,epoch,v\n1,1,1\n1,2,0\n2,1,1\n2,2,1\n"
+REVERSED = "id,epoch,v\n2,1,1\n2,2,1\n1,1,1\n1,2,0\n"
+NESTED = """\
+{"doc": {"q": "x", "ids": [1, "2"]}, "resps": [["a", "b"]], "o": {"t": "b", "w": 2}, "o.p": "b",\
+ "mixed": 1, "text": "\\ud800", "loss": NaN}
+{"doc": {"q": 3}, "resps": [3], "o": {"t": "a", "w": 3, "p": "c"}, "o.p": "b", "mixed": [1],\
+ "text": "\\ud83d\\ude00", "loss": -Infinity}
+{"doc": null, "resps": "a", "o": {"w": 0.5, "t": "b"}, "o.p": "a", "mixed": {"a": 1}, "loss": 7}
+"""
+LINES = """\
+{"y_true": 0, "y_pred": "0", "p": [0.9, 0.1]}
+
+{"y_pred": 1, "y_true": 1, "p": [0, 1], "late": 3}
+{"y_true": "1", "y_pred": 0, "p": [0.6, 0.4]}
+"""
+ZIPPED: dict[str, Any] = {"gz": gzip.compress, "zst": zstandard.compress}
+TABS = "y_true\ty_pred\na\ta\n"
+SEPARATORS = ";;", "'\"'", "é", "''"
+FORM = "--gate must have a form such as 'accuracy >= 0.9'"
+ONE_OF_CLASS = (
+    "which has one value for each class. Write one of the classes in brackets, such as recall[cat]"
+)
+WRITTEN = "--output writes files with the suffixes"
+
+FRAME = pl.DataFrame(
+    {
+        "y_true": [*"babac"],
+        "y_pred": [*"baaab"],
+        "w": [1.0, 2.0, 0.5, 0.0, 1.0],
+        "n": [1, 2, 3, 0, 1],
+    }
+)
+DATE = datetime.date(2020, 1, 2)
+KINDS = FRAME.with_columns(
+    cat=pl.Series([*"32122"], dtype=pl.Categorical),
+    date=pl.lit(DATE),
+    time=pl.lit(datetime.datetime(2020, 1, 2)),
+    span=pl.lit(datetime.timedelta(1)),
+    bytes=pl.lit(b"1"),
+    list=pl.lit([1.0, 2.0]),
+    dates=pl.lit([DATE, DATE]),
+    objects=pl.struct(p_a=pl.lit(0.5), w=pl.col("w")),
+).with_columns(pl.col("y_true", "y_pred").cast(pl.Categorical))
+SPAM = "y_true,s,p\nham,1.5,.2\nspam,2,.7\n"
+
+
+def arrays(true: Any, pred: Any) -> dict[str, Any]:
+    return {"y_true": true, "y_pred": pred}
+
+
+def free_text(late: int) -> pl.DataFrame:
+    answers = ["a"] * late + [f"answer {i}" for i in range(5000)]
+    return pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
+
+
+def late(row: str) -> str:
+    """Write a row as the 30th and the last of 40 rows, some of which are empty."""
+    rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 10
+    rows[29] = rows[-1] = f"{row},1"
+    return "\n".join(["y_true,y_pred,w", *rows]) + "\n"
+
+
+REFUSED: list[tuple[Any, ...]] = [
     ("report gone.csv", "gone.csv: no such file"),
     ("report .", "the folder contains no file of type .csv, .tsv, .jsonl,"),
     (
@@ -280,15 +348,15 @@ REFUSED: list[tuple[str | bytes, ...]] = [
         "is the file UTF-8 text?",
         b'y_true,y_pred\na,"a\n\na"\n\nb,b\nx,\xff\nb,a\nb,c\n',
     ),
-    ("report x.csv --examples -1", "--examples must be 0 or more, got -1", SITES),
-    ("report x.csv --examples x", "argument --examples: invalid int value: 'x'", SITES),
-    ("report x.csv --show site", "--show is used only together with --examples", SITES),
-    ("report x.csv --id id", "--id is used only together with --examples", SITES),
-    ("report x.csv --examples 2 --show nowhere", "no column 'nowhere'; the file has", SITES),
+    ("report x.csv --examples -1", "--examples must be 0 or more, got -1", OF_SITES),
+    ("report x.csv --examples x", "argument --examples: invalid int value: 'x'", OF_SITES),
+    ("report x.csv --show site", "--show is used only together with --examples", OF_SITES),
+    ("report x.csv --id id", "--id is used only together with --examples", OF_SITES),
+    ("report x.csv --examples 2 --show nowhere", "no column 'nowhere'; the file has", OF_SITES),
     (
         "report x.csv --examples 2 --counts",
         "--counts cannot be used together with --examples",
-        SITES,
+        OF_SITES,
     ),
     ("report x.csv --value acc --prob p_", "--value cannot be used together with --prob", SCORES),
     (
@@ -402,43 +470,399 @@ REFUSED: list[tuple[str | bytes, ...]] = [
         "id,y_true,y_pred\n1,a,a\n\n2,b,b\n3,,\n4,b,b\n",
     ),
     ("report x.csv --counts", "cannot be read: the file is empty", "\n"),
+    # Columns of other types, arrays, and columns that are none of classes.
+    (
+        "report x.parquet",
+        "column 'y_pred' holds Float64, but classes, groups and ids must be strings or integers",
+        pl.DataFrame({"y_true": [0, 1], "y_pred": [0.2, 0.7]}),
+    ),
+    (
+        "report x.parquet --true p --pred y",
+        "column 'p' holds",
+        pl.DataFrame({"y": [0, 1], "p": [[0.7, 0.3], [0.4, 0.6]]}),
+    ),
+    *(
+        (f"report x{suffix} {option} {name} --pos-label a", f"column {name!r} holds ", KINDS)
+        for suffix in (".parquet", ".arrow")
+        for option, names in {
+            "--weight": "date time span bytes list",
+            "--score": "date span",
+            "--prob": "time bytes dates",
+            "--group": "date bytes list",
+        }.items()
+        for name in names.split()
+    ),
+    (
+        "report x.arrow --prob objects.p_",
+        "--prob is a prefix that only one column has, 'objects.p_a', but there must be one column",
+        KINDS,
+    ),
+    ("report x.npz", "unequal lengths: 'y_true' has 3, 'y_pred' has 2", arrays([0, 1, 1], [0, 1])),
+    (
+        "report x.npz",
+        "no column 'y_pred'; the file has 'y_true', 'guess'",
+        {"y_true": [0, 1], "guess": [0, 1]},
+    ),
+    ("report x.npz", "array 'y_pred' holds float64", arrays([0, 1], [0.0, 1.0])),
+    (
+        "report x.npz",
+        "array 'y_true' has shape (2, 2), expected (n,)",
+        arrays(np.eye(2, dtype=int), [0, 1]),
+    ),
+    (
+        "report x.npz",
+        "the array 'y_true' contains Python objects",
+        arrays(np.array([0, "a"], object), [0, 1]),
+    ),
+    (
+        "report x.npz --prob p",
+        "column 'p' contains 0 numbers in each row",
+        {"y_true": [0, 1], "p": np.zeros((2, 0))},
+    ),
+    *(
+        (
+            f"report x{suffix}",
+            f"row {late + 4095}: 'y_pred' is 'answer 4094', after 4096 other values: is it a",
+            free_text(late),
+        )
+        for suffix, late in product((".csv", ".parquet"), (0, 5000))
+    ),
+    *(
+        ("report x.csv", f"row 30: 'y_{column}' is '{label}', which is no class{rest}", late(row))
+        for row, column, label, rest in (
+            ("a,", "pred", "", "; --ignore '' leaves such rows out"),
+            (",b", "true", "", "; --ignore '' leaves such rows out"),
+            ("a, -7", "pred", "-7", " id; --ignore=-7 leaves such"),
+            ("a,-1.0", "pred", "-1.0", " id; --ignore=-1.0 leaves"),
+        )
+    ),
+    ("report x.csv --group id", "column 'id' has more than 100 different values, which is too", A),
+    # Text: compressed, separated, JSON lines.
+    *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),
+    *((f"report x.csv.{x}", "cannot be read", f(PETS.encode())[:-9]) for x, f in ZIPPED.items()),
+    *((f"report x.csv --separator {x}", "must be one ASCII character", TABS) for x in SEPARATORS),
+    ("report x.csv", "'y_true\\ty_pred': --separator '\\t' reads it", TABS),
+    (
+        "report x.jsonl --prob p",
+        "row 4, the value of 'p[:, 0]' + 'p[:, 1]' is [None, None], but it must be probabilities",
+        f'{LINES}{{"y_true": 1, "p": [1, 0, 0]}}',
+    ),
+    ("report x.jsonl", "row 4: 'y_pred' is ''", f'{LINES}{{"y_true": 1}}'),
+    ("report x.jsonl", "cannot be read", f'{LINES}{{"y_true": 1,'),
+    (
+        "report x.jsonl --prob p",
+        "row 2, the value of 'p[:, 0]' + 'p[:, 1]' is ['0.5', 'x']",
+        '{"y_true": 0, "p": [0.5, 0.5]}\n{"y_true": 1, "p": [0.5, "x"]}',
+    ),
+    (
+        "report x.jsonl --prob p",
+        "row 2, the value of 'p[:, 0]' + 'p[:, 1]' is [None, None], but it must be",
+        '{"y_true": 0, "p": [0.5, 0.5]}\n{"y_true": 1, "p": 0.5}',
+    ),
+    (
+        "report x.jsonl --prob p",
+        "row 1: 'y_true' is 'a', a class for which",
+        '{"y_true": "a", "p": [0.5, 0.5]}',
+    ),
+    (
+        "report x.jsonl --true o",
+        "no column 'o'; the file has 'resps', 'o.p', 'mixed', 'text', 'loss'",
+        NESTED,
+    ),
+    *(
+        (f"report x.jsonl --true o.t --pred o.p --weight {weight}", message, NESTED + line)
+        for weight, line, message in (
+            ("mixed", "", "row 2, the value of 'mixed' is '["),
+            ("o.w", '{"o": {"t": "a"}, "o.p": }', "cannot be read: Expecting value"),
+            ("o.w", "[7]", "[7] is not an object"),
+            (
+                "o.w",
+                '{"o": {"t": "a", "w": "x"}, "o.p": "a"}',
+                "row 4, the value of 'o.w' is 'x', but it must be a number",
+            ),
+            (
+                "o.w",
+                '{"o": 7, "o.p": "a"}',
+                "cannot be read: unexpected value while building Series",
+            ),
+        )
+    ),
+    # Counts, prevalences, one class, thresholds, many labels.
+    (
+        "report x.csv --counts",
+        "Use --weight to name its column of counts, which is one of the columns 'n', 'site'",
+        "y_true,y_pred,n,site\na,a,1,x\nb,b,2,x\n",
+    ),
+    ("report x.csv --counts", "use --weight COLUMN", "truth,y_pred,count\na,a,1\na,b,2\nb,b,3\n"),
+    (
+        "report x.csv --counts",
+        "a table of predictions, not a confusion matrix. Leave out --counts",
+        "y_true,y_pred\na,a\na,b\n",
+    ),
+    *(
+        (f"report x.csv --counts --prevalence {shares}", message, PETS)
+        for shares, message in (
+            ("cat=1", "prevalence must contain each of the classes cat, dog exactly once"),
+            ("cat=0.95", "each class one share that is not negative, and the shares must sum to 1"),
+            ("cat=0.5,cat=0.5,dog=0.5", "each class one share that is not negative"),
+            ("cat=-1,dog=2", "each class one share that is not negative"),
+            ("cat=0.95,dog=0.1", "sum to 1"),
+            ("cat,dog", "--prevalence must have the form CLASS=SHARE,CLASS=SHARE, such as 'cat="),
+        )
+    ),
+    (
+        "report x.csv --counts --prevalence cat=0.95,dog=0.05",
+        "class 'dog' has no examples",
+        "cat,dog\n90,10\n0,0\n",
+    ),
+    *(
+        (
+            f"report x.csv {option} x --prevalence cat=0.95,dog=0.05",
+            "--prevalence cannot be used together with --prob or --cluster",
+            PETS,
+        )
+        for option in ("--prob", "--cluster")
+    ),
+    (
+        "report a.csv --pos-label cow",
+        "'cow', which --pos-label names. The classes in the file are 'cat', 'dog', 'owl'",
+    ),
+    ("report x.csv --prob p", "--pos-label must name the positive class of the scores", SPAM),
+    (
+        "report x.csv --score s --pos-label spam",
+        "--score gives scores, but the predicted classes are missing. Add --threshold",
+        SPAM,
+    ),
+    ("report x.csv --threshold 1", "to scores or probabilities. Add --score or --prob", SPAM),
+    ("report x.csv --prob s --pos-label spam", "'s' is", SPAM),
+    *(
+        ("report x.csv --labels-prefix t_ p_", message, pl.DataFrame(columns))
+        for message, columns in (
+            (
+                "must name the same labels, but they name 'a' and 'b'",
+                {"t_a": [0, 1], "p_b": [0, 1]},
+            ),
+            (
+                "row 2, the column 'p_a' contains '2', but 0 or 1 was expected",
+                {"t_a": [0, 1], "p_a": [0, 2]},
+            ),
+            ("the file has no rows", {"t_a": [], "p_a": []}),
+        )
+    ),
+    # Leaderboards and plans.
+    *(
+        (f"leaderboard x.csv {options}", message, "y_true,y_pred_0,y_pred_1\na,a,b\nb,b,b\n")
+        for options, message in (
+            ("--pred y_pred_0", "a leaderboard of a single file needs at least two columns"),
+            # A name, not the beginning of y_pred_0 and y_pred_1.
+            ("--pred y_pred", "a leaderboard of a single file needs at least two columns"),
+            ("--metric f3", "--metric is one of accuracy, balanced_accuracy"),
+        )
+    ),
+    ("plan a.csv", "give FILE --half-width H, or FILE FILE --difference D"),
+    ("plan a.csv b.parquet --half-width 1", "give FILE --half-width H, or FILE FILE --difference"),
+    *(
+        (f"plan {files}", "more than 1e+15 examples would be needed to ")
+        for files in (
+            "a.csv --half-width 1e-140",
+            "a.csv --half-width 1e-9",
+            "a.csv b.parquet --id id --difference 1e-320",
+        )
+    ),
+    ("plan a.csv --half-width 2", "the half-width must be above 0 and less than 1, got 2. Write"),
+    (
+        "plan a.csv b.parquet --id id --difference 1",
+        "the difference must be above 0 and less than 1, got 1. Write",
+    ),
+    (
+        "plan x.csv --half-width 1 --value v",
+        "the half-width must be above 0 and less than 1, got 1. Write",
+        "v\n0\n1\n1\n",
+    ),
+    (
+        "plan x.csv --counts --half-width 0.1",
+        "contain no mistake or, if two classifiers are compared, no difference",
+        "5,0\n0,5\n",
+    ),
+    ("plan x.csv y.csv --counts --difference .1", "--counts reads a single FILE", PETS, PETS),
+    # Gates.
+    *(
+        (f"report x.csv --counts --gate '{gate}'", message, CELLS)
+        for gate, message in (
+            ("f2 >= 1", "unknown metric 'f2'. The reported metrics are accuracy, balanced_acc"),
+            ("recall >= 1", f"recall, {ONE_OF_CLASS}. The classes are 'cat'"),
+            ("recall[cow] >= 1", f"recall, {ONE_OF_CLASS}"),
+            (
+                "accuracy[cat] >= 1",
+                "accuracy, which has a single value for all classes. Leave out the brackets and",
+            ),
+            (
+                "accuracy = 1",
+                "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8'",
+            ),
+            ("accuracy >= 1e999", FORM),
+            (f"accuracy >= {'7' * 40_000}", FORM),
+            (f"accuracy >= {'7' * 40_000}x", FORM),
+            (f"{'x' * 40_000} >= 1", "unknown metric 'xxxx"),
+        )
+    ),
+    # A malformed gate is refused before files are read.
+    *(
+        (f"{command} --gate 'accuracy > 1'", FORM)
+        for command in ("report none.csv", "report none.csv --value x", "compare none none")
+    ),
+    (
+        "compare a.csv b.parquet --id id --gate 'f2 >= 1'",
+        "unknown metric 'f2'. The compared metrics are accuracy, balanced_accuracy",
+    ),
+    ("report a.jsonl --value acc --gate 'accuracy >= 1'", "The reported metrics are acc, mean"),
+    # Output.
+    *(
+        (f"report x.csv {' '.join(f'--output {file}' for file in files)}", message, PREDICTIONS)
+        for *files, message in (
+            ("y.pdf", f"y.pdf: the suffix '.pdf' is unknown. {WRITTEN} .html, .json, .md, .csv"),
+            ("y", f"y: the suffix '' is unknown. {WRITTEN} .html"),
+            ("y.npz", f"the suffix '.npz' is unknown. {WRITTEN} .html, .json, .md, .csv"),
+            ("y.md", "y.md", "y.md: --output would overwrite --output"),
+            ("x.csv", "--output would overwrite the input"),
+            ("no/y.md", "no/y.md: cannot be written"),
+        )
+    ),
+    (
+        "report a.csv --format pdf",
+        "--format must be one of text, markdown, json, csv, every-eval-ever, got 'pdf'",
+    ),
+    (
+        "plan a.jsonl --value acc --half-width .1 --format every-eval-ever",
+        "this report has no values",
+    ),
+    # Scores.
+    *(
+        (f"{files} --bounds 0,1", "--bounds needs --value")
+        for files in ("compare a.jsonl b.jsonl", "leaderboard a.jsonl b.jsonl", "plan a.jsonl")
+    ),
+    ("leaderboard a.jsonl b.jsonl --group task", "--group only together with --value"),
+    ("report x.csv --value score", "row 2, the column 'score' contains 'A'", "score,i\nC,1\nA,2\n"),
+    # An empty row of a file without ids may be an item without a score.
+    *(
+        ("compare a.csv b.csv --value acc", "empty rows in different places", first, second)
+        for first, second in (
+            ("acc\n1\n\n0\n1\n", "acc\n1\n0\n\n1\n"),
+            ("acc,time\n1,1\n,\n0,1\n0,1\n", "acc,time\n1,1\n0,1\n,\n0,1\n"),
+        )
+    ),
+    *(
+        (
+            f"compare a.csv b.csv --value v {role} g {more}",
+            f"must have the same {role[2:]} in all files, but the files differ for the item",
+            "id,v,g\n1,1,x\n2,0,y\n3,1,x\n",
+            "id,v,g\n1,1,y\n2,0,y\n3,1,y\n",
+        )
+        for role, more in product(("--group", "--cluster"), ("", "--id id"))
+    ),
+    *(
+        (command + " --value v --id id", message, *[ATTEMPTS] * 2)
+        for command, message in product(
+            ("report x.csv", "compare x.csv y.csv"),
+            ("several rows have the same id", "--id item,attempt"),
+        )
+    ),
+    ("compare x.csv y.csv --value v --cluster id", "; give --id", ATTEMPTS, REVERSED),
 ]
 
 
-def with_files(command: str, contents: Sequence[str | bytes]) -> list[str]:
-    """Write the files that a command names first, and return its arguments."""
-    arguments = shlex.split(command)
-    for name, content in zip(arguments[1:], contents, strict=False):
-        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return arguments
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
-def test_bad_input_is_one_line_and_exit_code_two(
-    case: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command, message, *contents = case
-    arguments = with_files(command, contents)
-    before = set(tmp_path.iterdir())
-    output = [] if "--json" in arguments else ["--json", "out.json"]
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row[0][:60])
+def test_bad_input_is_one_line_and_exit_code_two(row: Any, run: Run, folder: Path) -> None:
+    command, message, *contents = row
+    arguments = with_files(command, *contents)
+    before = set(folder.iterdir())
+    output = [] if {"--json", "--format"} & {*arguments} else ["--json", "out.json"]
     code, out, err = run(*arguments, *output)
     assert (code, out) == (2, "")
     assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
     assert message in err
-    assert set(tmp_path.iterdir()) == before  # nothing written, not even in part
+    assert set(folder.iterdir()) == before  # nothing written, not even in part
 
 
 LONG = "7" * 5000  # digits, read as a name
-COUNTED: list[tuple[str, str, Any, str]] = [
+LABELS = "y_true,y_pred\n"
+SUFFIXES = ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz", ".arrow", ".feather"
+COUNTS, WEIGHTED = [[2, 0, 0], [1, 1, 0], [0, 1, 0]], [[2, 0, 0], [0.5, 1, 0], [0, 1, 0]]
+INTEGERS = FRAME.select(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 10, "c": 11}))
+TEXTS = {"csv": FRAME.write_csv(), "jsonl": FRAME.write_ndjson()}
+LONG_TABLE = pl.DataFrame({"y_true": [*"aab"], "y_pred": [*"abb"], "count": [2**52, 3, 7]})
+CELLS_OF_LONG = [[2**52, 3], [0, 7]]
+RIGHT_AND_WRONG = [[1, 0], [1, 1]]
+LISTS = pl.DataFrame({"y_true": [0, 1, 1], "p": [[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]})
+
+
+def stream(frame: pl.DataFrame) -> bytes:
+    file = io.BytesIO()
+    frame.write_ipc_stream(file)
+    return file.getvalue()
+
+
+TOTALS = [[5, 1, 6], [2, 7, 9], [7, 8, 16]]
+
+
+COUNTED: list[tuple[Any, ...]] = [
+    *(
+        row
+        for suffix in SUFFIXES
+        for row in (
+            (f"report x{suffix}", "a b c", COUNTS, FRAME),
+            (f"report x{suffix} --weight w", "a b c", WEIGHTED, FRAME),
+            (f"report x{suffix}", "9 10 11", COUNTS, INTEGERS),  # sorted as numbers
+        )
+    ),
+    ("report x.arrow", "a b c", COUNTS, stream(FRAME)),
+    *(
+        (f"report x.{kind}.{zipped}", "a b c", COUNTS, ZIPPED[zipped](data.encode()))
+        for (kind, data), zipped in product(TEXTS.items(), ZIPPED)
+    ),
+    ("report x.csv --separator ';'", "a b c", COUNTS, FRAME.write_csv(separator=";")),
+    (r"report x.csv --separator '\t'", "a b c", COUNTS, FRAME.write_csv(separator="\t")),
+    *(
+        (f"report x{suffix} --weight {name}", "a b c", counts, KINDS)
+        for suffix in (".parquet", ".arrow")
+        for name, counts in (
+            ("cat", [[4, 0, 0], [1, 3, 0], [0, 2, 0]]),
+            ("objects.w", WEIGHTED),
+        )
+    ),
     ("report x.csv --counts", "0 1", [[5, 1], [2, 8]], MATRIX),
     ("report x.csv --counts", "cat dog", [[5, 1], [2, 8]], "cat,dog\n5,1\n2,8\n"),
     ("report x.csv --counts", "cat dog", [[5, 1], [2, 8]], ",cat,dog\ncat,5,1\ndog,2,8\n"),
     ("report x.csv --counts", "0 1", [[5, 1], [2, 8]], ",0,1\n0,5,1\n1,2,8\n"),
+    ("report x.csv --counts", "a b c", TOTALS, ",a,b,c\na,5,1,6\nb,2,7,9\nc,7,8,16\n"),
+    ("report x.npz --counts", "0 1", [[5, 1], [2, 10**12]], {"counts": [[5, 1], [2, 10**12]]}),
+    (
+        "report x.parquet --counts",
+        "cat dog",
+        [[5, 1.5], [2, 8]],
+        pl.DataFrame({"cat": [5, 2], "dog": [1.5, 8]}),
+    ),
+    *(
+        (f"report x{suffix} {option}", "a b", CELLS_OF_LONG, LONG_TABLE)
+        for suffix in (".csv", ".parquet", ".jsonl")
+        for option in ("--counts", "--weight count")
+    ),
+    (
+        "report x.csv --counts --weight count",
+        "a b",
+        CELLS_OF_LONG,
+        LONG_TABLE.with_columns(site=pl.lit("x")),
+    ),
+    (
+        "report x.csv --counts --true t",
+        "a b",
+        CELLS_OF_LONG,
+        LONG_TABLE.rename({"y_true": "t"}),
+    ),
     (
         "report x.csv --true truth --pred guess --ignore=-1 --ignore ?",
         "0 1",
-        [[1, 0], [1, 1]],
+        RIGHT_AND_WRONG,
         "id,truth,guess\n1,0,0\n2,1,1\n3,-1,0\n4,1,0\n5,1,?\n",
     ),
     (  # a byte-order mark, CRLF, spaces, quotes, blank lines, brackets in the name
@@ -447,8 +871,17 @@ COUNTED: list[tuple[str, str, Any, str]] = [
         [[1, 0, 0], [0, 1, 1], [0, 0, 0]],
         '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n',
     ),
-    ("report x.csv", "18_25 nan", [[0, 1], [1, 0]], "y_true,y_pred\n18_25,nan\nnan,18_25\n"),
-    ("report x.csv", f"{LONG} a", [[0, 1], [1, 0]], f"y_true,y_pred\na,{LONG}\n{LONG},a\n"),
+    ("report x.csv", "18_25 nan", [[0, 1], [1, 0]], f"{LABELS}18_25,nan\nnan,18_25\n"),
+    ("report x.csv", f"{LONG} a", [[0, 1], [1, 0]], f"{LABELS}a,{LONG}\n{LONG},a\n"),
+    # Classes that are not one class in two ways: other numbers, and both in both columns.
+    ("report x.csv", "1 2 10", [[0, 1, 1], [0, 0, 0], [0, 0, 1]], f"{LABELS}1,2\n10,10\n1,10\n"),
+    (
+        "report x.csv",
+        f"10 {'9' * 39}8 {'9' * 40}",
+        [[1, 0, 0], [0, 0, 0], [1, 1, 0]],
+        f"{LABELS}{'9' * 40},{'9' * 39}8\n10,10\n{'9' * 40},10\n",
+    ),
+    ("report x.csv", "Cat cat", [[0, 1], [1, 0]], f"{LABELS}Cat,cat\ncat,Cat\n"),
     (  # one number in three forms, in lines with and without constants and escapes
         "report x.jsonl",
         "0.00001 1",
@@ -456,33 +889,32 @@ COUNTED: list[tuple[str, str, Any, str]] = [
         '{"y_true": 1e-05, "y_pred": 0.00001}\n{"y_true": 1e-5, "y_pred": 1.0, "x": NaN}\n'
         '{"y_true": 0.00001, "y_pred": 1E-05, "x": "\\ud83d\\ude00"}\n',
     ),
+    ("report x.jsonl --true o.t --pred o.p", "a b", [[0, 1], [1, 1]], NESTED),
+    ("report x.jsonl --true o.t --pred o.p --weight o.w", "a b", [[0, 3], [0.5, 2]], NESTED),
+    ("report x.jsonl --prob p", "0 1", RIGHT_AND_WRONG, LINES),
+    ("report x.jsonl --prob p --ignore ''", "0 1", RIGHT_AND_WRONG, f'{LINES}{{"y_true": 1}}'),
+    ("report x.parquet --prob p", "0 1", RIGHT_AND_WRONG, LISTS),
+    (
+        "report x.parquet --prob p",
+        "0 1",
+        RIGHT_AND_WRONG,
+        LISTS.with_columns(pl.col("p").list.to_array(2)),
+    ),
+    (  # the full name of a column is not a prefix
+        "report x.csv --prob p",
+        "0 1",
+        RIGHT_AND_WRONG,
+        "y_true,p,patient\n0,.1,x\n1,.9,y\n1,.2,z\n",
+    ),
+    # A threshold replaces the column of predictions.
+    ("report x.csv --score s --threshold 1.5", "0 1", [[1, 0], [0, 1]], BOTH),
+    ("report x.csv --prob p_ --threshold .7 --pos-label 1", "0 1", [[1, 0], [1, 0]], BOTH),
 ]
 
 
-@pytest.mark.parametrize(("command", "classes", "counts", "content"), COUNTED)
-def test_counts(
-    command: str,
-    classes: str,
-    counts: Any,
-    content: str,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, out, _ = run(*with_files(command, [content]), "--json")
-    assert code == 0
-    found = json.loads(out)
-    assert ([x["name"] for x in found["classes"]], found["confusion_matrix"]) == (
-        classes.split(),
-        counts,
-    )
-
-
-def test_ignored_rows_of_either_file_are_left_out(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    contents = "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n"
-    found = json.loads(run(*with_files("compare a.csv b.csv --ignore=-1 --json", contents))[1])
-    assert (found["num_examples"], found["num_ignored"]) == (2, 2)
+@pytest.mark.parametrize("row", COUNTED, ids=lambda row: row[0][:60])
+def test_counts(row: Any, run: Run, folder: Path) -> None:
+    command, classes, counts, *contents = row
+    found = answer(run, *with_files(command, *contents))
+    names = [x["name"] for x in found["classes"]]
+    assert (names, found["confusion_matrix"]) == (classes.split(), counts)

@@ -1,9 +1,7 @@
 """Gates of reports, and several of them at once."""
 
-import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -14,83 +12,95 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics.reports.gates import Gate, Verdict, exit_code, judged
 from jaxmetrics.reports.values import ReportValue
-from tests.command_line import Run, write
+from tests.command_line import NAMES, PREDS, TRUE, Run, answer, with_files
 
 COUNTS = np.array([[80, 20], [10, 190]])
 CELLS = "y_true,y_pred,count\ncat,cat,80\ncat,dog,20\ndog,cat,10\ndog,dog,190\n"
 
 
-@pytest.mark.quick
-def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
-    """0: all of the interval keeps the bound; 1: nothing of it; 3: some of it."""
-    report = jm.Report.from_counts(COUNTS, class_names=["cat", "dog"])
-    accuracy, recall = report["accuracy"], report["recall"]["cat"]
-    path = write(tmp_path / "x.csv", CELLS)
-    for gates, code, verdict in (
-        ([f"accuracy >= {accuracy.low - 1e-9}"], 0, "passed"),
-        ([f"accuracy >= {accuracy.low + 1e-9}"], 3, "unknown"),
-        ([f"accuracy >= {accuracy.high + 1e-9}"], 1, "failed"),
-        ([f"recall[cat]>={recall.low - 1e-9}"], 0, "passed"),
-        ([f"recall[cat] <= {recall.low - 1e-9}"], 1, "failed"),
-        ([f"recall[cat] <= {recall.value}", "accuracy >= 0"], 3, "unknown"),
-        (["accuracy >= .1", "recall[dog] >= .99"], 1, "passed"),
-    ):
-        options = [x for gate in gates for x in ("--gate", gate)]
-        found, out, err = run("report", path, "--counts", *options, "--json")
-        assert (found, err) == (code, "")
-        first = json.loads(out)["gates"][0]
-        assert (first["gate"], first["verdict"]) == (gates[0], verdict)
-    found, out, _ = run("report", path, "--counts", "--gate", "recall[cat] >= 0.75")
-    assert found == 3
-    last = out.splitlines()[-1]
-    assert last.startswith("Gate recall[cat] >= 0.75: undecided (about ")
-    assert last.endswith(
-        f"; recall, cat is {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
-    )
-    page = tmp_path / "x.html"
-    assert run("report", path, "--counts", "--gate", "accuracy >= .1", "--html", page)[0] == 0
-    assert "Gate accuracy &gt;= .1: passed" in page.read_text()
+REPORT = jm.Report.from_counts(COUNTS, class_names=["cat", "dog"])
+ACCURACY, RECALL = REPORT["accuracy"], REPORT["recall"]["cat"]
+MACRO_F1 = jm.comparison_report(*(NAMES[x] for x in (TRUE, *PREDS)))["macro_f1"].difference
+PAIRS = "compare a.csv b.parquet --id id --prob p_"
+LINES = 'y_true,y_pred\n"a\nb","a\nb"\nc,c\n'
+E = 1e-6
+CELLED = "report x.csv --counts"
+GATES: list[tuple[Any, ...]] = [
+    # All of the interval keeps the bound: 0; nothing of it: 1; some of it: 3.
+    (CELLED, 0, {f"accuracy >= {ACCURACY.low - E}": "passed"}, CELLS),
+    (CELLED, 3, {f"accuracy >= {ACCURACY.low + E}": "unknown"}, CELLS),
+    (CELLED, 1, {f"accuracy >= {ACCURACY.high + E}": "failed"}, CELLS),
+    (CELLED, 0, {f"recall[cat]>={RECALL.low - E}": "passed"}, CELLS),
+    (CELLED, 1, {f"recall[cat] <= {RECALL.low - E}": "failed"}, CELLS),
+    (
+        CELLED,
+        3,
+        {f"recall[cat] <= {RECALL.value + E}": "unknown", "accuracy >= 0": "passed"},
+        CELLS,
+    ),
+    (CELLED, 1, {"accuracy >= .1": "passed", "recall[dog] >= .99": "failed"}, CELLS),
+    ("report x.csv", 0, {"recall[a\nb] >= 0.05": "passed"}, LINES),
+    (PAIRS, 0, {f"macro_f1 >= {MACRO_F1.low - E}": "passed"}),
+    (PAIRS, 1, {f"macro_f1 >= {MACRO_F1.high + E}": "failed"}),
+    (PAIRS, 3, {f"macro_f1>={MACRO_F1.low + E}": "unknown"}),
+    (PAIRS, 0, {f"macro_f1 <= {MACRO_F1.high + E}": "passed"}),
+    (PAIRS, 1, {f"macro_f1 <= {MACRO_F1.low - E}": "failed"}),
+    (PAIRS, 0, {"log_loss <= 0": "passed", "accuracy >= -.5": "passed"}),
+    (PAIRS, 3, {"accuracy >= -.5": "passed", f"macro_f1 >= {MACRO_F1.value + E}": "unknown"}),
+    (PAIRS, 1, {"accuracy >= .9": "failed", f"macro_f1 >= {MACRO_F1.value + E}": "unknown"}),
+    (
+        "report a.jsonl --value acc --group task",
+        1,
+        {"acc >= .5": "passed", "group[law] >= .5": "passed", "mean_of_groups >= .9": "failed"},
+    ),
+    ("compare a.jsonl b.jsonl --value acc", 0, {"acc >= -0.01": "passed"}),
+]
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("row", GATES, ids=lambda row: f"{row[0]} {[*row[2]]}")
+@pytest.mark.usefixtures("folder")
+def test_gates(row: Any, run: Run) -> None:
+    command, code, verdicts, *contents = row
+    arguments = with_files(command, *contents)
+    options = [x for gate in verdicts for x in ("--gate", gate)]
+    found = answer(run, *arguments, *options, code=code)["gates"]
+    assert {x["gate"]: x["verdict"] for x in found} == verdicts
+    assert all((x.get("more_examples", 0) > 0) == (x["verdict"] == "unknown") for x in found)
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    ("gate", "message"),
+    ("command", "code", "sentence"),
     [
-        ("f2 >= 1", "unknown metric 'f2'. The reported metrics are accuracy, balanced_accuracy"),
         (
-            "recall >= 1",
-            "recall, which has one value for each class. Write one of the classes in"
-            " brackets, such as recall[cat]. The classes are 'cat'",
+            "report x.csv --counts --gate 'recall[cat] >= 0.75'",
+            3,
+            f"; recall, cat is {RECALL.value:.3f} ({RECALL.ends(' to ')}).",
         ),
         (
-            "recall[cow] >= 1",
-            "recall, which has one value for each class. Write one of the classes in"
-            " brackets, such as recall[cat]",
+            "report x.csv --counts --gate 'recall[cat] >= 0.75'",
+            3,
+            "Gate recall[cat] >= 0.75: undecided (about ",
         ),
         (
-            "accuracy[cat] >= 1",
-            "accuracy, which has a single value for all classes. Leave out the brackets"
-            " and the class",
+            "report x.csv --counts --gate 'no_information_rate >= 0.9'",
+            3,
+            "0.9: undecided (the value has no confidence interval); no information",
         ),
-        ("accuracy = 1", "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
+        (
+            "report x.csv --counts --gate 'accuracy >= .1' --format markdown",
+            0,
+            r"- **passed**: accuracy \>= .1; ",
+        ),
+        (f"{PAIRS} --gate 'accuracy >= .9'", 1, "Gate accuracy >= .9: failed"),
+        (f"{PAIRS} --gate 'accuracy >= .9' --format markdown", 1, "; A - B 0."),
     ],
 )
-def test_what_gates_refuse(gate: str, message: str, run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", CELLS)
-    code, out, err = run("report", path, "--counts", "--gate", gate)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["report", "none.csv"], ["report", "none.csv", "--value", "x"], ["compare", "none", "none"]],
-)
-def test_a_malformed_gate_is_refused_before_files_are_read(command: list[str], run: Run) -> None:
-    code, _, err = run(*command, "--gate", "accuracy > 1")
-    assert code == 2
-    assert "--gate must have a form such as" in err
-    assert "none" not in err
+def test_gates_in_words(command: str, code: int, sentence: str, run: Run) -> None:
+    found, out, _ = run(*with_files(command, *[CELLS] * command.startswith("report")))
+    assert (found, sentence in " ".join(out.split())) == (code, True)
 
 
 def normal_interval(x: float, error: float, level: float) -> ReportValue:
@@ -118,21 +128,6 @@ def test_an_unknown_gate_says_how_many_examples_would_settle_it() -> None:
         [at_bound], lambda _, level: normal_interval(0.83, 0.05, level), level=0.95, number=400
     )
     assert found.verdict_in_words == "undecided (more examples would decide it)"
-
-
-@pytest.mark.quick
-def test_a_gate_without_an_interval_is_undecided(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", CELLS)
-    gate = "--gate", "no_information_rate >= 0.9"
-    code, out, _ = run("report", path, "--counts", *gate)
-    assert code == 3
-    assert "0.9: undecided (the value has no confidence interval); no information" in out
-
-
-@pytest.mark.quick
-def test_a_gate_on_a_class_whose_name_has_a_line_break(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", 'y_true,y_pred\n"a\nb","a\nb"\nc,c\n')
-    assert run("report", path, "--gate", "recall[a\nb] >= 0.05")[0] == 0
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics.plots.vector_graphics import INK
@@ -155,7 +156,7 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     areas = [jm.roc_auc(y == 2, x[:, 2]) for x in probs]
     for name, area in zip("AB", areas, strict=True):
         (legend,) = re.findall(f">{name}, AUC (.*?)<", page)
-        np.testing.assert_allclose(float(legend), area, atol=2e-3)
+        assert_allclose(float(legend), area, atol=2e-3)
     two = jm.comparison_report(
         y == 2, y == 1, y == 2, y_prob_a=_of_two(prob), y_prob_b=_of_two(probs[1])
     )
@@ -199,7 +200,7 @@ def test_an_axis_shows_what_differs() -> None:
 
     axis = pages_of_reports._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
     assert axis.ends == ["0.93", "1.00"]
-    np.testing.assert_allclose([axis.place(0.93), axis.place(0.965), axis.place(1)], [0, 0.5, 1])
+    assert_allclose([axis.place(0.93), axis.place(0.965), axis.place(1)], [0, 0.5, 1])
     # One interval of forty is too wide for the axis, and ends where it ends.
     wide = pages_of_reports._axis_of(values(*[(0.95, 0.93, 0.97)] * 39, (0.94, 0.1, 1.0)))
     assert wide.ends == ["0.93", "0.97"]
@@ -329,10 +330,10 @@ def test_curves_are_those_of_the_scores() -> None:
     histogram = np.asarray(jm.score_histogram(y == 1, prob[:, 1], scale="probability"))
     curve, points = pages_of_reports._curves_of(histogram)
     area = (np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1])).sum() / 2
-    np.testing.assert_allclose(area, jm.roc_auc(histogram).value, rtol=1e-6)
-    np.testing.assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)
+    assert_allclose(area, jm.roc_auc(histogram).value, rtol=1e-6)
+    assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)
     precision = (np.diff(points.recall) * points.precision[1:]).sum()
-    np.testing.assert_allclose(precision, jm.average_precision(y == 1, prob[:, 1]), rtol=2e-3)
+    assert_allclose(precision, jm.average_precision(y == 1, prob[:, 1]), rtol=2e-3)
     assert [float(x) for x in (points.precision[0], points.recall[0], points.recall[-1])] == [
         1,
         0,
@@ -341,21 +342,17 @@ def test_curves_are_those_of_the_scores() -> None:
 
 
 BROWSER = [
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-sync",
-    ),
-    *(
-        "--disable-component-update",
-        "--disable-quic",
-        "--enable-logging=stderr",
-        "--window-size=1400,900",
-        "--dump-dom",
-    ),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--disable-component-update",
+    "--disable-quic",
+    "--enable-logging=stderr",
+    "--window-size=1400,900",
+    "--dump-dom",
 ]
 TELL = """<script>
 const tell = (found) => {

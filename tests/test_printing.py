@@ -306,26 +306,25 @@ def test_frames(backend: Any) -> None:
     pytest.importorskip("narwhals", reason="frames need the extra `tables`")
     pytest.importorskip(backend, reason="the frame's library is not installed")
     one = jm.proportion_interval(80, 94)
-    assert columns_of(one.to_frame(backend)) == {x: [y] for x, y in one.to_dict().items()}
     two = jm.proportion_interval([[80], [90]], [[94], [99]])
-    columns = columns_of(two.to_frame(backend))
-    assert list(columns)[:3] == ["index_0", "index_1", "value"]
-    assert (columns["index_0"], columns["low"]) == ([0, 1], two.low.ravel().tolist())
     compared = jm.compare_unpaired(jm.accuracy, COUNTS_A, COUNTS_B)
-    columns = columns_of(compared.to_frame(backend))
-    assert columns["difference_low"] == [float(compared.difference.low)]
-    assert list(columns)[-2:] == ["probability_better", "probability_equivalent"]
-    board = board_of()
-    columns = columns_of(board.to_frame(["a", "b", "c"], backend=backend))
-    assert (columns["name"], columns["tier"]) == (["a", "c", "b"], [1, 1, 2])
     report = jm.Report.from_counts(COUNTS_A, class_names=["x", "y"])
+    pairs = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9)
+    board: Any = board_of()
+    rows = {"name": [*"acb"], "tier": [1, 1, 2]}
+    for frame, expected in (
+        (one.to_frame(backend), {x: [y] for x, y in one.to_dict().items()}),
+        (two.to_frame(backend), {"index_0": [0, 1], "index_1": [0, 0], "low": [*two.low.ravel()]}),
+        (compared.to_frame(backend), {"difference_low": [float(compared.difference.low)]}),
+        (board.to_frame([*"abc"], backend=backend), rows),
+        (pairs.to_frame(backend), {"classifier": ["A", "B", "A - B"] * len(pairs.figures)}),
+    ):
+        columns = columns_of(frame)
+        assert {name: columns[name] for name in expected} == expected
     columns = columns_of(report.to_frame(backend))
     at = [*zip(columns["name"], columns["class"], strict=True)].index(("recall", "y"))
     assert columns["value"][at] == report["recall"]["y"].value
     assert len(columns["name"]) == len(report.to_csv().splitlines()) - 1
-    compared_reports = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9)
-    columns = columns_of(compared_reports.to_frame(backend))
-    assert columns["classifier"][:3] == ["A", "B", "A - B"]
 
 
 def test_what_frames_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
