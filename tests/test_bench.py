@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
@@ -189,7 +190,7 @@ def test_pictures_have_every_line_and_name_it_once(panels: int) -> None:
     lines: dict[str, Any] = {str(line.get_label()): line for line in axes[-1].lines}
     assert list(lines) == ["jaxmetrics", "a peer", "limit"]
     assert lines["jaxmetrics"].get_linewidth() > lines["a peer"].get_linewidth()
-    np.testing.assert_allclose(lines["limit"].get_ydata(), [2e-7, 2e-6])
+    assert_allclose(lines["limit"].get_ydata(), [2e-7, 2e-6])
     legend: Any = figure.legends[0] if figure.legends else figure.axes[-1].get_legend()
     assert [label.get_text() for label in legend.get_texts()] == list(lines)
 
@@ -213,7 +214,7 @@ def test_first_calls_run_on_the_host(name: str) -> None:
     for side in {calls.SKLEARN, calls.SCIPY} & set(call.peers if call.same else ()):
         theirs = call.peers[side](importlib.import_module(calls.MODULES[side]), data)
         for a, b in zip(leaves, jax.tree.leaves(theirs), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4)
+            assert_allclose(a, b, rtol=1e-4)
 
 
 def test_there_are_thirty_first_calls_with_bars_on_all_that_have_one() -> None:
@@ -269,13 +270,13 @@ def test_coverage_is_that_of_the_binomial_distribution() -> None:
 def test_intervals_that_are_missing_or_have_no_width_are_counted_apart() -> None:
     low, high = np.array([[np.nan, 0.1, 0.3, 0.4, 0.5], [np.nan, 0.2, 0.6, 0.6, 0.5]])
     figures = coverage.figures_of(jm.Estimate(high, low, high, 0, 0), 0.5)
-    np.testing.assert_allclose(figures, [3 / 4, 0, 1 / 4, 0.15, 1 / 5, 1 / 4, 5])
+    assert_allclose(figures, [3 / 4, 0, 1 / 4, 0.15, 1 / 5, 1 / 4, 5])
 
 
 def test_designs_of_coverage_are_what_they_say() -> None:
     for design in coverage.single_designs():
         cells, prior = design.cells, coverage.class_shares(design.shares, design.num_classes)
-        np.testing.assert_allclose(cells.sum(1), prior)
+        assert_allclose(cells.sum(1), prior)
         if design.recall == "chance":
             assert abs(design.truth["cohen_kappa"]) < 1e-12
         else:
@@ -286,8 +287,8 @@ def test_designs_of_coverage_are_what_they_say() -> None:
         truth = list(paired.truth.values())
         assert np.allclose(truth, 0) if paired.effect == "null" else min(truth) > 0
         alone = coverage.Design(*paired[:4])
-        np.testing.assert_allclose(paired.cells.sum(2), alone.cells)
-    np.testing.assert_allclose(coverage.class_shares("99:1", 2), [0.99, 0.01])
+        assert_allclose(paired.cells.sum(2), alone.cells)
+    assert_allclose(coverage.class_shares("99:1", 2), [0.99, 0.01])
     for designs in (coverage.single_designs(), coverage.paired_designs()):
         assert sum(d.half == "choose" for d in designs) == len(designs) / 2
 
@@ -300,15 +301,15 @@ def test_intervals_of_coverage_are_those_of_reports_and_of_papers() -> None:
         overall = jm.Report.from_counts(matrix).overall
         for name in coverage.METRICS:
             ends = [overall[name].low, overall[name].high]
-            np.testing.assert_allclose([found[name].low[i], found[name].high[i]], ends, atol=1e-5)
+            assert_allclose([found[name].low[i], found[name].high[i]], ends, atol=1e-5)
         expected = jm.proportion_interval(np.trace(matrix), matrix.sum())
         assert (wilson.low[i], wilson.high[i]) == pytest.approx((expected.low, expected.high))
     # Limits of 9 of 10 and 5 of 5 right under Jeffreys' prior, squared and added.
     mover = coverage.by_mover(np.array([[[9, 1], [0, 5]]]), 0.95)["balanced_accuracy"]
     down = [0.9 - stats.beta.ppf(0.025, 9.5, 1.5), 1 - stats.beta.ppf(0.025, 5.5, 0.5)]
     up = [stats.beta.ppf(0.975, 9.5, 1.5) - 0.9, 0]
-    np.testing.assert_allclose(mover.low, 0.95 - np.linalg.norm(down) / 2)
-    np.testing.assert_allclose(mover.high, 0.95 + np.linalg.norm(up) / 2)
+    assert_allclose(mover.low, 0.95 - np.linalg.norm(down) / 2)
+    assert_allclose(mover.high, 0.95 + np.linalg.norm(up) / 2)
 
 
 def test_figures_of_contenders_that_are_not_asked_for_stay(
@@ -332,7 +333,7 @@ def test_what_holds_at_once_is_missed_where_any_part_is() -> None:
     low = np.array([[0.1, 0.4], [0.3, 0.6], [0.1, np.nan], [0.3, 0.1]])
     high = np.array([[0.3, 0.6], [0.4, 0.7], [0.3, np.nan], [0.4, 0.2]])
     figures = joint_coverage.figures_of(low, high, np.array([0.2, 0.5]))
-    np.testing.assert_allclose(figures, [2 / 4, 2 / 4, 1 / 4, 1 / 7, 1 / 8, 0, 4])
+    assert_allclose(figures, [2 / 4, 2 / 4, 1 / 4, 1 / 7, 1 / 8, 0, 4])
     (row,) = joint_coverage.rows_of({"part": {"a": {"x": figures}, "b": {"x": (1, *figures[1:])}}})
     assert row == ["part", "x", "2", "50.0-100.0", "50.0", "25.0", "0.143"]
 
@@ -357,7 +358,7 @@ def test_judges_agree_with_the_truth_as_they_say() -> None:
         assert cells.sum() == pytest.approx(1)
         assert jm.cohen_kappa(cells.sum((2, 3))) == pytest.approx(kappa, abs=1e-12)
         pairs = coverage.PairedDesign(50, k, judged.CLASSES[k], 0.85, 0.5, "worse").cells
-        np.testing.assert_allclose(cells.sum(1), pairs, atol=1e-12)
+        assert_allclose(cells.sum(1), pairs, atol=1e-12)
     labelled, others = judged.samples(judged.Design(2, 0.85, 0.8, 50, 10), 3)
     assert (labelled.sum((1, 2, 3, 4)) == 50).all()
     assert (others.sum((1, 2, 3)) == 500).all()
@@ -374,11 +375,11 @@ def test_engines_count_the_same_by_hand(tmp_path: Path, engine: str, job: str) -
     cells = found.rows() if engine == "Polars" else found
     total = sum(cell[-1] for cell in cells)
     counted = relation(tables.ours(job))(str(path)).counts
-    np.testing.assert_allclose(counted.sum(), total)
+    assert_allclose(counted.sum(), total)
     if "scores" not in job:
         by_cell = {cell[:2]: cell[2] for cell in cells}
         for cell, value in by_cell.items():
-            np.testing.assert_allclose(counted[cell], value)
+            assert_allclose(counted[cell], value)
 
 
 def test_tables_are_counted_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,12 +486,12 @@ def test_figures_of_simulations_are_seen_at_once_where_an_interval_is_too_wide()
     found = jm.Estimate(value, value - 3, value + 3, 0 * value, 0 * value)
     figures: Any = simulations.figures_of((found, 0.0))
     ratio = 6 / (2 * simulations.Z * np.std(value))
-    np.testing.assert_allclose(figures, [1, 0, 0, ratio, 0, 4])
+    assert_allclose(figures, [1, 0, 0, ratio, 0, 4])
     # Values that must be covered together, each with its own truth; one has no interval.
     low = np.array([[0.1, 0.4], [0.3, 0.6], [0.1, np.nan], [0.3, 0.1]])
     pairs = jm.Estimate(low + 0.1, low, low + 0.2, 0 * low, 0 * low)
     figures = simulations.figures_of((pairs, np.array([0.2, 0.5])))
-    np.testing.assert_allclose(np.delete(figures, 3), [1 / 3, 2 / 3, 1 / 3, 1 / 4, 4])
+    assert_allclose(np.delete(figures, 3), [1 / 3, 2 / 3, 1 / 3, 1 / 4, 4])
     assert simulations.figures_of(np.array([True, False, False, False])) == (0.25, 4)
     assert simulations.figures_of(0.09) == (0.09, 0)
 
@@ -551,7 +552,7 @@ def test_populations_have_the_correlations_and_the_truth_that_they_say() -> None
     prior, predictions = coverage.class_shares("Zipf", 3), np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     y, pred = populations.labels(prior, predictions, *rng.standard_normal((2, 200_000)))
     cells = jm.confusion_matrix(y, pred, num_classes=3) / y.size
-    np.testing.assert_allclose(cells, prior[:, None] * predictions, atol=0.005)
+    assert_allclose(cells, prior[:, None] * predictions, atol=0.005)
 
 
 def test_constants_are_found_in_every_module_that_uses_them(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics.intervals import derivatives
@@ -84,7 +85,7 @@ def test_errors_of_every_metric(
             expected = np.where(
                 np.isfinite(estimate.value), by_jax[name][i], estimate.standard_error
             )
-            np.testing.assert_allclose(
+            assert_allclose(
                 estimate.standard_error, expected, rtol=1e-6, atol=1e-15, err_msg=f"{name}, {kind}"
             )
 
@@ -124,7 +125,7 @@ def test_errors_of_comparisons(float64: None) -> None:
         jm.compare(macro_f1, paired, method=jm.Delta()),
         jm.compare_predictions(macro_f1, truth, a, b, num_classes=3, method=jm.Delta()),
     ):
-        np.testing.assert_allclose(result.difference.standard_error, expected, rtol=1e-12)
+        assert_allclose(result.difference.standard_error, expected, rtol=1e-12)
 
 
 def test_a_thousand_classes() -> None:
@@ -141,8 +142,8 @@ def test_a_thousand_classes() -> None:
     slope = (2 * np.diag(1 / both) - (f1 / both)[:, None] - (f1 / both)) / 1000
     expected = np.sqrt((counts * (slope - (counts * slope).sum() / counts.sum()) ** 2).sum())
     estimate = jm.interval(macro_f1, counts, method=jm.Delta())
-    np.testing.assert_allclose(estimate.value, f1.mean(), rtol=1e-12)
-    np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6)
+    assert_allclose(estimate.value, f1.mean(), rtol=1e-12)
+    assert_allclose(estimate.standard_error, expected, rtol=1e-6)
 
 
 def one_less_abs(c: Any) -> Any:
@@ -203,12 +204,10 @@ def test_what_is_not_analytic_has_its_error_too(metric: Function, table: Any) ->
     n, wrong = counts.sum(), counts[0, 1] + counts[1, 0]
     expected = np.sqrt((1 - wrong / n) * (wrong / n) / n)
     estimate = jm.interval(metric, counts, method=jm.Delta())
-    np.testing.assert_allclose(estimate.value, 1 - wrong / n, rtol=1e-15)
-    np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6)
+    assert_allclose(estimate.value, 1 - wrong / n, rtol=1e-15)
+    assert_allclose(estimate.standard_error, expected, rtol=1e-6)
     together = jm.interval(metric, np.stack([counts, 2 * counts]), method=jm.Delta())
-    np.testing.assert_allclose(
-        together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6
-    )
+    assert_allclose(together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6)
 
 
 def test_what_is_not_analytic_in_curves_and_pytrees() -> None:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
@@ -176,9 +177,9 @@ def test_values_and_errors_are_those_of_the_jackknife(design: str, method: str) 
     """
     found, draws = DESIGNS[design].estimate(METHODS[method]), METHODS[method].draws
     value, error = DESIGNS[design].jackknife()
-    np.testing.assert_allclose(found.value, value, atol=error if method == "posterior" else 1e-12)
+    assert_allclose(found.value, value, atol=error if method == "posterior" else 1e-12)
     rtol = 0.05 + (5 / np.sqrt(2 * draws) if draws else 0)
-    np.testing.assert_allclose(found.standard_error, error, rtol=rtol)
+    assert_allclose(found.standard_error, error, rtol=rtol)
     assert found.low < found.value < found.high
     if method not in ("delta", "basic", "studentized", "of one's own"):
         lowest = 0 if serves(design, "delta logit") else -1
@@ -188,9 +189,9 @@ def test_values_and_errors_are_those_of_the_jackknife(design: str, method: str) 
         number = min(map(len, DESIGNS[design].tables))
         t = stats.t.ppf(0.975, number - 1 if DESIGNS[design].clustered else np.inf)
         expected = 2 if method == "of one's own" else t
-        np.testing.assert_allclose(reach, expected, rtol=0.3 if method == "likelihood" else 0.05)
+        assert_allclose(reach, expected, rtol=0.3 if method == "likelihood" else 0.05)
         if method == "delta":
-            np.testing.assert_allclose(reach * error, t * found.standard_error)
+            assert_allclose(reach * error, t * found.standard_error)
 
 
 @exactly
@@ -202,7 +203,7 @@ def test_the_order_of_clusters_and_classes_does_not_matter(design: str, method: 
         tables = tuple(np.roll(x, 1, axis) for x in tables)
     if this.clustered:
         tables = tuple(np.random.default_rng(0).permutation(x) for x in tables)
-    np.testing.assert_allclose(parts(this.estimate(METHODS[method], *tables)), expected, rtol=1e-5)
+    assert_allclose(parts(this.estimate(METHODS[method], *tables)), expected, rtol=1e-5)
 
 
 @every
@@ -227,7 +228,7 @@ def test_clusters_without_examples_are_absent(design: str, method: str) -> None:
     padded = [np.concatenate([x[:9], 0 * x[:4], x[9:]]) for x in this.tables]
     found, expected = (this.estimate(METHODS[method], *x) for x in (padded, this.tables))
     atol = 0.01 if METHODS[method].draws else 0
-    np.testing.assert_allclose(parts(found), parts(expected), rtol=1e-9, atol=atol)
+    assert_allclose(parts(found), parts(expected), rtol=1e-9, atol=atol)
 
 
 SINGLES = [DESIGNS[name] for name in ("examples", "pairs", "two test sets")]
@@ -243,11 +244,11 @@ def test_clusters_of_one_example_are_examples(design: str, method: str) -> None:
     singles = [np.repeat(*this.units(x)[:2], 0) for x in this.tables]
     found = replace(this, clustered=True, tables=tuple(singles)).estimate(METHODS[method])
     alone = this.estimate(METHODS[method])
-    np.testing.assert_allclose(found.value, alone.value)
+    assert_allclose(found.value, alone.value)
     rtol = 0.2 if METHODS[method].draws else 0.01
-    np.testing.assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
+    assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
     atol = 0.6 * float(alone.standard_error)
-    np.testing.assert_allclose(ends(found), ends(alone), atol=atol)
+    assert_allclose(ends(found), ends(alone), atol=atol)
 
 
 @each(lambda design, method: method != "of one's own")
@@ -308,7 +309,7 @@ def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
     if method == "of one's own":
         batch = [jnp.stack([x, 2 * x]) for x in arrays]
         traced = jax.jit(lambda *x: this.estimate(METHODS[method], *x))(*batch)
-        np.testing.assert_allclose(parts(traced)[:, 0], parts(host), rtol=1e-4, atol=2e-5)
+        assert_allclose(parts(traced)[:, 0], parts(host), rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.slow
@@ -320,9 +321,9 @@ def test_replicates_of_the_device_agree_with_those_of_the_host(design: str, meth
     device = this.estimate(METHODS[method], *map(jnp.asarray, this.tables))
     assert isinstance(device.low, jax.Array)
     error, noise = float(host.standard_error), 5 / np.sqrt(METHODS[method].draws)
-    np.testing.assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
-    np.testing.assert_allclose(device.standard_error, error, rtol=noise)
-    np.testing.assert_allclose(ends(device), ends(host), atol=4 * noise * error)
+    assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
+    assert_allclose(device.standard_error, error, rtol=noise)
+    assert_allclose(ends(device), ends(host), atol=4 * noise * error)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if serves("pairs", name)])
@@ -339,7 +340,7 @@ def test_a_comparison_has_the_interval_of_the_difference(method: str) -> None:
             for pair, margin in ((found.a, cubes.sum(-1)), (found.b, cubes.sum(-2))):
                 alone = jm.interval(macro_f1, margin, method=METHODS[method], level=0.5, **options)
                 atol = 0.02 if METHODS[method].draws else 1e-5
-                np.testing.assert_allclose(parts(pair), parts(alone), atol=atol)
+                assert_allclose(parts(pair), parts(alone), atol=atol)
 
 
 @each(lambda design, method: design.call is unpaired, EXACT)
@@ -350,11 +351,11 @@ def test_each_of_two_test_sets_is_known_about_as_well_as_alone(design: str, meth
     alone = [jm.interval(macro_f1, x, **options) for x in this.tables]
     for together, one in zip((found.a, found.b), alone, strict=True):
         # The degrees of freedom are those of the fewer clusters.
-        np.testing.assert_allclose(ends(together), ends(one), atol=0.015)
+        assert_allclose(ends(together), ends(one), atol=0.015)
     error = np.hypot(*(x.standard_error for x in alone))
-    np.testing.assert_allclose(found.difference.standard_error, error, rtol=1e-9)
+    assert_allclose(found.difference.standard_error, error, rtol=1e-9)
     mirrored = this.estimate(METHODS[method], *this.tables[::-1])
-    np.testing.assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
+    assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
 
 
 def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
@@ -365,7 +366,7 @@ def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
         each = [jm.interval(macro_f1, x, method=Wald(), cluster_axis=axis) for x in tables]
         options |= {"method": Wald()}
         board = jm.leaderboard(macro_f1, TRUTH, [A, B], num_classes=3, num_samples=50, **options)
-        np.testing.assert_allclose(parts(board.estimates), np.stack([*map(parts, each)], 1))
+        assert_allclose(parts(board.estimates), np.stack([*map(parts, each)], 1))
         report = jm.report(TRUTH, A, **options)
         figure = report.to_dict()["overall"]["macro_f1"]
         assert (figure["low"], figure["high"]) == (float(each[0].low), float(each[0].high))
@@ -375,7 +376,7 @@ def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
     apart = jm.compare_groups(jm.accuracy, GROUPS, method=Wald())
     a, b = (jm.interval(jm.accuracy, x, method=Wald()) for x in GROUPS)
     reach = 2 * np.hypot(a.standard_error, b.standard_error)
-    np.testing.assert_allclose(apart.high, abs(a.value - b.value) + reach)
+    assert_allclose(apart.high, abs(a.value - b.value) + reach)
 
 
 def test_methods_of_ones_own_in_streams() -> None:
@@ -443,11 +444,11 @@ def test_proportions_of_clusters() -> None:
     """Ten clusters of ten, all right or all wrong: as ten examples, with Student's quantile."""
     right = np.array([10] * 16 + [0] * 4)
     estimate = jm.proportion_interval(right, np.full(20, 10), cluster_axis=0)
-    np.testing.assert_allclose(estimate.value, 0.8)
-    np.testing.assert_allclose(estimate.standard_error, np.sqrt(0.8 * 0.2 / 19))
+    assert_allclose(estimate.value, 0.8)
+    assert_allclose(estimate.standard_error, np.sqrt(0.8 * 0.2 / 19))
     independent = 19 * (1.959964 / 2.093024) ** 2
     expected = jm.proportion_interval(0.8 * independent, independent)
-    np.testing.assert_allclose(ends(estimate), ends(expected), rtol=1e-5)
+    assert_allclose(ends(estimate), ends(expected), rtol=1e-5)
     # Without an error a cluster counts once.
     perfect = jm.proportion_interval(np.full(20, 10), np.full(20, 10), cluster_axis=0)
     assert 0.75 < perfect.low < 0.87
@@ -503,12 +504,12 @@ def test_the_boundary_of_a_normal_mixture() -> None:
         means = np.linspace(-12, 12, 200_001) * rho
         density = stats.norm.pdf(means, scale=rho)
         ratio = np.exp(means * z * np.sqrt(n) - n * means**2 / 2)
-        np.testing.assert_allclose((density * ratio).sum() * (means[1] - means[0]), 20, rtol=1e-5)
+        assert_allclose((density * ratio).sum() * (means[1] - means[0]), 20, rtol=1e-5)
     likely, normal = (
         jm.interval(jm.accuracy, [[5000, 500], [400, 4100]], method=method, anytime=True)
         for method in (jm.Likelihood(), jm.Delta())
     )
-    np.testing.assert_allclose(ends(likely), ends(normal), atol=5e-4)
+    assert_allclose(ends(likely), ends(normal), atol=5e-4)
 
 
 @pytest.mark.quick
@@ -522,6 +523,6 @@ def test_a_level_of_numpy_is_its_decimals(put: Any) -> None:
         lambda level: jm.mean_interval(scores, level=level),
     ]
     for call in calls:
-        np.testing.assert_array_equal(parts(call(np.float32(0.9))), parts(call(0.9)))
+        assert_array_equal(parts(call(np.float32(0.9))), parts(call(0.9)))
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
         jm.mean_interval(scores, level=np.float32(1))  # type: ignore[arg-type]

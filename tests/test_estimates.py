@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 
@@ -147,7 +148,7 @@ def test_what_else_an_estimate_knows() -> None:
     both = jm.interval(jm.recall, COUNTS, simultaneous=True, anytime=True)
     assert (both.level, both.note) == (0.95, "simultaneous, anytime-valid")
     assert jm.interval(jm.recall, COUNTS).note is None
-    np.testing.assert_array_equal(both.num_examples, [100, 100])
+    assert_array_equal(both.num_examples, [100, 100])
     assert both.effective_number is None
     clusters = np.stack([COUNTS] * 30) - np.arange(30)[:, None, None] // 10
     for found in (

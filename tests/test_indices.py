@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 from jaxmetrics import plots
@@ -168,7 +169,7 @@ def test_what_says_nothing_of_the_order_is_accepted() -> None:
         (_Y, pl.Series(_P.to_list())),
         (_Y.set_axis(list("abcdef")), _P.to_list()),
     ):
-        np.testing.assert_array_equal(jm.confusion_matrix(y_true, y_pred), expected)
+        assert_array_equal(jm.confusion_matrix(y_true, y_pred), expected)
     names = pd.Series(["a", "b", "c"], index=[7, 8, 9])
     assert jm.report(_Y[:3], _Y[:3], class_names=names).class_names == ("a", "b", "c")
     ids = pd.Series([0, 1, 2], index=[7, 8, 9])
@@ -211,9 +212,9 @@ def test_columns_are_found_by_the_ids_of_the_classes(call: Callable[[Any], Any])
     expected = call(Y_PROB)
     for names in (["0", "1", "2"], ["prob_0", "prob_1", "prob_2"]):
         for frame in frames(names):
-            np.testing.assert_array_equal(call(frame), expected)
+            assert_array_equal(call(frame), expected)
     for frame in (pd.DataFrame(Y_PROB), pd.DataFrame(Y_PROB)[[1, 2, 0]], pl.DataFrame(Y_PROB)):
-        np.testing.assert_array_equal(call(frame), expected)
+        assert_array_equal(call(frame), expected)
     for frame in frames(NAMES):
         with pytest.raises(
             ValueError, match=r" are cow, cat, dog, but .* the classes are 0, 1, 2\. "

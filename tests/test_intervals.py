@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
 import jaxmetrics as jm
@@ -44,8 +45,8 @@ def test_published_intervals(
     successes: int, trials: int, method: Any, low: float, high: float
 ) -> None:
     estimate = jm.proportion_interval(successes, trials, method=method)
-    np.testing.assert_allclose(ends(estimate), [low, high], atol=6e-7)
-    np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-15)
+    assert_allclose(ends(estimate), [low, high], atol=6e-7)
+    assert_allclose(estimate.value, successes / trials, rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_wilson_solves_the_score_equation() -> None:
         estimate = jm.proportion_interval(put(s), put(n))
         for p in (np.asarray(estimate.low, float), np.asarray(estimate.high, float)):
             gap = np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z
-            np.testing.assert_allclose(gap, 1, rtol=rtol)
+            assert_allclose(gap, 1, rtol=rtol)
 
 
 def _least(near: float, far: float, reach: float) -> float:
@@ -106,7 +107,7 @@ def test_likelihood_intervals_of_proportions_solve_their_equation(level: float) 
     reach = stats.norm.ppf((1 + level) / 2) ** 2 / 2
     low = [_least(b - a + 1 / 3, a, reach) for a, b in zip(s, n, strict=True)]
     high = [1 - _least(a + 1 / 3, b - a, reach) for a, b in zip(s, n, strict=True)]
-    np.testing.assert_allclose(ends(found), [low, high], rtol=1e-9)
+    assert_allclose(ends(found), [low, high], rtol=1e-9)
 
 
 @pytest.mark.parametrize("is_clustered", [False, True])
@@ -127,7 +128,7 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
         right, total = tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1))
         expected = jm.interval(jm.accuracy, tables, **options)
         found = jm.proportion_interval(right, total, method="likelihood", **options)
-        np.testing.assert_allclose(parts(found), parts(expected), atol=1e-9)
+        assert_allclose(parts(found), parts(expected), atol=1e-9)
         if is_clustered:
             continue
         tp, true, pred = tables.diagonal(), tables.sum(1), tables.sum(0)
@@ -137,7 +138,7 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
             found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
             some = trials > 0
             a, b = (ends(x)[:, some] for x in (found, expected))
-            np.testing.assert_allclose(a, b, atol=1e-5)  # the search of `interval` ends before
+            assert_allclose(a, b, atol=1e-5)  # the search of `interval` ends before
 
 
 def test_the_order_of_clusters_does_not_matter() -> None:
@@ -150,9 +151,9 @@ def test_the_order_of_clusters_does_not_matter() -> None:
         sizes = [x.sum((1, 2)) for x in orders]
         options: Any = {"cluster_axis": 0, "method": "likelihood"}
         others = [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
-    np.testing.assert_allclose(lows, lows[0], rtol=1e-12)
-    np.testing.assert_allclose(others, others[0], rtol=1e-12)
-    np.testing.assert_allclose(others[0], lows[0], rtol=1e-9)  # another search
+    assert_allclose(lows, lows[0], rtol=1e-12)
+    assert_allclose(others, others[0], rtol=1e-12)
+    assert_allclose(others[0], lows[0], rtol=1e-9)  # another search
 
 
 def test_proportions_at_the_edges() -> None:
@@ -160,11 +161,11 @@ def test_proportions_at_the_edges() -> None:
     for dtype, eps in (("float32", 1.2e-7), ("float64", 2.3e-16)):  # sums of weights
         sums = np.array([-30 * eps, 30 + 30 * eps], dtype)
         rounded = jm.proportion_interval(sums, np.array(30, dtype))
-        np.testing.assert_array_equal(rounded.low, [none.low, all_.low])
+        assert_array_equal(rounded.low, [none.low, all_.low])
     assert none.low == 0
     assert all_.high == 1
     assert none.standard_error == all_.standard_error == 0
-    np.testing.assert_allclose(1 - all_.low, none.high, rtol=1e-6)
+    assert_allclose(1 - all_.low, none.high, rtol=1e-6)
     nothing = jm.proportion_interval(0, 0)
     assert np.isnan(nothing.value)
     assert nothing.low == 0
@@ -183,7 +184,7 @@ def test_standard_error_near_one() -> None:
     s, n = np.array([11_184_809, 1]), np.array([11_184_810, 11_184_810])
     for given in ((s, n), (jnp.asarray(s), jnp.asarray(n))):
         near_one, near_zero = jm.proportion_interval(*given).standard_error
-        np.testing.assert_allclose(near_one, near_zero, rtol=1e-6)
+        assert_allclose(near_one, near_zero, rtol=1e-6)
 
 
 @pytest.mark.parametrize("level", [1e-12, 1e-6, 0.5, 1 - 1e-12])
@@ -211,7 +212,7 @@ def test_exact_proportions_equal_the_beta_quantiles() -> None:
         estimate = jm.proportion_interval(s, n, method=method)  # type: ignore[arg-type]
         low = np.where(s > 0, stats.beta.ppf(0.025, np.maximum(a, 0.5), b), 0)
         high = np.where(s < n, stats.beta.ppf(0.975, c, np.maximum(d, 0.5)), 1)
-        np.testing.assert_allclose(ends(estimate), [low, high], atol=1e-10)
+        assert_allclose(ends(estimate), [low, high], atol=1e-10)
 
 
 def as_predictions(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,10 +245,8 @@ def test_bootstrap_equals_scipys(kind: Any) -> None:
         rng=np.random.default_rng(0),
     )
     tolerance = 5 * np.sqrt(0.025 * 0.975 * (1 / 20_000 + 1 / 100_000)) / 0.058
-    np.testing.assert_allclose(
-        ends(ours), theirs.confidence_interval, atol=tolerance * ours.standard_error
-    )
-    np.testing.assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
+    assert_allclose(ends(ours), theirs.confidence_interval, atol=tolerance * ours.standard_error)
+    assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
 
 
 def test_acceleration_is_that_of_the_infinitesimal_jackknife(float64: None) -> None:
@@ -263,13 +262,13 @@ def test_acceleration_is_that_of_the_infinitesimal_jackknife(float64: None) -> N
         ((x - x.mean()) ** 3).sum() / (6 * ((x - x.mean()) ** 2).sum() ** 1.5)
         for x in (slopes, -left_out)
     )
-    np.testing.assert_allclose(acceleration, of_jackknife, rtol=0.1)
+    assert_allclose(acceleration, of_jackknife, rtol=0.1)
     below = (replicates < value - 1e-12).mean() + (replicates <= value + 1e-12).mean()
     z = stats.norm.ppf(below / 2) + stats.norm.ppf([0.025, 0.975])
     levels = stats.norm.cdf(stats.norm.ppf(below / 2) + z / (1 - acceleration * z))
     estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, num_samples=4000))
-    np.testing.assert_allclose(ends(estimate), np.quantile(replicates, levels), rtol=1e-9)
-    np.testing.assert_allclose(estimate.standard_error, replicates.std(ddof=1), rtol=1e-9)
+    assert_allclose(ends(estimate), np.quantile(replicates, levels), rtol=1e-9)
+    assert_allclose(estimate.standard_error, replicates.std(ddof=1), rtol=1e-9)
 
 
 def test_rounding_is_no_influence() -> None:
@@ -279,7 +278,7 @@ def test_rounding_is_no_influence() -> None:
     last_bits = np.array([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]])
     for put, bit in ((np.asarray, 6e-17), (jnp.asarray, 3e-8)):
         left_out, counts = put(-(0.3 + bit * last_bits)), put(np.full((2, 2, 2), 20.0))
-        np.testing.assert_array_equal(acceleration_of(left_out, counts), 0)
+        assert_array_equal(acceleration_of(left_out, counts), 0)
 
 
 def test_studentized_from_its_definition() -> None:
@@ -288,16 +287,16 @@ def test_studentized_from_its_definition() -> None:
     t = (replicates.value - alone.value) / replicates.standard_error
     estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, "studentized", 500))
     expected = alone.value - alone.standard_error * np.quantile(t, [0.975, 0.025])
-    np.testing.assert_allclose(ends(estimate), expected, rtol=1e-9)
+    assert_allclose(ends(estimate), expected, rtol=1e-9)
 
 
 def test_delta_method_equals_published_errors() -> None:
     """SAS as in statsmodels' tests, .4842 (.1380) and .4701 (.1457)."""
     counts = [[0, 4, 1], [0, 8, 0], [0, 1, 5]]
     kappa = jm.interval(jm.cohen_kappa, counts, method=jm.Delta())
-    np.testing.assert_allclose(parts(kappa), [0.48416, 0.21366, 0.75466, 0.13801], atol=1e-5)
+    assert_allclose(parts(kappa), [0.48416, 0.21366, 0.75466, 0.13801], atol=1e-5)
     linear = jm.interval(lambda c: jm.cohen_kappa(c, weights="linear"), counts, method=jm.Delta())
-    np.testing.assert_allclose(parts(linear), [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
+    assert_allclose(parts(linear), [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
 
 
 def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None) -> None:
@@ -323,7 +322,7 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
         once, twice = (end(counts + n * step * direction) for n in (1, 2))
         # One-sided: no count below 0.
         difference = (-3 * end(counts) + 4 * once - twice) / (2 * step)
-        np.testing.assert_allclose((slopes * direction).sum((-2, -1)), difference, rtol=1e-4)
+        assert_allclose((slopes * direction).sum((-2, -1)), difference, rtol=1e-4)
 
 
 def test_what_a_metric_must_be() -> None:
@@ -351,14 +350,14 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
     perfect = as_array(np.diag([5, 6]))
     for transform in ("logit", "atanh"):
         at_end = jm.interval(jm.accuracy, perfect, method=jm.Delta(transform))
-        np.testing.assert_array_equal(parts(at_end), [1, np.nan, np.nan, 0])
+        assert_array_equal(parts(at_end), [1, np.nan, np.nan, 0])
     for counts in ([81, 67, 1], [57, 41, 99, 20, 94, 9, 62]):  # one is missed by rounding
         at_end = jm.interval(
             jm.matthews_corrcoef, as_array(np.diag(counts)), method=jm.Delta("atanh")
         )
         assert np.isnan(at_end.low)
     never = jm.interval(jm.accuracy, as_array([[0, 5], [6, 0]]), method=jm.Delta("log"))
-    np.testing.assert_array_equal(parts(never), [0, np.nan, np.nan, 0])
+    assert_array_equal(parts(never), [0, np.nan, np.nan, 0])
     worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])
     message = r'between 0 and 1, but the metric has the value -0\.5, .* scale="atanh"'
     looked_at = as_array is np.asarray  # values on the device are not
@@ -376,8 +375,8 @@ def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
     """
     children = np.array([[13525, 928], [420, 141]])
     odds_ratio = jm.interval(jm.binary(jm.diagnostic_odds_ratio), children, method=jm.Delta("log"))
-    np.testing.assert_allclose(parts(odds_ratio)[:3], [4.89, 4.00, 5.99], atol=0.005)
-    np.testing.assert_allclose(
+    assert_allclose(parts(odds_ratio)[:3], [4.89, 4.00, 5.99], atol=0.005)
+    assert_allclose(
         np.array([np.log(odds_ratio.value), odds_ratio.standard_error / odds_ratio.value]),
         [1.588, 0.103],
         atol=0.0005,
@@ -387,7 +386,7 @@ def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
     )
     error = np.sqrt(1 / 141 - 1 / (141 + 420) + 1 / 928 - 1 / (928 + 13525))
     expected = 141 / 561 / (928 / 14453) * np.exp(np.array([0, -1, 1]) * 1.644854 * error)
-    np.testing.assert_allclose(parts(likelihood_ratio)[:3], expected, rtol=1e-6)
+    assert_allclose(parts(likelihood_ratio)[:3], expected, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -425,7 +424,7 @@ def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     estimate = jm.interval(jm.accuracy, counts, method=jm.Bootstrap(KEY, num_samples=200))
     expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
     # 4 errors of 200 replicates.
-    np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)
+    assert_allclose(estimate.standard_error, expected, rtol=0.2)
 
 
 def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,17 +443,17 @@ def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -
 def test_replicates_of_counts() -> None:
     multinomial = jm.bootstrap_counts(KEY, COUNTS, 20_000)
     assert (multinomial.sum((-2, -1)) == 100).all()
-    np.testing.assert_allclose(multinomial.mean(0), COUNTS, atol=5 * np.sqrt(40 / 20_000))
+    assert_allclose(multinomial.mean(0), COUNTS, atol=5 * np.sqrt(40 / 20_000))
     stratified = jm.bootstrap_counts(KEY, COUNTS, 500, stratified=True)
     assert (stratified.sum(-1) == COUNTS.sum(-1)).all()
     poisson = jm.bootstrap_counts(KEY, COUNTS, 20_000, kind="poisson")
-    np.testing.assert_allclose(poisson.var(0), COUNTS, rtol=0.06)
+    assert_allclose(poisson.var(0), COUNTS, rtol=0.06)
     for weights in (COUNTS, 0.25 * COUNTS):
         bayesian = jm.bootstrap_counts(KEY, weights, 20_000, kind="bayesian")
-        np.testing.assert_allclose(bayesian.sum((-2, -1)), weights.sum(), rtol=1e-5)
-        np.testing.assert_allclose(bayesian.mean(0), weights, atol=0.25)
+        assert_allclose(bayesian.sum((-2, -1)), weights.sum(), rtol=1e-5)
+        assert_allclose(bayesian.mean(0), weights, atol=0.25)
     rows = jm.bootstrap_counts(KEY, COUNTS, 500, kind="bayesian", stratified=True).sum(-1)
-    np.testing.assert_allclose(rows, np.broadcast_to(COUNTS.sum(-1), (500, 3)), rtol=1e-5)
+    assert_allclose(rows, np.broadcast_to(COUNTS.sum(-1), (500, 3)), rtol=1e-5)
 
 
 def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
@@ -462,16 +461,16 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
         jm.recall, COUNTS, method=jm.Posterior(KEY, num_samples=20_000), stratified=True
     )
     exact = jm.recall_posterior(COUNTS)
-    np.testing.assert_allclose(fixed.value, exact.mean, atol=3e-3)
-    np.testing.assert_allclose(ends(fixed), exact.interval(), atol=0.01)
+    assert_allclose(fixed.value, exact.mean, atol=3e-3)
+    assert_allclose(ends(fixed), exact.interval(), atol=0.01)
     rare = np.array([0.98, 0.01, 0.01])
     deployed = jm.interval(
         jm.at_prevalence(jm.precision, rare), COUNTS, method=jm.Posterior(KEY), stratified=True
     )
     expected = jm.precision(rare[:, None] * jm.normalize(COUNTS))
-    np.testing.assert_allclose(deployed.value, expected, atol=0.05)
+    assert_allclose(deployed.value, expected, atol=0.05)
     draws = jm.posterior_counts(KEY, COUNTS, 50, prevalence=rare)
-    np.testing.assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
+    assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
 
 
 def test_kinds_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
@@ -488,7 +487,7 @@ def test_a_classifier_without_a_mistake() -> None:
     perfect = np.diag([5, 6, 7])
     for method in BOOTSTRAPS:
         estimate = jm.interval(macro_f1, perfect, method=jm.Bootstrap(KEY, method))
-        np.testing.assert_allclose(parts(estimate), [1, 1, 1, 0], atol=1e-15)
+        assert_allclose(parts(estimate), [1, 1, 1, 0], atol=1e-15)
     estimate = jm.interval(macro_f1, perfect, method=jm.Posterior(KEY))
     assert 0.6 < estimate.low < estimate.value < estimate.high < 1
 
@@ -688,7 +687,7 @@ def test_a_lambda_in_the_call_is_compiled_once(programs: list[str]) -> None:
         estimate = jm.interval(a_lambda(weight), on_device, method=jm.Delta())
         found.append((len(programs) - before, float(estimate.value)))
     assert [number > 0 for number, _ in found] == [True, False, False]
-    np.testing.assert_allclose([value for _, value in found], [0.4, 0.4, 0.8], rtol=1e-6)
+    assert_allclose([value for _, value in found], [0.4, 0.4, 0.8], rtol=1e-6)
 
 
 def test_per_class_of_examples_is_compiled_once(programs: list[str]) -> None:
@@ -738,7 +737,7 @@ def test_the_edges_raise_nothing(kind: str) -> None:
             if name != "delta logit" and pairs.size:  # pairs of no matrices are refused
                 compared = jm.compare(macro_f1, pairs, method=method)
                 assert np.shape(compared.difference.low) == counts.shape[:-2]
-                np.testing.assert_allclose(ends(compared.a), ends(compared.b), atol=0.1)
+                assert_allclose(ends(compared.a), ends(compared.b), atol=0.1)
         assert np.isnan(jm.interval(macro_f1, 0 * counts, method=jm.Delta("atanh")).low).all()
         assert jm.bootstrap_counts(KEY, counts, 3).shape == (3, *counts.shape)
         assert jm.bootstrap_counts(KEY, counts, 3, kind="poisson").shape == (3, *counts.shape)
@@ -769,8 +768,8 @@ def test_bootstrap_of_examples_equals_scipys(method: Any) -> None:
             KEY, weighted_mean, x, num_samples=20_000, kind=method, resample="weights"
         ),
     ):
-        np.testing.assert_allclose(result.value, x.mean(), rtol=1e-12)
-        np.testing.assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
+        assert_allclose(result.value, x.mean(), rtol=1e-12)
+        assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
 
 
 def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
@@ -778,12 +777,12 @@ def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
     result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000)
     alone = jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=4000, resample="weights")
     error = x.std() / np.sqrt(3500)
-    np.testing.assert_allclose(result.standard_error, error, rtol=0.05)
-    np.testing.assert_allclose(parts(result), parts(alone), atol=0.1 * error)
+    assert_allclose(result.standard_error, error, rtol=0.05)
+    assert_allclose(parts(result), parts(alone), atol=0.1 * error)
     expected = stats.bootstrap(
         (x,), np.mean, n_resamples=4000, rng=np.random.default_rng(1)
     ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.15 * error)
+    assert_allclose(ends(result), expected, atol=0.15 * error)
 
 
 def pooled(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -804,12 +803,12 @@ def test_strata_are_samples_of_their_own(put: Any, resample: Any) -> None:
     )
     assert isinstance(result.low, jax.Array) == (put is jnp.asarray)
     error = np.sqrt(sum(len(y) * y.var() for y in samples)) / 64
-    np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(40_000))
+    assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(40_000))
     assert error < 0.8 * x.std() / np.sqrt(64)
     expected = stats.bootstrap(
         samples, pooled, n_resamples=20_000, vectorized=True, rng=np.random.default_rng(1)
     ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.12 * error)
+    assert_allclose(ends(result), expected, atol=0.12 * error)
 
 
 def test_replicates_of_strata_have_their_sizes() -> None:
@@ -823,10 +822,10 @@ def test_replicates_of_strata_have_their_sizes() -> None:
     result = jm.bootstrap_examples(
         KEY, drawn, np.arange(50), stratum, num_samples=4000, strata=stratum
     )
-    np.testing.assert_array_equal(result["sizes"].value, np.bincount(stratum))
-    np.testing.assert_array_equal(result["sizes"].standard_error, 0)
+    assert_array_equal(result["sizes"].value, np.bincount(stratum))
+    assert_array_equal(result["sizes"].standard_error, 0)
     n = np.bincount(stratum)[stratum[:10]]  # each is drawn Binomial(n, 1 / n) times
-    np.testing.assert_allclose(result["first"].standard_error ** 2, 1 - 1 / n, rtol=0.15)
+    assert_allclose(result["first"].standard_error ** 2, 1 - 1 / n, rtol=0.15)
 
 
 def test_groups_of_many_that_are_left_out_mix_strata() -> None:
@@ -838,7 +837,7 @@ def test_groups_of_many_that_are_left_out_mix_strata() -> None:
     expected = stats.bootstrap(
         samples, pooled, n_resamples=4000, batch=500, rng=np.random.default_rng(1), vectorized=True
     ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
+    assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
 
 
 def test_clusters_are_drawn_within_strata() -> None:
@@ -855,7 +854,7 @@ def test_clusters_are_drawn_within_strata() -> None:
             result = jm.bootstrap_examples(
                 KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
             )
-            np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
+            assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
     with pytest.raises(
         ValueError, match="the examples 14 and 7 are in the same cluster and in different strata"
     ):
@@ -890,7 +889,7 @@ def test_medians_of_examples() -> None:
     result = jm.bootstrap_examples(KEY, np.median, x, kind="percentile")
     drawn = np.median(x[np.random.default_rng(1).integers(45, size=(20_000, 45))], -1)
     assert result.value == np.median(x)
-    np.testing.assert_allclose(result.standard_error, drawn.std(), rtol=0.1)
+    assert_allclose(result.standard_error, drawn.std(), rtol=0.1)
     for end, q in ((result.low, 0.025), (result.high, 0.975)):  # a median is one of 45 numbers
         error = 5 * np.sqrt(q * (1 - q) * (1 / 2000 + 1 / 20_000))
         assert np.quantile(drawn, max(q - error, 0)) <= end <= np.quantile(drawn, min(q + error, 1))
@@ -986,7 +985,7 @@ def test_a_metric_cannot_write_into_the_counts() -> None:
     ):
         with pytest.raises(ValueError, match="read-only"):
             call()
-    np.testing.assert_array_equal(counts, [[90, 10], [5, 95]])
+    assert_array_equal(counts, [[90, 10], [5, 95]])
 
 
 def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
@@ -998,7 +997,7 @@ def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
         return v[len(v) // 2]
 
     estimate = jm.bootstrap_examples(0, median, x)
-    np.testing.assert_array_equal(x, before)
+    assert_array_equal(x, before)
     assert estimate.value == np.median(x)
     assert_close(estimate, jm.bootstrap_examples(0, np.median, x), 1e-12)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import jaxmetrics as jm
@@ -51,7 +52,7 @@ def test_leaderboard_from_its_definition() -> None:
     tables = [jm.confusion_matrix(truth, pred, num_classes=2) for pred in preds]
     expected = jm.interval(jm.accuracy, np.stack(tables))
     assert_close(board.estimates, expected)
-    np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-12)
+    assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-12)
     assert board.winner == right.mean(-1).argmax()
     held_out = []
     for _ in range(4000):
@@ -62,8 +63,8 @@ def test_leaderboard_from_its_definition() -> None:
         board.winner_estimate,
         parts(board.estimates)[:, board.winner],
     )
-    np.testing.assert_allclose(corrected.value, np.mean(held_out), atol=0.004)
-    np.testing.assert_allclose(corrected.low - low, corrected.value - value, rtol=1e-9)
+    assert_allclose(corrected.value, np.mean(held_out), atol=0.004)
+    assert_allclose(corrected.low - low, corrected.value - value, rtol=1e-9)
     assert corrected.high == high
 
 
@@ -76,7 +77,7 @@ def test_the_best_is_as_probable_as_by_its_definition() -> None:
     true = posterior_draws(right.mean(1), covariance, rng)
     expected = np.bincount(true.argmax(1), minlength=4) / len(true)
     board = board_of(np.ones(150, int), right.astype(int), 40_000)
-    np.testing.assert_allclose(board.probability_best, expected, atol=0.013)  # four errors
+    assert_allclose(board.probability_best, expected, atol=0.013)  # four errors
 
 
 def test_few_examples_that_differ_show_what_a_sign_test_shows() -> None:
@@ -104,8 +105,8 @@ def test_tiers_are_the_longest_chains(seed: int) -> None:
         return 1 + max((tier(j) for j in range(9) if above[j, i]), default=0)
 
     expected = [tier(i) for i in range(9)]
-    np.testing.assert_array_equal(layers(above), expected)
-    np.testing.assert_array_equal(layers(jnp.asarray(above)), expected)
+    assert_array_equal(layers(above), expected)
+    assert_array_equal(layers(jnp.asarray(above)), expected)
 
 
 def test_balanced_accuracies_with_small_classes_are_not_told_apart() -> None:
@@ -131,7 +132,7 @@ def test_examples_that_do_not_count_are_as_if_absent() -> None:
     result = jm.leaderboard(
         jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3, where=counted
     )
-    jax.tree.map(np.testing.assert_array_equal, result, expected)
+    jax.tree.map(assert_array_equal, result, expected)
     more[1, 201] = 7
     with pytest.raises(ValueError, match=r"y_preds\[1, 201\] is 7"):
         jm.leaderboard(jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3)
@@ -140,7 +141,7 @@ def test_examples_that_do_not_count_are_as_if_absent() -> None:
 def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
     truth, a, b = predictions(300, 2)
     board = board_of(truth, np.stack([a, a, b]))
-    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
+    assert_array_equal(board.probability_best[0], board.probability_best[1])
 
     def undefined_if_rare(counts: Any) -> Any:
         return np.nan if counts[0, 1] + counts[1, 0] > 20 else jm.accuracy(counts)
@@ -150,13 +151,13 @@ def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
     assert with_nan.winner == 1
     assert with_nan.probability_best[1] == 1
     assert np.isnan(with_nan.estimates.low[0])
-    np.testing.assert_array_equal([with_nan.rank_low, with_nan.rank_high], [[2, 1]] * 2)
-    np.testing.assert_array_equal(with_nan.tiers, [2, 1])
+    assert_array_equal([with_nan.rank_low, with_nan.rank_high], [[2, 1]] * 2)
+    assert_array_equal(with_nan.tiers, [2, 1])
     with pytest.raises(ValueError, match="NaN or infinite for all classifiers"):
         jm.leaderboard(lambda counts: np.nan, truth, preds)
     # None was chosen.
     single = jm.leaderboard(jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_samples=50)
-    np.testing.assert_array_equal(parts(single.winner_estimate), parts(single.estimates)[:, 0])
+    assert_array_equal(parts(single.winner_estimate), parts(single.estimates)[:, 0])
 
 
 @pytest.mark.slow
@@ -168,16 +169,12 @@ def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
     hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
     for board in (device, hidden):
         assert board.winner == host.winner
-        np.testing.assert_allclose(
-            board.probability_best, host.probability_best, atol=5 * np.sqrt(0.5 / 2000)
-        )
-        np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
-        np.testing.assert_allclose(
+        assert_allclose(board.probability_best, host.probability_best, atol=5 * np.sqrt(0.5 / 2000))
+        assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
+        assert_allclose(
             board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
         )
-        np.testing.assert_allclose(
-            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
-        )
+        assert_allclose(board.winner_estimate.value, host.winner_estimate.value, atol=0.005)
 
 
 def clustered_predictions(
@@ -233,12 +230,12 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
             above[i, j] = d.sum() > limit * np.sqrt((d**2).sum() + 2)
         if (above == before).all():
             break
-    np.testing.assert_array_equal(board.rank_low, 1 + above.sum(0))
-    np.testing.assert_array_equal(board.rank_high, 4 - above.sum(1))
+    assert_array_equal(board.rank_low, 1 + above.sum(0))
+    assert_array_equal(board.rank_high, 4 - above.sum(1))
     assert 1 < board.rank_low.max() < 4  # neither nothing nor all is shown
     true = posterior_draws(values, noise + np.eye(4) / n**2, rng)
     shares = np.bincount(true.argmax(1), minlength=4) / len(true)
-    np.testing.assert_allclose(board.probability_best, shares, atol=0.04)
+    assert_allclose(board.probability_best, shares, atol=0.04)
     held_out = []
     for _ in range(4000):
         half = rng.permutation(75) < 37.5
@@ -246,7 +243,7 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
         chosen = (values + moved).argmax()
         held_out.append((values - moved)[chosen])
     bias = board.estimates.value.max() - board.winner_estimate.value
-    np.testing.assert_allclose(bias, max(values.max() - np.mean(held_out), 0), atol=0.004)
+    assert_allclose(bias, max(values.max() - np.mean(held_out), 0), atol=0.004)
 
 
 def draws_error(noise: np.ndarray, i: int, j: int) -> float:
@@ -260,21 +257,21 @@ def test_clusters_of_one_example_rank_as_examples() -> None:
     options: Any = {"num_classes": 3, "num_samples": 4000}
     alone = jm.leaderboard(f1, truth, preds, **options)
     singles = jm.leaderboard(f1, truth, preds, clusters=np.arange(400), **options)
-    np.testing.assert_allclose(
+    assert_allclose(
         singles.probability_best, alone.probability_best, atol=0.005 + 3 / np.sqrt(4000)
     )
     found, expected = (parts(x.winner_estimate)[:2] for x in (singles, alone))
-    np.testing.assert_allclose(found, expected, atol=0.003)
-    np.testing.assert_array_equal(singles.tiers, alone.tiers)
+    assert_allclose(found, expected, atol=0.003)
+    assert_array_equal(singles.tiers, alone.tiers)
     on_device = jax.jit(
         lambda p: jm.leaderboard(f1, truth, p, clusters=np.arange(400) // 4, **options)
     )(preds)
     on_host = jm.leaderboard(f1, truth, preds, clusters=np.arange(400) // 4, **options)
-    np.testing.assert_allclose(
+    assert_allclose(
         on_device.probability_best, on_host.probability_best, atol=5 * np.sqrt(0.5 / 4000)
     )
-    np.testing.assert_allclose(on_device.estimates.low, on_host.estimates.low, rtol=1e-4)
-    np.testing.assert_array_equal(on_device.tiers, on_host.tiers)
+    assert_allclose(on_device.estimates.low, on_host.estimates.low, rtol=1e-4)
+    assert_array_equal(on_device.tiers, on_host.tiers)
 
 
 def test_leaderboards_of_hardly_any_examples() -> None:
@@ -320,11 +317,11 @@ def test_labels_of_leaderboards() -> None:
     options: Any = {"labels": list(names), "num_samples": 50}
     for y_preds in (np.stack([names[a], names[b]]), lists, [names[a], names[b]]):
         by_names = jm.leaderboard(jm.macro(jm.f1), names[truth], y_preds, **options)
-        jax.tree.map(np.testing.assert_array_equal, by_names, by_ids)
+        jax.tree.map(assert_array_equal, by_names, by_ids)
     without = jm.leaderboard(jm.macro(jm.f1), truth, [a, b], num_samples=50)
-    jax.tree.map(np.testing.assert_array_equal, without, by_ids)
+    jax.tree.map(assert_array_equal, without, by_ids)
     in_order = jm.leaderboard(jm.macro(jm.f1), names[truth], lists, num_samples=50)
-    jax.tree.map(np.testing.assert_array_equal, in_order, by_ids)
+    jax.tree.map(assert_array_equal, in_order, by_ids)
     lists[1][4] = "bat"
     with pytest.raises(
         ValueError, match=r"y_preds\[1, 4\] is 'bat', which is not one of the classes in labels"

@@ -321,7 +321,7 @@ def test_errors_of_other_classes_than_the_worst(counts: list[list[int]]) -> None
     """The worst recall may be as low as that of any class."""
     lows = jm.interval(jm.recall, counts).low
     found = jm.interval(lambda c: jm.recall(c).min(-1), counts)
-    np.testing.assert_allclose(found.low, lows.min(), rtol=1e-3)
+    assert_allclose(found.low, lows.min(), rtol=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -337,7 +337,7 @@ def test_an_end_without_bound_is_infinite(sign: int) -> None:
         lambda c: sign * jm.positive_likelihood_ratio(c)[..., 1], [[43, 0], [5, 20]]
     )
     ends = np.sort([sign * found.low, sign * found.high])
-    np.testing.assert_allclose(ends, [low, np.inf], rtol=5e-3)
+    assert_allclose(ends, [low, np.inf], rtol=5e-3)
     assert np.isnan(found.value)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 
@@ -159,4 +160,4 @@ def test_order_in_memory_changes_no_draw() -> None:
         lambda x: jm.posterior_counts(0, x, 50),
         lambda x: jm.bootstrap_counts(0, x, 50),
     ):
-        np.testing.assert_array_equal(draw(counts), draw(np.asfortranarray(counts)))
+        assert_array_equal(draw(counts), draw(np.asfortranarray(counts)))

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics import _compilation
@@ -133,7 +134,7 @@ def test_a_changed_global_changes_the_result_and_compiles_nothing(
         values.append(float(FUNCTIONS[name]()))
     assert len(programs) == before
     assert values[1] != pytest.approx(values[0])
-    np.testing.assert_allclose(values[2] - values[1], 2 * (values[1] - values[0]), rtol=1e-3)
+    assert_allclose(values[2] - values[1], 2 * (values[1] - values[0]), rtol=1e-3)
 
 
 # Each yields metrics that compute `factor * share`, with a factor that changes from 1 to 2.
@@ -511,7 +512,7 @@ def test_a_metric_may_read_what_changes(way: Callable[[], Iterator[Any]]) -> Non
         found = jm.interval(metric, COUNTS, method=jm.Delta())
         ends.append((found.value, found.low, found.high, jm.at_prevalence(metric, 0.25)(COUNTS)))
         gc.collect(1)  # what was just made is young
-    np.testing.assert_allclose(ends[1], 2 * np.array(ends[0]), rtol=1e-5)
+    assert_allclose(ends[1], 2 * np.array(ends[0]), rtol=1e-5)
 
 
 def test_a_metric_may_have_a_rule_of_differentiation_that_changes() -> None:
@@ -528,7 +529,7 @@ def test_a_metric_may_have_a_rule_of_differentiation_that_changes() -> None:
 
     before = standard_error()
     factor = 3.0
-    np.testing.assert_allclose(standard_error(), 3 * before, rtol=1e-6)
+    assert_allclose(standard_error(), 3 * before, rtol=1e-6)
 
 
 def test_rules_that_are_traced_anew_share_a_program_of_values(programs: list[str]) -> None:
@@ -631,9 +632,9 @@ def test_a_metric_may_close_over_what_is_traced() -> None:
         return jm.interval(lambda counts: factor * share(counts), COUNTS, method=jm.Delta()).high
 
     unscaled = float(high(1.0))
-    np.testing.assert_allclose(jax.grad(high)(3.0), unscaled, rtol=1e-5)
-    np.testing.assert_allclose(jax.jit(high)(3.0), 3 * unscaled, rtol=1e-5)
-    np.testing.assert_allclose(jax.vmap(high)(jnp.arange(3.0)), unscaled * np.arange(3), rtol=1e-5)
+    assert_allclose(jax.grad(high)(3.0), unscaled, rtol=1e-5)
+    assert_allclose(jax.jit(high)(3.0), 3 * unscaled, rtol=1e-5)
+    assert_allclose(jax.vmap(high)(jnp.arange(3.0)), unscaled * np.arange(3), rtol=1e-5)
 
 
 # Few numbers in JAX arrays need no program where a person reads the result.
@@ -655,7 +656,7 @@ def test_few_numbers_are_computed_on_the_host(x64: bool, programs: list[str]) ->
     assert (far.high.devices(), far.high.committed) == ({device}, True)
     assert near.high.dtype == (np.float64 if x64 else np.float32)
     expected = jm.interval(jm.macro(jm.f1), np.asarray(COUNTS))
-    np.testing.assert_allclose([near.low, far.high], [expected.low, expected.high], rtol=1e-6)
+    assert_allclose([near.low, far.high], [expected.low, expected.high], rtol=1e-6)
 
 
 @pytest.mark.usefixtures("small_arrays")
@@ -691,7 +692,7 @@ def test_a_computation_that_is_repeated_gets_a_program(
         if len(highs) == 2:
             jm.interval(jm.precision, COUNTS, method=DELTA)
     assert compiled == [False, False, True, False]
-    np.testing.assert_allclose(highs[3], highs[0], rtol=1e-6)
+    assert_allclose(highs[3], highs[0], rtol=1e-6)
 
 
 @pytest.mark.usefixtures("small_arrays")
@@ -704,7 +705,7 @@ def test_draws_are_the_same_in_and_outside_of_jit() -> None:
         return *ends, jm.recall_posterior(counts).sample(key, (5,))
 
     for ours, jitted in zip(drawn(COUNTS), jax.jit(drawn)(COUNTS), strict=True):
-        np.testing.assert_allclose(ours, jitted, rtol=1e-5)
+        assert_allclose(ours, jitted, rtol=1e-5)
 
 
 IMPOSSIBLE: dict[str, Callable[[Any], Any]] = {
@@ -742,4 +743,4 @@ class Unhashable:
 @pytest.mark.usefixtures("small_arrays")
 def test_a_metric_need_not_be_hashable() -> None:
     highs = [jm.interval(Unhashable(factor), COUNTS, method=DELTA).high for factor in (1.0, 2.0)]
-    np.testing.assert_allclose(highs[1], 2 * highs[0], rtol=1e-6)
+    assert_allclose(highs[1], 2 * highs[0], rtol=1e-6)

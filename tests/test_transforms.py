@@ -19,6 +19,7 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from jax import export
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 
 import jaxmetrics as jm
 from jaxmetrics._applied import Applied
@@ -54,7 +55,7 @@ def close(actual: Any, expected: Any, error: float = 1e-12) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=error, atol=error / 10)
+        assert_allclose(a, b, rtol=error, atol=error / 10)
 
 
 def piled(results: list[Any]) -> Any:
@@ -260,7 +261,7 @@ def test_examples_that_are_absent_or_twice(name: str) -> None:
         masked = row.call(*poisoned(row, KEEP, label), where=KEEP)
         close(total(row, masked), absent)
         if row.per_example:
-            np.testing.assert_array_equal(masked[~KEEP], 0)
+            assert_array_equal(masked[~KEEP], 0)
     if "sample_weight" not in row.options:
         return
     close(row.call(*row.ordinary, sample_weight=KEEP.astype(float)), absent)
@@ -533,9 +534,7 @@ def assert_finite_differences(
     slopes = at(0.0)["gradient"]
     slope = sum(float(np.sum(slopes[j][0] * direction[i])) for j, i in enumerate(row.smooth))
     size = max(float(np.abs(x).max()) for x in direction.values())
-    np.testing.assert_allclose(
-        (value(at(1)) - value(at(-1))) / 2 / size, slope / size, rtol=1e-5, atol=1e-7
-    )
+    assert_allclose((value(at(1)) - value(at(-1))) / 2 / size, slope / size, rtol=1e-5, atol=1e-7)
 
 
 def agree(a: Any, b: Any, draws: int) -> None:
@@ -552,11 +551,9 @@ def agree(a: Any, b: Any, draws: int) -> None:
             agree(getattr(a, part), getattr(b, part), draws)
     elif np.ndim(a) and len(a) == draws:
         error = 5 * np.sqrt((np.var(a, 0) + np.var(b, 0)) / draws)
-        np.testing.assert_array_less(np.abs(np.mean(a, 0) - np.mean(b, 0)), error + 1e-6)
+        assert_array_less(np.abs(np.mean(a, 0) - np.mean(b, 0)), error + 1e-6)
     else:  # a probability, estimated by a share of the draws
-        np.testing.assert_array_less(
-            np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws)
-        )
+        assert_array_less(np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws))
 
 
 @pytest.mark.parametrize("name", those(lambda row: not row.device))
@@ -676,7 +673,7 @@ def test_gradient_with_respect_to_weights(name: str) -> None:
         return (row.call(*row.ordinary, sample_weight=weights) * moment).sum()
 
     weights = jnp.where(jnp.arange(N) % 5 == 0, 0.0, 1.0)
-    np.testing.assert_allclose(
+    assert_allclose(
         jax.grad(first_moment)(weights), (each * moment).reshape(N, -1).sum(-1), rtol=1e-4
     )
 
@@ -779,8 +776,8 @@ def test_masked_nan_reaches_no_gradient() -> None:
 
     for y_true, where in (([0, 1], [True, False]), ([0, -1], [True, True])):
         by_probs, by_weights = jax.grad(total, argnums=(0, 1))(probs, weights, y_true, where)
-        np.testing.assert_array_equal(by_probs, [[1, 1], [0, 0]])
-        np.testing.assert_array_equal(by_weights, [1, 0])
+        assert_array_equal(by_probs, [[1, 1], [0, 0]])
+        assert_array_equal(by_weights, [1, 0])
 
 
 def test_counts_in_a_scan() -> None:
