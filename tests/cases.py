@@ -876,6 +876,11 @@ ESTIMATES: dict[str, Row] = {
     "pass_at_k": Row(call=partial(jm.pass_at_k, k=3), cases=_attempts),
     "pass_at_k majority": Row(call=partial(jm.pass_at_k, k=2, rule="majority"), cases=_attempts),
     "score_variance": Row(call=jm.score_variance, cases=_attempts),
+    "score_variance of a plan": Row(
+        call=lambda x: jm.score_variance(x).standard_error(10, 2),
+        cases=alone({"ordinary": _PROB[:6, :3], "equal": np.ones((6, 3))}),
+        smooth=(0,),
+    ),
     "prediction_powered": Row(
         call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
     ),

@@ -133,17 +133,3 @@ def test_the_corrected_resampled_t() -> None:
     one = jm.cross_validation_interval([0.8], num_train=4, num_test=1)
     assert one.value == 0.8
     assert np.isnan(one.low)
-
-
-def test_gradients_of_the_variance_are_those_of_its_formula() -> None:
-    scores = np.random.default_rng(0).random((6, 3))
-    step = np.zeros_like(scores)
-    step[1, 2] = 1e-6
-
-    def error(x: Any) -> Any:
-        return jm.score_variance(x).standard_error(10, 2)
-
-    expected = (error(scores + step) - error(scores - step)) / 2e-6
-    found = jax.grad(error)(jax.numpy.asarray(scores))
-    assert_allclose(found[1, 2], expected, rtol=1e-3)
-    assert np.isfinite(jax.grad(error)(jax.numpy.ones((4, 3)))).all()

@@ -25,7 +25,6 @@ from tests.test_intervals import weighted_mean
         ["b", "nan", "b", "", "nan"],
         [(1, "x"), (2, "x"), (1, "x"), (1, "y"), (2, "x")],
         ["a", 1, "a", (1,), 1],
-        [2.5, -np.inf, 2.5, 0.0, -np.inf],
         np.array(["2024-01-02", "2024-01-01", "2024-01-02", "2025-01-01", "2024-01-01"], "M8[D]"),
         [datetime.date(2024, 1, day) for day in (2, 1, 2, 3, 1)],
         jnp.array([5, 4, 5, 3, 4]),
@@ -202,7 +201,7 @@ def test_areas_of_clusters_as_published() -> None:
 
 
 def test_areas_of_clusters_from_the_definition() -> None:
-    """Ties, clusters of one class only, labels to be left out; host, device and batch."""
+    """Ties, clusters of one class only, labels to be left out."""
     ids = np.repeat(np.arange(40), np.arange(40) % 5 + 1)
     truth, first = clustered_scores(0, (), ids, 0.5, 0.8)
     first, second = np.round(first, 1), np.round(first + np.random.default_rng(1).normal(size=120))
@@ -216,18 +215,8 @@ def test_areas_of_clusters_from_the_definition() -> None:
     assert_allclose(result.difference.standard_error, error, rtol=1e-10)
     left_out = [jm.roc_auc(truth[ids != c], first[ids != c]) for c in range(40)]
     assert_allclose(errors[0], np.sqrt(39 * np.var(left_out)), rtol=0.05)
-
-    shuffled = np.random.default_rng(2).permutation(120)
-    batch = np.stack([truth[shuffled], truth]), np.stack([first[shuffled], first])
-    of_batch = np.stack([ids[shuffled] + 7, 3 * ids])
-    ignored = [np.concatenate([x, np.full((2, 3), -1)], -1) for x in (*batch, of_batch)]
-    estimates = jm.delong_interval(*ignored[:2], clusters=ignored[2])
-    assert_allclose(parts(estimates)[:, 0], parts(result.a), rtol=1e-10)
-    assert_allclose(parts(estimates)[:, 1], parts(result.a), rtol=1e-10)
-    on_device = jm.delong_interval(*map(jnp.asarray, ignored[:2]), clusters=ignored[2])
-    assert_allclose(parts(on_device), parts(estimates), rtol=2e-4)
-    under_jit = jax.jit(lambda y, s: jm.delong(y, s, second, clusters=ids))(truth, first)
-    assert_allclose(under_jit.p_value, result.p_value, rtol=1e-3)
+    ignored = [np.append(x, [-1] * 3) for x in (truth, first, ids)]
+    assert_close(jm.delong_interval(*ignored[:2], clusters=ignored[2]), result.a, 1e-10)
 
 
 def test_clusters_of_more_than_127_examples_on_the_device() -> None:
@@ -353,19 +342,9 @@ def test_weights_need_a_statistic_that_takes_them(put: Any, statistic: Any) -> N
         jm.bootstrap_examples(0, statistic, put(np.arange(5.0)), resample="weights")
 
 
-def clustered_events(
-    seed: int, size: int, ids: np.ndarray, icc: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Truths that depend within clusters, and the probabilities by which they were drawn."""
-    rng = np.random.default_rng(seed)
-    effects, prob = rng.normal(size=(2, size, ids.max() + 1))[..., ids]
-    prob = stats.norm.cdf(prob)
-    noise = np.sqrt(icc) * effects + np.sqrt(1 - icc) * rng.normal(size=effects.shape)
-    return (stats.norm.cdf(noise) < prob).astype(int), prob
-
-
 def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> None:
-    truth, prob = (x[0] for x in clustered_events(0, 1, np.arange(4000), 0.0))
+    prob, chance = np.random.default_rng(0).random((2, 4000))
+    truth = (chance < prob).astype(int)
     one = jm.calibration_interval(truth, prob)
     of_one_each = jm.calibration_interval(truth, prob, clusters=np.arange(4000))
     assert_allclose(parts(of_one_each), parts(one), rtol=0.01)
@@ -373,17 +352,3 @@ def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> Non
     result = jm.calibration_interval(*copies, clusters=np.repeat(np.arange(4000), 5))
     assert_allclose(parts(result), parts(one), rtol=0.05)  # a correlation of nearly 1
     assert jm.calibration_interval(*copies).low > 0
-
-
-def test_the_interval_of_calibration_covers_for_clusters() -> None:
-    """1000 test sets of 25 clusters of 10 examples: calibrated, and with a true error."""
-    ids = np.repeat(np.arange(25), 10)
-    truth, prob = clustered_events(1, 1000, ids, 0.6)
-    low = jm.calibration_interval(truth, prob, clusters=ids).low
-    assert (low == 0).mean() > 0.93
-    assert (jm.calibration_interval(truth, prob).low == 0).mean() < 0.5
-    p = (np.arange(100_000) + 0.5) / 100_000
-    bins = np.ceil(15 * p).astype(int)
-    error = abs(np.bincount(bins, p**2 - p)).sum() / len(p)
-    low, high = ends(jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids))
-    assert ((low <= error) & (error <= high)).mean() > 0.93

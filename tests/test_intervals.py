@@ -2,18 +2,16 @@
 
 import contextlib
 import inspect
-import math
 import re
-import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 import jaxmetrics as jm
 from jaxmetrics.intervals import replicates
@@ -28,17 +26,22 @@ COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 macro_f1 = jm.macro(jm.f1)
 
 
+PROPORTIONS: tuple[Any, ...] = (
+    "wilson",
+    "likelihood",
+    "jeffreys",
+    "clopper_pearson",
+    "agresti_coull",
+)
+
+
 @pytest.mark.parametrize(
     ("successes", "trials", "method", "low", "high"),
     [  # R's binom, as in statsmodels' tests
         (18, 20, "wilson", 0.698966, 0.972134),
         (18, 20, "agresti_coull", 0.686756, 0.984344),
-        (4, 20, "wilson", 0.080658, 0.416017),
-        (0, 30, "wilson", 0.0, 0.113513),
-        (30, 30, "wilson", 0.886487, 1.0),
         (18, 20, "clopper_pearson", 0.683017, 0.987651),
-        (0, 30, "clopper_pearson", 0.0, 0.115703),
-        (30, 30, "clopper_pearson", 0.884297, 1.0),
+        (30, 30, "wilson", 0.886487, 1.0),
     ],
 )
 def test_published_intervals(
@@ -49,65 +52,52 @@ def test_published_intervals(
     assert_allclose(estimate.value, successes / trials, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    "method", ["wilson", "likelihood", "jeffreys", "clopper_pearson", "agresti_coull"]
-)
+@pytest.mark.parametrize("method", PROPORTIONS)
 def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) -> None:
     """As on the host; the second call, with other numbers, compiles nothing."""
-    successes, trials = np.array([18, 4, 0, 30, 7, 0]), np.array([20, 20, 30, 30, 11, 0])
-    jm.proportion_interval(
-        jnp.flip(jnp.asarray(successes)), jnp.flip(jnp.asarray(trials)), method=method
-    )
-    given = jnp.asarray(successes), jnp.asarray(trials)
+    numbers = np.array([[18, 4, 0, 30, 7, 0], [20, 20, 30, 30, 11, 0]])
+    jm.proportion_interval(*jnp.asarray(numbers[:, ::-1]), method=method)
+    on_device = [jnp.asarray(x) for x in numbers]
     programs.clear()
-    estimate = jm.proportion_interval(*given, method=method)
+    estimate = jm.proportion_interval(*on_device, method=method)
     assert programs == []
     assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(estimate))
-    expected = jm.proportion_interval(successes, trials, method=method)
-    assert_close(estimate, expected, 1e-11 if x64 else 2e-6)
+    assert_close(estimate, jm.proportion_interval(*numbers, method=method), 1e-11 if x64 else 2e-6)
 
 
 def test_wilson_solves_the_score_equation() -> None:
-    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion
-    trials.
+    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion trials,
+    where the errors of few successes and of few failures are equal.
     """
-    s, n = np.array([1, 5, 999, 3, 10**9 - 2]), np.array([1000, 9, 1000, 10**9, 10**9])
     z = 1.959963984540054
-    # Float32 has no 1 - 2e-9.
-    for put, seen, rtol in (
-        (np.asarray, 5, 1e-7),
-        (jnp.asarray, 4, 1e-4),
-    ):
-        s, n = s[:seen], n[:seen]
+    for put, seen, rtol in ((np.asarray, 5, 1e-7), (jnp.asarray, 4, 1e-4)):  # without 1 - 2e-9
+        s = np.array([1, 5, 999, 3, 10**9 - 2])[:seen]
+        n = np.array([1000, 9, 1000, 10**9, 10**9])[:seen]
         estimate = jm.proportion_interval(put(s), put(n))
-        for p in (np.asarray(estimate.low, float), np.asarray(estimate.high, float)):
-            gap = np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z
-            assert_allclose(gap, 1, rtol=rtol)
-
-
-def _least(near: float, far: float, reach: float) -> float:
-    """Return the least share q of `far` with `far log(p / q) + near log((1 - p) / (1 - q)) = reach`
-    for `p = far / (far + near)`, by bisection of its logarithm.
-    """
-    if far == 0:
-        return 0
-    n = near + far
-
-    def ratio(log_q: float) -> float:
-        return far * (np.log(far / n) - log_q) + near * np.log(near / n / -np.expm1(log_q))
-
-    return math.exp(optimize.brentq(lambda x: ratio(x) - reach, -700, np.log(far / n), xtol=1e-14))
+        for p in ends(estimate).astype(float):
+            assert_allclose(np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z, 1, rtol=rtol)
+        many = put(np.array([11_184_809, 1])), put(np.array(11_184_810))
+        near_one, near_zero = jm.proportion_interval(*many).standard_error
+        assert_allclose(near_one, near_zero, rtol=1e-6)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 def test_likelihood_intervals_of_proportions_solve_their_equation(level: float) -> None:
     """After a third of a failure is added for the lower end, and of a success for the upper."""
     s, n = np.array([0, 1, 2.4, 17, 299, 300]), np.array([1, 9, 7.9, 20, 300, 300])
-    found = jm.proportion_interval(s, n, level=level, method="likelihood")
     reach = stats.norm.ppf((1 + level) / 2) ** 2 / 2
-    low = [_least(b - a + 1 / 3, a, reach) for a, b in zip(s, n, strict=True)]
-    high = [1 - _least(a + 1 / 3, b - a, reach) for a, b in zip(s, n, strict=True)]
-    assert_allclose(ends(found), [low, high], rtol=1e-9)
+
+    def least(right: float, wrong: float) -> float:
+        def excess(p: float) -> float:
+            observed, expected = np.array([right, wrong]), np.array([p, 1 - p])
+            return float(special.rel_entr(observed, (right + wrong) * expected).sum() - reach)
+
+        share = right / (right + wrong)
+        return optimize.brentq(excess, 1e-9, share, xtol=1e-15) if right else 0.0
+
+    found = jm.proportion_interval(s, n, level=level, method="likelihood")
+    assert_allclose(found.low, [*map(least, s, n - s + 1 / 3)], rtol=1e-9)
+    assert_allclose(1 - found.high, [*map(least, n - s, s + 1 / 3)], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("is_clustered", [False, True])
@@ -116,7 +106,7 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
     classes; some tables have no mistakes, or no examples of a class.
     """
     rng = np.random.default_rng(3)
-    for _ in range(40):
+    for _ in range(20):
         k, level = int(rng.integers(2, 5)), float(rng.choice([0.8, 0.95, 0.999]))
         p = rng.dirichlet(np.full(k * k, 0.4)) + rng.choice([0, 2, 1e5]) * np.eye(k).ravel()
         sizes = rng.integers(1, 30, 25)
@@ -141,19 +131,17 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
             assert_allclose(a, b, atol=1e-5)  # the search of `interval` ends before
 
 
-def test_the_order_of_clusters_does_not_matter() -> None:
-    """Without mistakes, no cluster moves the accuracy; the smallest is added."""
-    clusters = np.array([1, 2, 5, 9, 14, 30])[:, None, None] * np.diag([2, 1])
-    orders = [np.roll(clusters, i, 0) for i in range(6)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # there are only six clusters
-        lows = [float(jm.interval(jm.accuracy, x, cluster_axis=0).low) for x in orders]
-        sizes = [x.sum((1, 2)) for x in orders]
-        options: Any = {"cluster_axis": 0, "method": "likelihood"}
-        others = [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
-    assert_allclose(lows, lows[0], rtol=1e-12)
-    assert_allclose(others, others[0], rtol=1e-12)
-    assert_allclose(others[0], lows[0], rtol=1e-9)  # another search
+@pytest.mark.filterwarnings("ignore:with 6 clusters")
+def test_the_order_of_clusters_without_mistakes_does_not_matter() -> None:
+    """No cluster moves the accuracy; the smallest is added."""
+    sizes = np.array([1, 2, 5, 9, 14, 30])
+    lows = []
+    for x in (sizes, sizes[::-1]):
+        tables = x[:, None, None] * np.diag([2, 1])
+        lows.append(jm.interval(jm.accuracy, tables, cluster_axis=0).low)
+        by_sums = jm.proportion_interval(3 * x, 3 * x, cluster_axis=0, method="likelihood")
+        assert_allclose(by_sums.low, lows[-1], rtol=1e-9)  # another search
+    assert_allclose(lows[1], lows[0], rtol=1e-12)
 
 
 def test_proportions_at_the_edges() -> None:
@@ -179,24 +167,16 @@ def test_proportions_at_the_edges() -> None:
             jm.proportion_interval(successes, trials)
 
 
-def test_standard_error_near_one() -> None:
-    """In float64 and in float32."""
-    s, n = np.array([11_184_809, 1]), np.array([11_184_810, 11_184_810])
-    for given in ((s, n), (jnp.asarray(s), jnp.asarray(n))):
-        near_one, near_zero = jm.proportion_interval(*given).standard_error
-        assert_allclose(near_one, near_zero, rtol=1e-6)
-
-
 @pytest.mark.parametrize("level", [1e-12, 1e-6, 0.5, 1 - 1e-12])
-def test_intervals_contain_their_value(level: float) -> None:
-    method: Literal["wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"]
+@pytest.mark.parametrize("method", PROPORTIONS)
+def test_intervals_contain_their_value(method: Any, level: float) -> None:
     n = np.array([1, 2, 3, 7, 1000, 10**6, 10**12])[:, None]
     s = np.floor(n * np.array([0, 0.1, 0.5, 0.9, 1]))
-    for method in ("wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"):
-        estimate = jm.proportion_interval(s, n, level=level, method=method)
-        if method in ("wilson", "likelihood") or (method == "clopper_pearson" and level >= 0.5):
-            assert ((estimate.low <= estimate.value) & (estimate.value <= estimate.high)).all()
-        assert ((estimate.low >= 0) & (estimate.low <= estimate.high) & (estimate.high <= 1)).all()
+    estimate = jm.proportion_interval(s, n, level=level, method=method)
+    low, high = ends(estimate)
+    if method in ("wilson", "likelihood") or (method == "clopper_pearson" and level >= 0.5):
+        assert ((low <= estimate.value) & (estimate.value <= high)).all()
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()
 
 
 def test_exact_proportions_equal_the_beta_quantiles() -> None:
@@ -336,14 +316,6 @@ def test_what_a_metric_must_be() -> None:
         )
 
 
-def test_transforms_of_the_delta_method() -> None:
-    near_one = np.array([[98, 1], [0, 101]])
-    assert jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta()).high > 1
-    for transform in ("logit", "atanh"):
-        estimate = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta(transform))
-        assert 0.9 < estimate.low < estimate.value < estimate.high < 1
-
-
 @pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
 def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> None:
     """At an end of the range it has none, since an interval without width would claim certainty."""
@@ -370,45 +342,56 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
 
 def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
     """The odds ratio of hay fever with and without eczema, 4.89, 95 % interval 4.00 to 5.99, log
-    odds ratio 1.588, standard error .103: Bland and Altman (2000), BMJ 320. And the likelihood
-    ratio by the formula of Simel, Samsa and Matchar (1991), J. Clin. Epidemiol. 44.
+    odds ratio 1.588, standard error .103: Bland and Altman (2000), BMJ 320.
     """
     children = np.array([[13525, 928], [420, 141]])
     odds_ratio = jm.interval(jm.binary(jm.diagnostic_odds_ratio), children, method=jm.Delta("log"))
     assert_allclose(parts(odds_ratio)[:3], [4.89, 4.00, 5.99], atol=0.005)
-    assert_allclose(
-        np.array([np.log(odds_ratio.value), odds_ratio.standard_error / odds_ratio.value]),
-        [1.588, 0.103],
-        atol=0.0005,
-    )
-    likelihood_ratio = jm.interval(
-        jm.binary(jm.positive_likelihood_ratio), children, method=jm.Delta("log"), level=0.9
-    )
-    error = np.sqrt(1 / 141 - 1 / (141 + 420) + 1 / 928 - 1 / (928 + 13525))
-    expected = 141 / 561 / (928 / 14453) * np.exp(np.array([0, -1, 1]) * 1.644854 * error)
-    assert_allclose(parts(likelihood_ratio)[:3], expected, rtol=1e-6)
+    assert_allclose(odds_ratio.standard_error / odds_ratio.value, 0.103, atol=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("scale", "forward", "back", "slope"),
+    [
+        ("logit", special.logit, special.expit, lambda p: 1 / (p * (1 - p))),
+        ("atanh", np.arctanh, np.tanh, lambda r: 1 / (1 - r**2)),
+    ],
+)
+def test_scales_of_the_delta_method(scale: Any, forward: Any, back: Any, slope: Any) -> None:
+    near_one = np.array([[98, 1], [0, 101]])
+    plain = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta())
+    assert plain.high > 1
+    found = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta(scale))
+    reach = (plain.high - plain.value) * slope(plain.value)
+    expected = back(forward(plain.value) + np.array([-reach, reach]))
+    assert_allclose(ends(found), expected, rtol=1e-9)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bootstrap", "posterior", "fixed"])
+@pytest.mark.parametrize(
+    ("method", "stratified"),
+    [
+        (jm.Bootstrap(KEY, "percentile", 50), False),
+        (jm.Posterior(KEY, num_samples=50), False),
+        (jm.Posterior(KEY, num_samples=50), True),
+    ],
+)
 def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    method: Any, stratified: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in chunks of replicates and in blocks of matrices."""
-    batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T])
-    function: Any = {
-        "bootstrap": lambda c: jm.interval(jm.f1, c, method=jm.Bootstrap(KEY, "percentile", 50)),
-        "posterior": lambda c: jm.interval(jm.f1, c, method=jm.Posterior(KEY, num_samples=50)),
-        "fixed": lambda c: jm.interval(
-            jm.f1, c, method=jm.Posterior(KEY, num_samples=50), stratified=True
-        ),
-    }[name]
-    alone = [function(c) for c in batch]
+    """Also under jit in chunks of replicates and under vmap; NaN for what cannot be refused."""
+    batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T, -COUNTS])
+
+    def interval(c: Any) -> Any:
+        return jm.interval(jm.f1, c, method=method, stratified=stratified)
+
+    in_batch = jax.jit(lambda c: (interval(c), jax.vmap(interval)(c)))(batch)
     monkeypatch.setattr(replicates, "LANES", 40)
-    in_chunks = jax.jit(lambda c: function(c))(batch)  # a program of its own
+    in_chunks = jax.jit(lambda c: interval(c))(batch)  # a program of its own
     monkeypatch.undo()
-    for together in (function(batch), in_chunks):
-        for i, each in enumerate(alone):
+    for together in (*in_batch, in_chunks):
+        assert np.isnan(parts(together)[1:, 3]).all()
+        for i, each in enumerate(map(interval, batch[:3])):
             assert_close(jax.tree.map(lambda x, i=i: x[i], together), each, 2e-6)
 
 
@@ -469,8 +452,6 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
     )
     expected = jm.precision(rare[:, None] * jm.normalize(COUNTS))
     assert_allclose(deployed.value, expected, atol=0.05)
-    draws = jm.posterior_counts(KEY, COUNTS, 50, prevalence=rare)
-    assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
 
 
 def test_kinds_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
@@ -509,26 +490,6 @@ def test_undefined_replicates_are_counted() -> None:
         jm.interval(lambda c: np.nan * c.sum(), counts, method=jm.Bootstrap(KEY, num_samples=50))
 
 
-@pytest.mark.slow
-def test_intervals_under_transformations() -> None:
-    """The device draws its own replicates: the same under jit and vmap, and NaN for what it cannot
-    refuse.
-    """
-    batch = (
-        jnp.stack([COUNTS, COUNTS.T, -COUNTS, 0 * COUNTS]).astype(jnp.float32).at[2, 1, 1].set(0.5)
-    )
-
-    def interval(c: Any) -> Any:
-        return jm.interval(macro_f1, c, method=jm.Bootstrap(KEY, num_samples=100))
-
-    direct = interval(batch[:2])
-    for result in jax.jit(lambda c: (interval(c), jax.vmap(interval)(c)))(batch):
-        assert_close(jax.tree.map(lambda x: x[:2], result), direct, 2e-6)
-        assert np.isnan(parts(result)[1:, 2:]).all()
-    slope = jax.grad(lambda c: jm.interval(macro_f1, c, method=jm.Delta()).high)(batch[0])
-    assert np.isfinite(slope).all()
-
-
 @pytest.mark.parametrize("bad", [-1.0, 0.5, np.nan, np.inf])
 def test_what_jit_hides_is_nan(bad: float) -> None:
     counts = jnp.array([[3.0, 2], [bad, 4]])
@@ -551,10 +512,6 @@ def for_batches(c: Any) -> Any:
     return np.trace(c, axis1=-2, axis2=-1) / c.sum((-2, -1))
 
 
-def with_if(c: Any) -> Any:
-    return c[0, 0] / c.sum() if c.sum() > 0 else np.nan
-
-
 def recalls(c: Any) -> Any:
     """Of one matrix; of K matrices the shape is right and the numbers are wrong."""
     return np.diagonal(c) / c.sum(1)
@@ -569,10 +526,6 @@ def drops_absent_classes(c: Any) -> Any:
     support, right = c.sum(-1), np.diagonal(c, axis1=-2, axis2=-1)
     occurs = support > 0
     return (right / support).mean(-1) if occurs.all() else (right[occurs] / support[occurs]).mean()
-
-
-def a_python_float(c: Any) -> Any:
-    return float(np.trace(c)) / float(c.sum())
 
 
 def by_place(c: Any) -> Any:
@@ -596,11 +549,8 @@ def two_kinds(c: Any) -> Any:
     ("metric", "batched"),
     [
         (one_matrix_only, for_batches),
-        (one_matrix_only, jm.accuracy),
-        (with_if, lambda c: c[..., 0, 0] / c.sum((-2, -1))),
         (recalls, jm.recall),
         (over_the_batch, for_batches),
-        (a_python_float, jm.accuracy),
         (drops_absent_classes, jm.balanced_accuracy),
         (by_place, lambda c: c[..., 0, 0] / c.sum((-2, -1)) + c[..., 0, 1]),
         (of_two_kinds, two_kinds),
@@ -661,9 +611,8 @@ def test_metrics_that_take_batches_where_all_classes_occur() -> None:
     [
         lambda c: jnp.trace(c) / c.sum(),
         lambda c: c.at[0, 1].set(0.0).sum() / c.sum(),  # .at of JAX's arrays alone
-        jax.jit(lambda c: c[0, 0] / c.sum()),
     ],
-    ids=["jnp", "at", "jit"],
+    ids=["jnp", "at"],
 )
 def test_metrics_that_answer_with_jax_arrays_move_to_the_device(metric: Any) -> None:
     for estimate in (
@@ -672,38 +621,6 @@ def test_metrics_that_answer_with_jax_arrays_move_to_the_device(metric: Any) -> 
     ):
         assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(estimate))
         assert np.isfinite(parts(estimate)).all()
-
-
-def a_lambda(weight: float) -> Any:
-    return lambda c: weight * c[..., 0, 0] / c.sum((-2, -1))
-
-
-def test_a_lambda_in_the_call_is_compiled_once(programs: list[str]) -> None:
-    """Functions that compute the same share a program, whatever their constants."""
-    on_device = jnp.asarray(COUNTS)
-    found = []
-    for weight in (1.0, 1.0, 2.0):
-        before = len(programs)
-        estimate = jm.interval(a_lambda(weight), on_device, method=jm.Delta())
-        found.append((len(programs) - before, float(estimate.value)))
-    assert [number > 0 for number, _ in found] == [True, False, False]
-    assert_allclose([value for _, value in found], [0.4, 0.4, 0.8], rtol=1e-6)
-
-
-def test_per_class_of_examples_is_compiled_once(programs: list[str]) -> None:
-    rng = np.random.default_rng(0)
-    y_true, y_prob = rng.integers(0, 3, 20), rng.dirichlet(np.ones(3), 20)
-    for compiles in (True, False):
-        before = len(programs)
-        jm.bootstrap_examples(
-            KEY,
-            jm.per_class(jm.roc_auc),
-            jnp.asarray(y_true),
-            jnp.asarray(y_prob),
-            num_samples=4,
-            kind="percentile",
-        )
-        assert (len(programs) > before) == compiles
 
 
 EDGES: dict[str, Any] = {
@@ -751,38 +668,23 @@ def mean(x: Any) -> Any:
     return x.mean(-1)
 
 
-@pytest.mark.parametrize("method", ["bca", "percentile", "basic"])
-def test_bootstrap_of_examples_equals_scipys(method: Any) -> None:
-    """Of the mean of skewed examples, by indices and by weights.
-
-    20,000 replicates place a quantile within 0.02 to 0.03 standard errors, scipy's and ours.
+@pytest.mark.parametrize(("n", "num_samples", "atol"), [(60, 20_000, 0.12), (3500, 4000, 0.15)])
+def test_bootstrap_of_examples_equals_scipys(n: int, num_samples: int, atol: float) -> None:
+    """Of the mean of skewed examples, by indices and by weights; of many examples groups are left
+    out. The quantiles of 20,000 replicates err by 0.02 to 0.03 standard errors, on both sides.
     """
-    x = np.random.default_rng(0).exponential(size=60)
-    name = {"bca": "BCa"}.get(method, method)
+    x = np.random.default_rng(0).exponential(size=n)
     expected = stats.bootstrap(
-        (x,), np.mean, n_resamples=20_000, method=name, rng=np.random.default_rng(1)
+        (x,), np.mean, n_resamples=num_samples, batch=2000, rng=np.random.default_rng(1)
     ).confidence_interval
-    for result in (
-        jm.bootstrap_examples(KEY, mean, x, num_samples=20_000, kind=method),
-        jm.bootstrap_examples(
-            KEY, weighted_mean, x, num_samples=20_000, kind=method, resample="weights"
-        ),
-    ):
-        assert_allclose(result.value, x.mean(), rtol=1e-12)
-        assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
-
-
-def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
-    x = np.random.default_rng(0).exponential(size=3500)
-    result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000)
-    alone = jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=4000, resample="weights")
-    error = x.std() / np.sqrt(3500)
-    assert_allclose(result.standard_error, error, rtol=0.05)
-    assert_allclose(parts(result), parts(alone), atol=0.1 * error)
-    expected = stats.bootstrap(
-        (x,), np.mean, n_resamples=4000, rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert_allclose(ends(result), expected, atol=0.15 * error)
+    cases: list[tuple[Any, Any]] = [("indices", mean), ("weights", weighted_mean)]
+    for resample, statistic in cases:
+        result = jm.bootstrap_examples(
+            KEY, statistic, x, num_samples=num_samples, resample=resample
+        )
+        error = x.std() / np.sqrt(n)
+        assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(2 * num_samples))
+        assert_allclose(ends(result), expected, atol=atol * error)
 
 
 def pooled(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -809,23 +711,6 @@ def test_strata_are_samples_of_their_own(put: Any, resample: Any) -> None:
         samples, pooled, n_resamples=20_000, vectorized=True, rng=np.random.default_rng(1)
     ).confidence_interval
     assert_allclose(ends(result), expected, atol=0.12 * error)
-
-
-def test_replicates_of_strata_have_their_sizes() -> None:
-    """In each, as often as in the data; each unit of a stratum is drawn alike often."""
-    stratum = np.random.default_rng(0).integers(0, 3, 50)
-
-    def drawn(number: np.ndarray, stratum: np.ndarray) -> dict[str, np.ndarray]:
-        times = np.bincount(number, minlength=50)
-        return {"sizes": np.bincount(stratum, minlength=3), "first": times[:10]}
-
-    result = jm.bootstrap_examples(
-        KEY, drawn, np.arange(50), stratum, num_samples=4000, strata=stratum
-    )
-    assert_array_equal(result["sizes"].value, np.bincount(stratum))
-    assert_array_equal(result["sizes"].standard_error, 0)
-    n = np.bincount(stratum)[stratum[:10]]  # each is drawn Binomial(n, 1 / n) times
-    assert_allclose(result["first"].standard_error ** 2, 1 - 1 / n, rtol=0.15)
 
 
 def test_groups_of_many_that_are_left_out_mix_strata() -> None:
@@ -881,18 +766,6 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
     assert 0 < result["undefined"].num_undefined < 50
     monkeypatch.setattr(replicates, "LANES", 1000)
     assert_close(jm.bootstrap_examples(KEY, statistic, x, y, num_samples=50), result, 1e-12)
-
-
-def test_medians_of_examples() -> None:
-    """np.median takes one sample; its replicates are those of a loop."""
-    x = np.random.default_rng(3).exponential(size=45)
-    result = jm.bootstrap_examples(KEY, np.median, x, kind="percentile")
-    drawn = np.median(x[np.random.default_rng(1).integers(45, size=(20_000, 45))], -1)
-    assert result.value == np.median(x)
-    assert_allclose(result.standard_error, drawn.std(), rtol=0.1)
-    for end, q in ((result.low, 0.025), (result.high, 0.975)):  # a median is one of 45 numbers
-        error = 5 * np.sqrt(q * (1 - q) * (1 / 2000 + 1 / 20_000))
-        assert np.quantile(drawn, max(q - error, 0)) <= end <= np.quantile(drawn, min(q + error, 1))
 
 
 @pytest.mark.parametrize(
@@ -988,7 +861,8 @@ def test_a_metric_cannot_write_into_the_counts() -> None:
     assert_array_equal(counts, [[90, 10], [5, 95]])
 
 
-def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
+def test_medians_of_examples() -> None:
+    """NumPy's of one sample at a time, of a batch, and one that sorts what was drawn for it."""
     x = np.random.default_rng(0).normal(size=101)
     before = x.copy()
 
@@ -996,10 +870,12 @@ def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
         v.sort()
         return v[len(v) // 2]
 
-    estimate = jm.bootstrap_examples(0, median, x)
+    one, sorting, of_batch = (
+        jm.bootstrap_examples(0, f, x) for f in (np.median, median, lambda v: np.median(v, -1))
+    )
     assert_array_equal(x, before)
-    assert estimate.value == np.median(x)
-    assert_close(estimate, jm.bootstrap_examples(0, np.median, x), 1e-12)
+    assert one.value == np.median(x)
+    assert_close([sorting, of_batch], [one, one], 1e-12)
 
 
 @pytest.mark.parametrize("place", [np.asarray, jnp.asarray])

@@ -140,21 +140,7 @@ def test_the_cost_does_not_depend_on_the_number_of_judged_examples() -> None:
     assert found.value == pytest.approx(float(jm.matthews_corrcoef(judged)), rel=1e-9)
 
 
-def drawn(
-    kappa: float, n: int, times: int, size: int, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cells and samples of a judge who errs independently of the classifier."""
-    prior = np.array([0.5, 0.3, 0.2])
-    predictions = np.array([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]])
-    judge = kappa * np.eye(3) + (1 - kappa) * prior
-    cells = prior[:, None, None] * judge[:, :, None] * predictions[:, None]
-    rng = np.random.default_rng(seed)
-    labelled = rng.multinomial(n, cells.ravel(), size).reshape(size, 3, 3, 3)
-    judged = rng.multinomial(n * times, cells.sum(0).ravel(), size).reshape(size, 3, 3)
-    return cells, labelled, judged
-
-
-@pytest.mark.parametrize(("kappa", "n"), [(1, 50), (0.95, 50), (1, 200)])
+@pytest.mark.parametrize(("kappa", "n"), [(0.95, 50), (1, 200)])
 def test_few_mistakes_do_not_bias_the_judge(kappa: float, n: int) -> None:
     """1000 samples of a classifier with accuracy .95. The standard error of the mean is at most
     .0006; with the variance of PPI++, the bias was .008 for n = 50 and .002 for n = 200.
@@ -188,15 +174,6 @@ def test_twenty_truths_stay_in_the_range_of_the_metric() -> None:
         for name, lowest in {"macro_f1": 0, "matthews": -1}.items():
             estimate = found[name]
             assert lowest <= estimate.low <= estimate.value <= estimate.high <= 1
-
-
-def test_truth_of_a_selection_misleads() -> None:
-    """What the docstring warns of: errors of both were looked for."""
-    cells, labelled, judged = drawn(0.8, 400, 10, 300)
-    both_right = np.eye(3)[:, :, None] * np.eye(3)[:, None]
-    selected = labelled * (1 - 0.8 * both_right)
-    found = jm.prediction_powered(jm.accuracy, jnp.asarray(selected.round()), jnp.asarray(judged))
-    assert np.mean(found.high >= float(jm.accuracy(cells.sum(1)))) < 0.5
 
 
 def test_clusters_of_one_example() -> None:

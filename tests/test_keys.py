@@ -50,6 +50,7 @@ DRAWS: dict[str, Draw] = {
     "bootstrap_counts poisson": lambda key, put: jm.bootstrap_counts(
         key, put(COUNTS), 5, kind="poisson"
     ),
+    "posterior_counts": lambda key, put: jm.posterior_counts(key, put(COUNTS), 5),
     "bootstrap_examples": lambda key, put: jm.bootstrap_examples(
         key, mean_loss, put(LOSSES), num_samples=20
     ),
@@ -125,16 +126,6 @@ def test_generators_move_on() -> None:
     assert rng.integers(2**62) == again.integers(2**62)
 
 
-def test_seeds_that_differ_draw_independently() -> None:
-    """Neighbours, negative ones and those beyond 2^32; NumPy's integers draw as Python's."""
-    seeds = (0, 1, -1, 2**32, 2**32 + 1, 2**63, 12345678901234567)
-    draws = [jm.bootstrap_counts(seed, COUNTS, 400)[:, 0, 0] for seed in seeds]
-    correlation = np.corrcoef(draws) - np.eye(len(seeds))
-    assert np.abs(correlation).max() < 5 / np.sqrt(400)
-    one: Any = np.uint32(1)
-    assert_array_equal(jm.bootstrap_counts(one, COUNTS, 400)[:, 0, 0], draws[1])
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -183,18 +174,19 @@ def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> Non
 
 
 def test_large_and_negative_seeds() -> None:
-    """Whole words of 64 bits count, on the device too."""
-    counts = np.array([[90, 10], [5, 95]])
-    for place in (np.asarray, jnp.asarray):
-        seeds = (0, 1, 2**31, 2**32, 2**63, 2**64 - 2, -1)
-        draws = [np.asarray(jm.bootstrap_counts(seed, place(counts), 20)) for seed in seeds]
-        for i, a in enumerate(draws):
-            assert all((a != b).any() for b in draws[:i])
-        assert_array_equal(jm.bootstrap_counts(2**63, place(counts), 20), draws[4])
+    """Whole words of 64 bits count, on the device too; neighbours draw independently, and NumPy's
+    integers draw as Python's.
+    """
+    seeds: tuple[Any, ...] = (0, 1, 2**31, 2**32, 2**63, 2**64 - 2, -1, np.uint32(1))
+    for put in (np.asarray, jnp.asarray):
+        draws = [jm.bootstrap_counts(seed, put(COUNTS), 400)[:, 0, 0] for seed in seeds]
+        correlation = np.corrcoef(draws[:-1]) - np.eye(len(seeds) - 1)
+        assert np.abs(correlation).max() < 5 / np.sqrt(400)
+        assert_array_equal(draws[-1], draws[1])
         for seed in (2**64, -(2**63) - 1):
             message = rf"int seed, it must be at least -2\^63 and less than 2\^64, got {seed}\."
             with pytest.raises(ValueError, match=message):
-                jm.bootstrap_counts(seed, place(counts), 20)
+                jm.bootstrap_counts(seed, put(COUNTS), 20)
 
 
 def test_seeds_on_the_device_are_those_of_keys() -> None:
@@ -236,11 +228,3 @@ def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
     alone = DRAWS[name](keys[1], jnp.asarray)
     for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         assert_allclose(a[1], b, rtol=2e-6, atol=2e-6)
-
-
-def test_parts_of_a_key_are_independent() -> None:
-    """The two classifiers of `compare_unpaired` are drawn apart: their errors add up."""
-    c = 10 * COUNTS
-    result = jm.compare_unpaired(jm.accuracy, c, c, method=jm.Bootstrap(0, num_samples=4000))
-    apart = np.hypot(result.a.standard_error, result.b.standard_error)
-    assert_allclose(result.difference.standard_error, apart, rtol=0.06)  # five errors
