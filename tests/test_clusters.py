@@ -134,26 +134,6 @@ def test_unequal_clusters_give_a_warning() -> None:
         assert caught[0].filename == __file__
 
 
-def slow_jackknife_of_areas(
-    truth: np.ndarray, scores: list[np.ndarray], ids: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Areas and their covariance matrix, by leaving out clusters, to first order, in loops."""
-    positives, negatives = np.flatnonzero(truth == 1), np.flatnonzero(truth == 0)
-    areas, moves = [], []
-    for score in scores:
-        order = np.sign(score[positives][:, None] - score[negatives]) / 2 + 0.5
-        areas.append(order.mean())
-        move = np.zeros(ids.max() + 1)
-        for placements, members in ((order.mean(1), positives), (order.mean(0), negatives)):
-            number = len(set(ids[members]))
-            for c in set(ids[members]):
-                of_cluster = placements[ids[members] == c] - order.mean()
-                rest = len(members) - len(of_cluster)
-                move[c] += np.sqrt((number - 1) / number) * of_cluster.sum() / rest
-        moves.append(move)
-    return np.array(areas), np.array(moves) @ np.array(moves).T
-
-
 def clustered_scores(
     seed: int, size: tuple[int, ...], ids: np.ndarray, icc: float, area: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -198,25 +178,6 @@ def test_areas_of_clusters_as_published() -> None:
     for reader, score in ((result.b, first), (result.a, second)):
         alone = jm.delong_interval(truth, score, clusters=ids)
         assert_close(reader, alone)
-
-
-def test_areas_of_clusters_from_the_definition() -> None:
-    """Ties, clusters of one class only, labels to be left out."""
-    ids = np.repeat(np.arange(40), np.arange(40) % 5 + 1)
-    truth, first = clustered_scores(0, (), ids, 0.5, 0.8)
-    first, second = np.round(first, 1), np.round(first + np.random.default_rng(1).normal(size=120))
-    areas, covariance = slow_jackknife_of_areas(truth, [first, second], ids)
-    result = jm.delong(truth, first, second, clusters=ids)
-    assert_allclose([result.a.value, result.b.value], areas, rtol=1e-12)
-    errors = np.sqrt(np.diag(covariance))
-    found = [result.a.standard_error, result.b.standard_error]
-    assert_allclose(found, errors, rtol=1e-10)
-    error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    assert_allclose(result.difference.standard_error, error, rtol=1e-10)
-    left_out = [jm.roc_auc(truth[ids != c], first[ids != c]) for c in range(40)]
-    assert_allclose(errors[0], np.sqrt(39 * np.var(left_out)), rtol=0.05)
-    ignored = [np.append(x, [-1] * 3) for x in (truth, first, ids)]
-    assert_close(jm.delong_interval(*ignored[:2], clusters=ignored[2]), result.a, 1e-10)
 
 
 def test_clusters_of_more_than_127_examples_on_the_device() -> None:

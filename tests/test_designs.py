@@ -294,22 +294,23 @@ def test_counts_that_are_none_are_refused(design: str, method: str) -> None:
 
 
 # The rows of cases.py have the likelihood of the first three on the device.
+# The rows of cases.py have the likelihood of examples, strata and pairs on the device.
 @pytest.mark.parametrize(
-    ("design", "method"),
-    [(name, "of one's own") for name in DESIGNS]
-    + [(name, "likelihood") for name in DESIGNS if name not in ("examples", "strata", "pairs")],
+    "name", ["clusters", "groups", "bins of scores", "clusters of two test sets"]
 )
-def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
-    """What a user wrote also under jit, in a batch."""
-    this = DESIGNS[design]
-    host, arrays = this.estimate(METHODS[method]), [*map(jnp.asarray, this.tables)]
-    device = this.estimate(METHODS[method], *arrays)
+def test_likelihood_intervals_of_the_device_agree_with_those_of_the_host(name: str) -> None:
+    this, method = DESIGNS[name], METHODS["likelihood"]
+    device = this.estimate(method, *map(jnp.asarray, this.tables))
     assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(device))
-    assert_close(device, host, 1e-4, 2e-5)
-    if method == "of one's own":
-        batch = [jnp.stack([x, 2 * x]) for x in arrays]
-        traced = jax.jit(lambda *x: this.estimate(METHODS[method], *x))(*batch)
-        assert_allclose(parts(traced)[:, 0], parts(host), rtol=1e-4, atol=2e-5)
+    assert_close(device, this.estimate(method), 1e-4, 2e-5)
+
+
+@each(methods=["of one's own"])
+def test_methods_of_ones_own_are_traced_in_a_batch(design: str, method: str) -> None:
+    this = DESIGNS[design]
+    batch = [jnp.stack([x, 2 * x]) for x in this.tables]
+    traced = jax.jit(lambda *x: this.estimate(METHODS[method], *x))(*batch)
+    assert_allclose(parts(traced)[:, 0], parts(this.estimate(METHODS[method])), 1e-4, 2e-5)
 
 
 @pytest.mark.slow

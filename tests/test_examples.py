@@ -41,11 +41,8 @@ def test_truth_of_minus_one_and_one(call: Callable[..., Any]) -> None:
     assert_array_equal(call(_EVENTS, _P, where=padding), positives)
     assert_array_equal(call([-100, 1, 1, -100], _P), positives)
     call([*_EVENTS, 0], [*_P, 0.1])
-
-
-def test_a_mask_that_hides_the_zeros_warns_too() -> None:
     with pytest.warns(UserWarning, match="contains -1 and 1 but not 0"):
-        jm.average_precision([-1, 1, 0], [0.1, 0.2, 0.3], where=[True, True, False])
+        call([*_EVENTS, 0], [*_P, 0.1], where=np.arange(5) < 4)
 
 
 # What is no number.

@@ -98,13 +98,10 @@ _COORDS: Any = DataArray(_Y, range(6))
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda: jm.confusion_matrix(_Y, _R), "y_true and y_pred"),
         (lambda: jm.confusion_matrix(_Y, _R, labels=[0, 1, 2]), "y_true and y_pred"),
         (lambda: jm.confusion_matrix(_Y.to_numpy(), _P, where=_R > 0), "y_pred and where"),
-        (lambda: jm.report(_Y, _R), "y_true and y_pred"),
         (lambda: jm.report(_Y, _P, clusters=_R), "y_true and clusters"),
         (lambda: jm.report(_Y, _P, groups=_R), "y_true and groups"),
-        (lambda: jm.comparison_report(_Y, _P, _R), "y_true and y_pred_b"),
         (
             lambda: jm.compare_predictions(_METRIC, _Y, _P, _P, clusters=_R, num_classes=3),
             "y_true and clusters",
@@ -128,7 +125,6 @@ _COORDS: Any = DataArray(_Y, range(6))
             r"y_true and y_preds\[1\]",
         ),
         (lambda: jm.leaderboard(_METRIC, _Y, [_P.array, _P], where=_R > 0), "y_true and where"),
-        (lambda: jm.leaderboard(_METRIC, _Y, [_P.array], clusters=_R), "y_true and clusters"),
         (lambda: jm.score_leaderboard([_S.array, _S, _S[::-1]]), r"scores\[1\] and scores\[2\]"),
         (lambda: jm.score_leaderboard([_S.array, _S], clusters=_R), r"scores\[1\] and clusters"),
         (

@@ -398,14 +398,14 @@ def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray], ids=["host", "device"])
 def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     rng = np.random.default_rng(0)
-    y_true = rng.integers(0, 1000, 50_000)
-    y_pred = np.where(rng.random(50_000) < 0.7, y_true, rng.integers(0, 1000, 50_000))
-    counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=1000))
+    y_true = rng.integers(0, 300, 15_000)
+    y_pred = np.where(rng.random(15_000) < 0.7, y_true, rng.integers(0, 300, 15_000))
+    counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=300))
     listed = used_cells(counts, by_row=True)
     assert listed is not None
     assert listed[0].shape[-1] < 60
     estimate = jm.interval(jm.accuracy, counts, method=jm.Bootstrap(KEY, num_samples=200))
-    expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
+    expected = np.sqrt(estimate.value * (1 - estimate.value) / 15_000)
     # 4 errors of 200 replicates.
     assert_allclose(estimate.standard_error, expected, rtol=0.2)
 
@@ -785,12 +785,7 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
             "fewer than 2.31 examples",
         ),
         (lambda: jm.Bootstrap(KEY, num_samples=1), "num_samples must be at least 2"),
-        (lambda: jm.Posterior(KEY, num_samples=1), "num_samples must be at least 2"),
         (lambda: jm.Bootstrap(KEY, "wald"), "kind must be 'bca', .* got 'wald'"),  # type: ignore[arg-type]
-        (
-            lambda: jm.interval(macro_f1, COUNTS[0], method=jm.Bootstrap(KEY)),
-            "counts must have shape",
-        ),
         (
             lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
             "keeps the number of examples of each class fixed",
@@ -811,10 +806,6 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
         (
             lambda: jm.bootstrap_examples(KEY, np.mean),
             "on their first axis, and at least one example, got None",
-        ),
-        (
-            lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(0)),
-            r"on their first axis, and at least one example, got \(0,\)",
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), np.ones((2, 3))),

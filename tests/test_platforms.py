@@ -41,8 +41,7 @@ def platform(request: pytest.FixtureRequest) -> Iterator[str]:
         jax.clear_caches()
 
 
-@pytest.mark.parametrize("num_classes", [1, 3, 40])
-@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize(("num_classes", "batch"), [(1, ()), (3, (2,)), (40, ()), (40, (2,))])
 def test_counts(platform: str, num_classes: int, batch: tuple[int, ...]) -> None:
     shape = (*batch, 1000)
     y_true = RNG.integers(-2, num_classes + 2, shape).astype(np.int8)
