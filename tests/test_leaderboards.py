@@ -161,11 +161,11 @@ def test_labels_of_few_bits_among_many_classes_on_the_device(num_classes: int) -
 
 def test_leaderboard_of_clusters_from_its_definition() -> None:
     """The covariance is that of sums over clusters; what is shown is so by loops over them."""
-    rng = np.random.default_rng(3)
-    ids, right = clustered_predictions(rng, np.array([0.6, 0.9, 0.62, 0.85]), 80, 0.3)
+    rng = np.random.default_rng(0)
+    ids, right = clustered_predictions(rng, np.array([0.62, 0.88, 0.72, 0.86]), 80, 0.3)
     names, truth = np.array([f"p{i}" for i in ids]), np.ones(len(ids), int)
     kept = ids < 75
-    options: Any = {"num_classes": 2, "num_samples": 2000, "where": kept}
+    options: Any = {"num_classes": 2, "num_samples": 20_000, "where": kept}
     board = jm.leaderboard(jm.accuracy, truth, right, clusters=names, **options)
     tables = jm.confusion_matrix(truth, right, num_classes=2, where=kept, groups=ids)
     expected = jm.interval(jm.accuracy, tables, cluster_axis=-3)
@@ -176,7 +176,7 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
     sums = np.array([[(x - x.mean())[ids == c].sum() for c in range(75)] for x in right])
     raw = np.array([[x[ids == c].sum() for c in range(75)] for x in right])
     noise = 75 / 74 * sums @ sums.T / n**2
-    draws = rng.multivariate_normal(np.zeros(4), noise, 2000)
+    draws = rng.multivariate_normal(np.zeros(4), noise, 20_000)
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
     above = np.zeros((4, 4), bool)
     while True:
@@ -190,7 +190,7 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
             break
     assert_array_equal(board.rank_low, 1 + above.sum(0))
     assert_array_equal(board.rank_high, 4 - above.sum(1))
-    assert 1 < board.rank_low.max() < 4  # neither nothing nor all is shown
+    assert 0 < above.sum() < 6  # neither nothing nor all is shown
     true = posterior_draws(values, noise + np.eye(4) / n**2, rng)
     shares = np.bincount(true.argmax(1), minlength=4) / len(true)
     assert_allclose(board.probability_best, shares, atol=0.04)

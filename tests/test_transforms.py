@@ -406,13 +406,20 @@ AGAIN = 0 if jax.default_backend() == "cpu" else 1e-6
 ON_DEVICE = those(lambda row: row.device and row.jit)
 READ_ROWS = [name for name in ON_DEVICE if name.split()[0] in READ and not ROWS[name].draws]
 MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
+# Kinds of bootstraps share their draws, and the float32 programs have their quantiles.
+ALIKE = {
+    f"{call} {kind}"
+    for call in ("interval", "compare")
+    for kind in ("basic", "percentile", "studentized")
+}
 # What compiles is what costs. In float32 the eager call, below, says what a program under jit
 # would, and the program of `test_masked_examples_on_the_device` has the gradient.
 COMPILED = [
     (name, x64)
     for name in ON_DEVICE
     for x64 in (False, True)
-    if x64 or (name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
+    if (x64 and name not in ALIKE)
+    or (not x64 and name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
 ]
 
 
@@ -470,7 +477,7 @@ def test_what_people_read_of_few_numbers_compiles_nothing(name: str, programs: l
 def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) -> None:
     """In float32, integers as they are, leading axes at once; a second call compiles nothing."""
     row = ROWS[name]
-    if row.draws:  # which differ by more than rounding
+    if row.draws or row.float32 > 1e-4:  # which differ by more than rounding
         jax.config.update("jax_disable_most_optimizations", True)
     arrays = [jnp.asarray(x) for x in (row.stacked if row.batch else row.ordinary)]
     result = row.call(*arrays)
