@@ -222,7 +222,9 @@ def test_clusters_of_one_example_rank_as_examples() -> None:
 
     alone, singles = board(preds), board(preds, np.arange(400))
     tens = [board(put(preds), np.arange(400) // 4) for put in (np.asarray, jnp.asarray)]
-    for found, expected, atol in ((singles, alone, 0.003), (*tens, 1e-4)):
+    for found, expected, atol in zip(
+        (singles, tens[0]), (alone, tens[1]), (0.003, 1e-4), strict=True
+    ):
         error = 0.005 + 5 * np.sqrt(0.5 / 4000)
         assert_allclose(found.probability_best, expected.probability_best, atol=error)
         a, b = (parts(x.winner_estimate)[:2] for x in (found, expected))
