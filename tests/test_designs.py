@@ -25,6 +25,7 @@ from tests.test_comparisons import PAIRED, macro_f1, predictions
 TRUTH, A, B = predictions()
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 GROUPS = np.array([[[40, 10], [5, 45]], [[20, 2], [9, 39]]])
+UNLIKE = np.array([[45, 1, 1], [18, 16, 6], [6, 4, 3]])  # recalls, so that strata matter
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ GAIN, GAINS = jm.difference(macro_f1), jm.difference(jm.recall)
 THREE = (-3, -2, -1)
 DESIGNS = {
     "examples": Design((COUNTS,), each=jm.recall),
-    "strata": Design((COUNTS,), strata=1),
+    "strata": Design((UNLIKE,), jm.accuracy, strata=1),
     "clusters": Design((CLUSTERS,), clustered=True, each=jm.recall),
     "pairs": Design((PAIRED,), GAIN, classes=THREE, each=GAINS),
     "strata of pairs": Design((PAIRED,), GAIN, classes=THREE, strata=1),
