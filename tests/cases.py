@@ -867,6 +867,11 @@ ESTIMATES: dict[str, Row] = {
         options=("where", "sample_weight"),
         float32=1e-5,
     ),
+    "score_variance of a plan": Row(
+        call=lambda x: jm.score_variance(x).standard_error(10, 2),
+        cases=alone({"ordinary": _PROB[:6, :3], "equal": np.ones((6, 3))}),
+        smooth=(0,),
+    ),
     "cross_validation_interval": Row(
         call=partial(jm.cross_validation_interval, num_train=90, num_test=10),
         cases=_shares,
@@ -876,11 +881,6 @@ ESTIMATES: dict[str, Row] = {
     "pass_at_k": Row(call=partial(jm.pass_at_k, k=3), cases=_attempts),
     "pass_at_k majority": Row(call=partial(jm.pass_at_k, k=2, rule="majority"), cases=_attempts),
     "score_variance": Row(call=jm.score_variance, cases=_attempts),
-    "score_variance of a plan": Row(
-        call=lambda x: jm.score_variance(x).standard_error(10, 2),
-        cases=alone({"ordinary": _PROB[:6, :3], "equal": np.ones((6, 3))}),
-        smooth=(0,),
-    ),
     "prediction_powered": Row(
         call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
     ),
