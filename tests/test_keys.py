@@ -228,3 +228,11 @@ def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
     alone = DRAWS[name](keys[1], jnp.asarray)
     for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         assert_allclose(a[1], b, rtol=2e-6, atol=2e-6)
+
+
+def test_parts_of_a_key_are_independent() -> None:
+    """The two classifiers of `compare_unpaired` are drawn apart: their errors add up."""
+    c = 10 * COUNTS
+    result = jm.compare_unpaired(jm.accuracy, c, c, method=jm.Bootstrap(0, num_samples=4000))
+    apart = np.hypot(result.a.standard_error, result.b.standard_error)
+    assert_allclose(result.difference.standard_error, apart, rtol=0.06)  # five errors
