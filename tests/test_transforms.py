@@ -406,8 +406,9 @@ AGAIN = 0 if jax.default_backend() == "cpu" else 1e-6
 ON_DEVICE = those(lambda row: row.device and row.jit)
 READ_ROWS = [name for name in ON_DEVICE if name.split()[0] in READ and not ROWS[name].draws]
 MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
-# Kinds of bootstraps share their draws, and the float32 programs have their quantiles.
-ALIKE = {
+# Kinds of bootstraps share their draws, and float32 programs compute their quantiles. The program
+# of judged pairs contains what judged examples need.
+ALIKE = {"prediction_powered"} | {
     f"{call} {kind}"
     for call in ("interval", "compare")
     for kind in ("basic", "percentile", "studentized")
