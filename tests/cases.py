@@ -868,7 +868,7 @@ ESTIMATES: dict[str, Row] = {
         float32=1e-5,
     ),
     "score_variance of a plan": Row(
-        call=lambda x: jm.score_variance(x).standard_error(10, 2),
+        call=lambda x: jm.score_variance(x).standard_error(10, 2)[()],
         cases=alone({"ordinary": _PROB[:6, :3], "equal": np.ones((6, 3))}),
         smooth=(0,),
     ),
