@@ -867,6 +867,11 @@ ESTIMATES: dict[str, Row] = {
         options=("where", "sample_weight"),
         float32=1e-5,
     ),
+    "score_variance of a plan": Row(
+        call=lambda x: jm.score_variance(x).standard_error(10, 2)[()],
+        cases=alone({"ordinary": _PROB[:6, :3], "equal": np.ones((6, 3))}),
+        smooth=(0,),
+    ),
     "cross_validation_interval": Row(
         call=partial(jm.cross_validation_interval, num_train=90, num_test=10),
         cases=_shares,

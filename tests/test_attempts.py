@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
 import jaxmetrics as jm
@@ -36,7 +37,7 @@ def test_attempts_are_those_of_all_choices(rule: Any, k: int) -> None:
     scores[::3, :2] = np.nan
     scores[0] = np.nan
     found = jm.pass_at_k(scores, k, rule=rule)
-    np.testing.assert_allclose(found, by_enumeration(scores, k, rule), rtol=1e-12, atol=1e-15)
+    assert_allclose(found, by_enumeration(scores, k, rule), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.quick
@@ -70,7 +71,7 @@ def test_the_program_of_many_attempts_is_small() -> None:
     """Otherwise XLA would compile it for minutes."""
     scores = jax.numpy.asarray((np.arange(2000) < 30)[None])
     expected = stats.hypergeom.sf(0, 2000, 30, 500)
-    np.testing.assert_allclose(jm.pass_at_k(scores, 500), [expected], rtol=1e-5)
+    assert_allclose(jm.pass_at_k(scores, 500), [expected], rtol=1e-5)
 
 
 @pytest.mark.quick
@@ -127,22 +128,8 @@ def test_the_corrected_resampled_t() -> None:
     found = jm.cross_validation_interval(scores, num_train=160, num_test=40, level=0.9)
     error = np.sqrt((1 / 20 + 40 / 160) * scores.var(ddof=1))
     expected = stats.t.interval(0.9, 19, scores.mean(), error)
-    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-10)
+    assert_allclose([found.low, found.high], expected, rtol=1e-10)
     assert found.standard_error == pytest.approx(error)
     one = jm.cross_validation_interval([0.8], num_train=4, num_test=1)
     assert one.value == 0.8
     assert np.isnan(one.low)
-
-
-def test_gradients_of_the_variance_are_those_of_its_formula() -> None:
-    scores = np.random.default_rng(0).random((6, 3))
-    step = np.zeros_like(scores)
-    step[1, 2] = 1e-6
-
-    def error(x: Any) -> Any:
-        return jm.score_variance(x).standard_error(10, 2)
-
-    expected = (error(scores + step) - error(scores - step)) / 2e-6
-    found = jax.grad(error)(jax.numpy.asarray(scores))
-    np.testing.assert_allclose(found[1, 2], expected, rtol=1e-3)
-    assert np.isfinite(jax.grad(error)(jax.numpy.ones((4, 3)))).all()

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
 import jaxmetrics as jm
@@ -39,16 +40,13 @@ def predictions(
 PAIRED = np.asarray(jm.paired_confusion_matrix(*predictions(), num_classes=3))
 
 
-def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -> None:
-    result = jm.compare(jm.accuracy, PAIRED)
-    apart = np.hypot(result.a.standard_error, result.b.standard_error)
-    assert result.difference.standard_error < 0.8 * apart
+def test_the_same_predictions_do_not_differ() -> None:
     truth, a, _ = predictions()
     same = jm.paired_confusion_matrix(truth, a, a, num_classes=3)
     for method in (jm.Bootstrap(KEY), jm.Delta()):
         for metric in (macro_f1, jm.matthews_corrcoef):
             result = jm.compare(metric, same, method=method)
-            np.testing.assert_array_equal(parts(result.difference), np.zeros(4))
+            assert_array_equal(parts(result.difference), np.zeros(4))
             assert result.probability_better == 0.5
             assert result.probability_equivalent == 1
     assert jm.permutation_test(KEY, macro_f1, same).p_value == 1
@@ -60,7 +58,7 @@ def test_region_of_practical_equivalence() -> None:
         # Between 12 and 13 of 400.
         result = jm.compare(jm.accuracy, PAIRED, method=method, rope=0.03125)
         law = stats.norm(result.difference.value, result.difference.standard_error)
-        np.testing.assert_allclose(
+        assert_allclose(
             result.probability_equivalent, law.cdf(0.03125) - law.cdf(-0.03125), atol=0.05
         )
     assert jm.compare(jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
@@ -89,7 +87,7 @@ def test_region_of_practical_equivalence() -> None:
 )
 def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value: float) -> None:
     test = jm.mcnemar([[23, 15], [19, 31]], method=method)
-    np.testing.assert_allclose(test, [statistic, p_value], rtol=1e-7)
+    assert_allclose(test, [statistic, p_value], rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +95,10 @@ def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value
 )
 def test_exact_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
     test = jm.mcnemar([[5, b], [c, 7]], method="exact")
-    np.testing.assert_allclose(test.p_value, stats.binomtest(b, b + c).pvalue, rtol=2e-14, atol=0)
+    assert_allclose(test.p_value, stats.binomtest(b, b + c).pvalue, rtol=2e-14, atol=0)
     less = stats.binom.pmf(min(b, c), b + c, 0.5)
     mid_p = jm.mcnemar([[5, b], [c, 7]], method="mid-p").p_value
-    np.testing.assert_allclose(mid_p, test.p_value - less, rtol=1e-11, atol=0)
+    assert_allclose(mid_p, test.p_value - less, rtol=1e-11, atol=0)
 
 
 def test_mcnemar_of_paired_counts() -> None:
@@ -108,11 +106,7 @@ def test_mcnemar_of_paired_counts() -> None:
     only_a, only_b = ((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum()
     for method in ("exact", "mid-p", "corrected", "asymptotic"):
         test = jm.mcnemar(PAIRED, method=method)
-        np.testing.assert_allclose(
-            test, jm.mcnemar([[0, only_a], [only_b, 0]], method=method), rtol=1e-6
-        )
-    expected = stats.binomtest(int(min(only_a, only_b)), int(only_a + only_b)).pvalue
-    np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
+        assert_allclose(test, jm.mcnemar([[0, only_a], [only_b, 0]], method=method), rtol=1e-6)
     with np.errstate(all="raise"):
         jm.mcnemar(0 * PAIRED)
     assert np.isnan(jm.mcnemar(jnp.asarray(-PAIRED)).p_value)
@@ -135,7 +129,7 @@ def test_paired_differences_equal_published_figures(
 ) -> None:
     estimate = jm.paired_difference_interval(table, **options)
     digits = len(str(low).split(".")[1])
-    np.testing.assert_array_equal(np.round(ends(estimate), digits), [low, high])
+    assert_array_equal(np.round(ends(estimate), digits), [low, high])
 
 
 @pytest.mark.parametrize("counts", [(6, 1, 30), (0, 5, 40), (0, 0, 10), (30_000, 20_000, 10**9)])
@@ -144,38 +138,23 @@ def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None
     only_a, only_b, n = counts
     estimate = jm.paired_difference_interval([[n - only_a - only_b, only_a], [only_b, 0]])
     mirrored = jm.paired_difference_interval([[n - only_a - only_b, only_b], [only_a, 0]])
-    np.testing.assert_allclose(ends(mirrored), -ends(estimate)[::-1], rtol=1e-12)
+    assert_allclose(ends(mirrored), -ends(estimate)[::-1], rtol=1e-12)
     for delta in ends(estimate):
 
-        def surprise(q: float, delta: float = delta) -> float:
-            cells = np.array([q + delta, q, 1 - 2 * q - delta])
-            seen = np.array([only_a, only_b, n - only_a - only_b])
-            return -(seen * np.log(np.maximum(cells, 1e-300))).sum()
+        def slope(q: float, delta: float = delta) -> float:  # of the logarithm of the likelihood
+            both = 2 * (n - only_a - only_b) / (1 - 2 * q - delta)
+            return only_a / (q + delta) + only_b / q - both
 
-        bounds = max(0, -delta), (1 - delta) / 2
-        if n < 10**6:
-            q = optimize.minimize_scalar(
-                surprise, bounds=bounds, method="bounded", options={"xatol": 1e-12}
-            ).x
-        else:  # too flat to search: the root of its derivative
-            q = optimize.brentq(
-                lambda q: (
-                    only_a / (q + delta)  # noqa: B023  # called at once
-                    + only_b / q
-                    - 2 * (n - only_a - only_b) / (1 - 2 * q - delta)  # noqa: B023  # called at once
-                ),
-                1e-9,
-                1e-3,
-                xtol=1e-16,
-            )
+        low, high = max(0, -delta) + 1e-12, (1 - delta) / 2 - 1e-12
+        q = optimize.brentq(slope, low, high, xtol=1e-16) if slope(low) > 0 else low
         z = (only_a - only_b - n * delta) / np.sqrt(n * (2 * q + delta * (1 - delta)))
-        np.testing.assert_allclose(abs(z), 1.959964, rtol=2e-4)
+        assert_allclose(abs(z), 1.959964, rtol=2e-4)
 
 
 @pytest.mark.parametrize("method", ["tango", "bonett_price"])
 def test_paired_differences_at_the_edges(method: Any) -> None:
     empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
-    np.testing.assert_array_equal(parts(empty)[:3], [np.nan, -1, 1])
+    assert_array_equal(parts(empty)[:3], [np.nan, -1, 1])
     hidden = jm.paired_difference_interval(jnp.array([[1, -1], [0, 2]]), method=method)
     assert np.isnan(hidden.low)
     with pytest.raises(ValueError, match=r"paired\[0, 1\] is -1, expected a count >= 0"):
@@ -189,7 +168,7 @@ def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
     test = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=40_000)
     exact = float(jm.mcnemar(paired, method="exact").p_value)
-    np.testing.assert_allclose(
+    assert_allclose(
         test.p_value, exact, atol=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000
     )
 
@@ -200,29 +179,34 @@ def test_permutation_test_of_small_and_of_undefined_numbers() -> None:
     plain = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=500)
     scaled = jm.permutation_test(KEY, lambda c: jm.accuracy(c) * 1e-7, paired, num_samples=500)
     assert scaled.p_value == plain.p_value
-    truth, a, b = (
-        np.array([1, 1, 0, 0, 0, 0]),
-        np.array([1, 1, 0, 0, 0, 0]),
-        np.array([0, 0, 1, 1, 0, 0]),
+    few = np.array([[[2, 2], [0, 0]], [[0, 0], [2, 0]]])  # truth, A, B
+    test = jm.permutation_test(
+        KEY, lambda c: c[..., 1, 1] / c[..., 1].sum(-1), few, num_samples=40_000
     )
-    few = jm.paired_confusion_matrix(truth, a, b, num_classes=2)
-    test = jm.permutation_test(KEY, lambda c: c[1, 1] / c[:, 1].sum(), few, num_samples=4000)
     # 2 of 16 swaps leave one without positives.
-    np.testing.assert_allclose(test.p_value, 2 / 14, atol=0.02)
+    assert_allclose(test.p_value, 2 / 14, atol=0.01)
 
 
-def slow_delong(truth: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    areas, of_positives, of_negatives = [], [], []
+def slow_areas(
+    truth: np.ndarray, scores: list[np.ndarray], ids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Areas and their covariance matrix, by leaving out clusters, to first order, in loops; of
+    clusters of one example DeLong's.
+    """
+    positives, negatives = np.flatnonzero(truth == 1), np.flatnonzero(truth == 0)
+    areas, moves = [], []
     for score in scores:
-        positive, negative = score[truth == 1][:, None], score[truth == 0]
-        order = (positive > negative) + 0.5 * (positive == negative)
+        order = np.sign(score[positives][:, None] - score[negatives]) / 2 + 0.5
         areas.append(order.mean())
-        of_positives.append(order.mean(1))
-        of_negatives.append(order.mean(0))
-    covariance = (
-        np.cov(of_positives) / (truth == 1).sum() + np.cov(of_negatives) / (truth == 0).sum()
-    )
-    return np.array(areas), covariance
+        move = np.zeros(ids.max() + 1)
+        for placements, members in ((order.mean(1), positives), (order.mean(0), negatives)):
+            number = len(set(ids[members]))
+            for c in set(ids[members]):
+                of_cluster = placements[ids[members] == c] - order.mean()
+                rest = len(members) - len(of_cluster)
+                move[c] += np.sqrt((number - 1) / number) * of_cluster.sum() / rest
+        moves.append(move)
+    return np.array(areas), np.array(moves) @ np.array(moves).T
 
 
 def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,21 +216,22 @@ def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return truth, first, np.round(0.5 * truth + 0.5 * first + rng.normal(size=300), 1)
 
 
-def test_delong_from_its_definition() -> None:
+@pytest.mark.parametrize("clusters", [None, np.repeat(np.arange(100), np.arange(100) % 5 + 1)])
+def test_delong_from_its_definition(clusters: np.ndarray | None) -> None:
+    """With ties, labels to be left out, and clusters of one class only."""
     truth, first, second = scores()
-    areas, covariance = slow_delong(truth, [first, second])
-    result = jm.delong(truth, first, second)
-    np.testing.assert_allclose([result.a.value, result.b.value], areas, rtol=1e-12)
+    ids = np.arange(300) if clusters is None else clusters
+    areas, covariance = slow_areas(truth, [first, second], ids)
+    result = jm.delong(truth, first, second, clusters=clusters)
+    assert_allclose([result.a.value, result.b.value], areas, rtol=1e-12)
     errors = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(
-        [result.a.standard_error, result.b.standard_error], errors, rtol=1e-10
-    )
+    assert_allclose([result.a.standard_error, result.b.standard_error], errors, rtol=1e-10)
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    np.testing.assert_allclose(result.difference.standard_error, error, rtol=1e-10)
-    p_value = 2 * stats.t.sf(abs(areas[0] - areas[1]) / error, 290)  # about: of the normal nearly
-    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-3)
+    assert_allclose(result.difference.standard_error, error, rtol=1e-10)
+    p_value = 2 * stats.norm.sf(abs(areas[0] - areas[1]) / error)  # about: of Student's t
+    assert_allclose(result.p_value, p_value, rtol=0.1)
     for estimate, score in ((result.a, first), (result.b, second)):
-        assert_close(estimate, jm.delong_interval(truth, score))
+        assert_close(estimate, jm.delong_interval(truth, score, clusters=clusters))
     # Zou and Donner's equation 7.
     gaps = abs(np.array([ends(x) - x.value for x in (result.a, result.b)]))
     cross = 2 * covariance[0, 1] / errors.prod()
@@ -254,9 +239,10 @@ def test_delong_from_its_definition() -> None:
         ends(result.difference), [gaps[[0, 1], [0, 1]], gaps[[0, 1], [1, 0]]], strict=True
     ):
         reach = np.sqrt(of_a**2 + of_b**2 - cross * of_a * of_b)
-        np.testing.assert_allclose(abs(end - result.difference.value), reach, rtol=5e-3)
-    ignored = np.append(truth, -1), np.append(first, 4), np.append(second, 5)
-    assert_close(jm.delong(*ignored), result)
+        assert_allclose(abs(end - result.difference.value), reach, rtol=5e-3)
+    ignored = [np.append(truth, -1), np.append(first, 4), np.append(second, 5)]
+    more = None if clusters is None else np.append(ids, 7)
+    assert_close(jm.delong(*ignored, clusters=more), result, 1e-10)
     with pytest.raises(ValueError, match=r"y_true\[300\] is 7"):
         jm.delong(np.append(truth, 7), *ignored[1:])
     with pytest.raises(ValueError, match=r"y_score_b\[0\] is nan"):
@@ -266,14 +252,16 @@ def test_delong_from_its_definition() -> None:
 def test_unpaired_delong_is_welchs_test_of_two_areas() -> None:
     truth, first, second = scores()
     halves = (truth[:120], first[:120]), (truth[120:], second[120:])
-    (area_a, var_a), (area_b, var_b) = (slow_delong(y, [score, score]) for y, score in halves)
+    (area_a, var_a), (area_b, var_b) = (
+        slow_areas(y, [score], np.arange(len(y))) for y, score in halves
+    )
     gap, variance = area_a[0] - area_b[0], var_a[0, 0] + var_b[0, 0]
     result = jm.delong_unpaired(*halves[0], *halves[1])
-    np.testing.assert_allclose(result.difference.value, gap, rtol=1e-12)
-    np.testing.assert_allclose(result.difference.standard_error, np.sqrt(variance), rtol=1e-10)
-    np.testing.assert_allclose(result.statistic, gap / np.sqrt(variance), rtol=1e-10)
+    assert_allclose(result.difference.value, gap, rtol=1e-12)
+    assert_allclose(result.difference.standard_error, np.sqrt(variance), rtol=1e-10)
+    assert_allclose(result.statistic, gap / np.sqrt(variance), rtol=1e-10)
     p_value = 2 * stats.t.sf(abs(gap) / np.sqrt(variance), 250)  # about: of the normal nearly
-    np.testing.assert_allclose(result.p_value, p_value, rtol=2e-2)
+    assert_allclose(result.p_value, p_value, rtol=2e-2)
     for estimate, half in zip((result.a, result.b), halves, strict=True):
         assert_close(estimate, jm.delong_interval(*half))
 
@@ -283,7 +271,6 @@ def test_unpaired_delong_is_welchs_test_of_two_areas() -> None:
     [
         [[48, 12], [6, 34]],
         [[237, 72], [0, 91]],
-        [[5, 3], [4, 0]],
         [[0, 2], [9, 0]],
         [[7, 3], [0, 0]],
         [[9, 0, 4], [2, 9, 0], [1, 1, 11]],
@@ -297,8 +284,8 @@ def test_no_information_test_is_a_sign_test(counts: list[list[int]]) -> None:
         b, number = right.sum() - right[j], right.sum() + c[j].sum() - 2 * right[j]
         ways = [math.comb(number, i) for i in range(number + 1)]
         expected = max(expected, (sum(ways[b + 1 :]) + ways[b] / 2) / sum(ways))
-    np.testing.assert_allclose(jm.no_information_test(c).p_value, expected, rtol=1e-9)
-    np.testing.assert_allclose(jm.no_information_test(c).statistic, right.sum() / c.sum())
+    assert_allclose(jm.no_information_test(c).p_value, expected, rtol=1e-9)
+    assert_allclose(jm.no_information_test(c).statistic, right.sum() / c.sum())
     swapped = c[::-1, ::-1]
     assert jm.no_information_test(swapped).p_value == jm.no_information_test(c).p_value
     for impossible in (0 * c, jnp.array([[9, -1], [0, 1]])):
@@ -316,14 +303,14 @@ def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     v, w = (order[0] - order[1]).mean(1), (order[0] - order[1]).mean(0)
     expected = stats.ttest_ind(v, w - 2 * w.mean(), equal_var=False)
     result = jm.delong(truth, a, b)
-    np.testing.assert_allclose(result.statistic, expected.statistic / 2, rtol=1e-10)
+    assert_allclose(result.statistic, expected.statistic / 2, rtol=1e-10)
     of_v, of_w = (x.var() / len(x) + 1 / 4 / len(x) ** 2 for x in (v, w))
     freedom = (of_v + of_w) ** 2 / (of_v**2 / (m - 1) + of_w**2 / (n - 1))
     p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, freedom)
-    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-10)
+    assert_allclose(result.p_value, p_value, rtol=1e-10)
     if m >= 10:  # where the variances are well known, the addition makes no difference
         p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, expected.df)
-        np.testing.assert_allclose(result.p_value, p_value, atol=3e-4)
+        assert_allclose(result.p_value, p_value, atol=3e-4)
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(300) % 41])
@@ -340,8 +327,8 @@ def test_average_precisions_compared_from_their_influences(clusters: np.ndarray 
         share = np.bincount(clusters, truth) / m[1]
         error = np.sqrt(40 * (np.bincount(clusters, u) / (1 - share)).var())
     gap = result.difference
-    np.testing.assert_allclose(gap.value, alone[0].value - alone[1].value, rtol=1e-12)
-    np.testing.assert_allclose(gap.standard_error, error, rtol=1e-10)
+    assert_allclose(gap.value, alone[0].value - alone[1].value, rtol=1e-12)
+    assert_allclose(gap.standard_error, error, rtol=1e-10)
     independent = np.sqrt((u**2 * ((m / (m - 1)) ** 2)[truth]).sum())
     freedom, unseen = m[1] - 1, 1 / 16 / m[1] ** 2
     if clusters is not None:  # Kish's number of clusters, which are weighted by their variances
@@ -356,13 +343,13 @@ def test_average_precisions_compared_from_their_influences(clusters: np.ndarray 
     losses = np.array([x.loss for x in linear])
     lost = np.minimum(stats.norm.ppf(0.975) * losses * np.sqrt(apart), 1.5 * t * error)
     below, above = np.sqrt(t**2 * (error**2 + apart * unseen) + lost**2)
-    np.testing.assert_allclose([gap.low, gap.high], [gap.value - below, gap.value + above])
+    assert_allclose([gap.low, gap.high], [gap.value - below, gap.value + above])
     assert gap.value > 0.02  # so that the probabilities come from the lower half
     scale = below / stats.norm.ppf(0.975)
     better = stats.norm.cdf(gap.value / scale)
-    np.testing.assert_allclose(result.probability_better, better, rtol=1e-9)
+    assert_allclose(result.probability_better, better, rtol=1e-9)
     inside = stats.norm.cdf(0.02, gap.value, scale) - stats.norm.cdf(-0.02, gap.value, scale)
-    np.testing.assert_allclose(result.probability_equivalent, inside, rtol=1e-9)
+    assert_allclose(result.probability_equivalent, inside, rtol=1e-9)
 
 
 def test_average_precisions_compared_at_the_edges() -> None:
@@ -375,7 +362,7 @@ def test_average_precisions_compared_at_the_edges() -> None:
         jm.compare_average_precision(truth, *x).difference
         for x in ((first, second), (second, first))
     )
-    np.testing.assert_allclose([forth.low, forth.high], [-back.high, -back.low], rtol=1e-10)
+    assert_allclose([forth.low, forth.high], [-back.high, -back.low], rtol=1e-10)
     perfect = jm.compare_average_precision(truth, truth, 2 * truth).difference
     assert perfect.low < 0 < perfect.high
     opposite = jm.compare_average_precision(truth, truth, -truth).difference
@@ -403,19 +390,16 @@ def test_the_difference_of_average_precisions_has_power(shift: float, rho: float
     assert (gap.high - gap.low).mean() < 2.5 * 3.92 * gap.value.std()
 
 
-def test_delong_on_the_device(x64: bool) -> None:
+def test_delong_on_the_device() -> None:
     """As on the host; labels that are neither are left out, and a NaN that counts makes NaN."""
     truth, first, second = scores()
     ignored = np.append(truth, [-1, 7]), np.append(first, [np.nan, 3]), np.append(second, [5, 6])
+    expected = jm.delong(truth, first, second)
+    assert_close(jm.delong(*map(jnp.asarray, ignored)), expected, 1e-4)
+    ignored[2][0] = np.nan
     result = jm.delong(*map(jnp.asarray, ignored))
-    assert isinstance(result.p_value, jax.Array)
-    expected, rtol = jm.delong(truth, first, second), 1e-11 if x64 else 1e-4
-    assert_close(result, expected, rtol)
-    missing = np.where(np.arange(302) == 0, np.nan, ignored[2])
-    result = jm.delong(*map(jnp.asarray, (*ignored[:2], missing)))
-    assert np.isnan(result.b.value)
-    assert np.isnan(result.p_value)
-    np.testing.assert_allclose(result.a.value, expected.a.value, rtol=rtol)
+    assert np.isnan([result.b.value, result.p_value]).all()
+    assert_allclose(result.a.value, expected.a.value, rtol=1e-4)
 
 
 def test_delong_at_the_edges() -> None:
@@ -430,7 +414,7 @@ def test_delong_at_the_edges() -> None:
         assert same.p_value == 1
         opposite = delong(truth, truth * 1.0, 1.0 - truth)  # no error to divide by
         found = [opposite.difference.value, opposite.statistic, opposite.p_value]
-        np.testing.assert_array_equal(found, [1, np.inf, 0])
+        assert_array_equal(found, [1, np.inf, 0])
         perfect = delong(truth, truth * 1.0, 2.0 * truth)  # yet either may err on other examples
         assert -1 < perfect.difference.low < -0.2
         assert 0.2 < perfect.difference.high < 1
@@ -456,7 +440,7 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
         masked = jm.compare_predictions(
             macro_f1, *ignored, num_classes=40, where=np.arange(2003) < 2002, method=method
         )
-        jax.tree.map(np.testing.assert_array_equal, masked, from_labels)
+        jax.tree.map(assert_array_equal, masked, from_labels)
         with pytest.raises(ValueError, match=r"y_pred_a\[2002\] is 40"):
             jm.compare_predictions(macro_f1, *ignored, num_classes=40, method=method)
 
@@ -465,10 +449,8 @@ def test_a_thousand_classes_are_compared() -> None:
     truth, a, b = predictions(5000, 1000)
     result = jm.compare_predictions(jm.accuracy, truth, a, b, num_classes=1000)
     difference = (a == truth).astype(float) - (b == truth)
-    np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-4)
-    np.testing.assert_allclose(
-        result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3
-    )
+    assert_allclose(result.difference.value, difference.mean(), rtol=1e-4)
+    assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3)
 
 
 def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
@@ -481,7 +463,7 @@ def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
     together = jm.compare(jm.accuracy, batch)
     for i in range(2):
         alone = jm.compare(jm.accuracy, batch[i])
-        jax.tree.map(lambda x, y, i=i: np.testing.assert_array_equal(x[i], y), together, alone)
+        jax.tree.map(lambda x, y, i=i: assert_array_equal(x[i], y), together, alone)
 
 
 @pytest.mark.parametrize(
@@ -584,14 +566,13 @@ def test_mcnemar_of_clusters_from_its_definition() -> None:
     variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
     expected = (shares[0] - shares[1]) ** 2 / variance
     test = jm.mcnemar(cubes, cluster_axis=-4)
-    np.testing.assert_allclose(test.statistic, expected, rtol=1e-9)
-    np.testing.assert_allclose(test.p_value, stats.chi2(1).sf(expected), rtol=1e-9)
+    assert_allclose(test.statistic, expected, rtol=1e-9)
+    assert_allclose(test.p_value, stats.chi2(1).sf(expected), rtol=1e-9)
     empty = np.concatenate([cubes, np.zeros((3, 3, 3, 3), int)])
-    on_device = jax.jit(lambda c: jm.mcnemar(c, cluster_axis=1))(jnp.asarray(empty)[None])
-    np.testing.assert_allclose(on_device.p_value, [test.p_value], rtol=1e-4)
+    assert_close(jm.mcnemar(empty[None], cluster_axis=1).p_value, [test.p_value])
     singles = jm.paired_confusion_matrix(truth, a, b, num_classes=3, groups=np.arange(300))
     alone = jm.mcnemar(singles.sum(0), method="asymptotic").statistic
-    np.testing.assert_allclose(jm.mcnemar(singles, cluster_axis=0).statistic, alone * 299 / 300)
+    assert_allclose(jm.mcnemar(singles, cluster_axis=0).statistic, alone * 299 / 300)
     with pytest.raises(ValueError, match="asymptotic"):
         jm.mcnemar(cubes, cluster_axis=0, method="exact")
 
@@ -602,11 +583,11 @@ def test_strings_are_labels_of_comparisons() -> None:
     names = np.array(["ant", "bee", "cat"])
     by_name = jm.compare_predictions(jm.accuracy, names[true], list(names[a]), names[b])
     by_id = jm.compare_predictions(jm.accuracy, true, a, b)
-    jax.tree.map(np.testing.assert_array_equal, by_name, by_id)
+    jax.tree.map(assert_array_equal, by_name, by_id)
 
 
 def test_permutations_swap_clusters_as_a_whole() -> None:
-    """All swaps of ten clusters; with a cluster for each example, as without clusters."""
+    """As by all swaps of ten clusters."""
     rng = np.random.default_rng(6)
     cubes = rng.multinomial(8, rng.dirichlet(np.ones(8) / 2, 10)).reshape(10, 2, 2, 2)
     swaps = np.array(list(itertools.product([True, False], repeat=10)))
@@ -617,9 +598,5 @@ def test_permutations_swap_clusters_as_a_whole() -> None:
     for array in (cubes, jnp.asarray(cubes)):
         with pytest.warns(UserWarning, match="10 clusters"):
             test = jm.permutation_test(0, macro_f1, array, cluster_axis=-4, num_samples=20_000)
-        np.testing.assert_allclose(test.statistic, observed, rtol=1e-5)
-        np.testing.assert_allclose(test.p_value, expected, atol=5 * np.sqrt(0.25 / 20_000))
-    single = np.eye(8)[rng.integers(0, 8, 60)].reshape(60, 2, 2, 2).astype(int)
-    alone = jm.permutation_test(0, macro_f1, single, cluster_axis=0, num_samples=20_000)
-    plain = jm.permutation_test(0, macro_f1, single.sum(0), num_samples=20_000)
-    np.testing.assert_allclose(alone.p_value, plain.p_value, atol=5 * np.sqrt(0.5 / 20_000))
+        assert_allclose(test.statistic, observed, rtol=1e-5)
+        assert_allclose(test.p_value, expected, atol=5 * np.sqrt(0.25 / 20_000))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
@@ -24,6 +25,7 @@ from tests.test_comparisons import PAIRED, macro_f1, predictions
 TRUTH, A, B = predictions()
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 GROUPS = np.array([[[40, 10], [5, 45]], [[20, 2], [9, 39]]])
+UNLIKE = np.array([[45, 1, 1], [18, 16, 6], [6, 4, 3]])  # recalls, so that strata matter
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ GAIN, GAINS = jm.difference(macro_f1), jm.difference(jm.recall)
 THREE = (-3, -2, -1)
 DESIGNS = {
     "examples": Design((COUNTS,), each=jm.recall),
-    "strata": Design((COUNTS,), strata=1),
+    "strata": Design((UNLIKE,), jm.accuracy, strata=1),
     "clusters": Design((CLUSTERS,), clustered=True, each=jm.recall),
     "pairs": Design((PAIRED,), GAIN, classes=THREE, each=GAINS),
     "strata of pairs": Design((PAIRED,), GAIN, classes=THREE, strata=1),
@@ -149,6 +151,10 @@ DESIGNS = {
 METHODS: dict[str, Any] = {name: make() for name, make in cases.METHODS.items()}
 METHODS |= {"of one's own": Wald(), "studentized": replace(METHODS["studentized"], num_samples=50)}
 EXACT = [name for name, method in METHODS.items() if not method.draws]
+
+
+def number_of_draws(method: str) -> int:
+    return getattr(METHODS[method], "num_samples", 0)
 
 
 def serves(design: str, method: str) -> bool:
@@ -174,11 +180,11 @@ def test_values_and_errors_are_those_of_the_jackknife(design: str, method: str) 
     """Within five errors of the replicates; the ends are on both sides of the value, and within the
     metric's range.
     """
-    found, draws = DESIGNS[design].estimate(METHODS[method]), METHODS[method].draws
+    found, draws = DESIGNS[design].estimate(METHODS[method]), number_of_draws(method)
     value, error = DESIGNS[design].jackknife()
-    np.testing.assert_allclose(found.value, value, atol=error if method == "posterior" else 1e-12)
+    assert_allclose(found.value, value, atol=error if method == "posterior" else 1e-12)
     rtol = 0.05 + (5 / np.sqrt(2 * draws) if draws else 0)
-    np.testing.assert_allclose(found.standard_error, error, rtol=rtol)
+    assert_allclose(found.standard_error, error, rtol=rtol)
     assert found.low < found.value < found.high
     if method not in ("delta", "basic", "studentized", "of one's own"):
         lowest = 0 if serves(design, "delta logit") else -1
@@ -188,9 +194,9 @@ def test_values_and_errors_are_those_of_the_jackknife(design: str, method: str) 
         number = min(map(len, DESIGNS[design].tables))
         t = stats.t.ppf(0.975, number - 1 if DESIGNS[design].clustered else np.inf)
         expected = 2 if method == "of one's own" else t
-        np.testing.assert_allclose(reach, expected, rtol=0.3 if method == "likelihood" else 0.05)
+        assert_allclose(reach, expected, rtol=0.3 if method == "likelihood" else 0.05)
         if method == "delta":
-            np.testing.assert_allclose(reach * error, t * found.standard_error)
+            assert_allclose(reach * error, t * found.standard_error)
 
 
 @exactly
@@ -202,7 +208,7 @@ def test_the_order_of_clusters_and_classes_does_not_matter(design: str, method: 
         tables = tuple(np.roll(x, 1, axis) for x in tables)
     if this.clustered:
         tables = tuple(np.random.default_rng(0).permutation(x) for x in tables)
-    np.testing.assert_allclose(parts(this.estimate(METHODS[method], *tables)), expected, rtol=1e-5)
+    assert_allclose(parts(this.estimate(METHODS[method], *tables)), expected, rtol=1e-5)
 
 
 @every
@@ -227,7 +233,7 @@ def test_clusters_without_examples_are_absent(design: str, method: str) -> None:
     padded = [np.concatenate([x[:9], 0 * x[:4], x[9:]]) for x in this.tables]
     found, expected = (this.estimate(METHODS[method], *x) for x in (padded, this.tables))
     atol = 0.01 if METHODS[method].draws else 0
-    np.testing.assert_allclose(parts(found), parts(expected), rtol=1e-9, atol=atol)
+    assert_allclose(parts(found), parts(expected), rtol=1e-9, atol=atol)
 
 
 SINGLES = [DESIGNS[name] for name in ("examples", "pairs", "two test sets")]
@@ -243,11 +249,11 @@ def test_clusters_of_one_example_are_examples(design: str, method: str) -> None:
     singles = [np.repeat(*this.units(x)[:2], 0) for x in this.tables]
     found = replace(this, clustered=True, tables=tuple(singles)).estimate(METHODS[method])
     alone = this.estimate(METHODS[method])
-    np.testing.assert_allclose(found.value, alone.value)
+    assert_allclose(found.value, alone.value)
     rtol = 0.2 if METHODS[method].draws else 0.01
-    np.testing.assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
+    assert_allclose(found.standard_error, alone.standard_error, rtol=rtol)
     atol = 0.6 * float(alone.standard_error)
-    np.testing.assert_allclose(ends(found), ends(alone), atol=atol)
+    assert_allclose(ends(found), ends(alone), atol=atol)
 
 
 @each(lambda design, method: method != "of one's own")
@@ -293,22 +299,23 @@ def test_counts_that_are_none_are_refused(design: str, method: str) -> None:
 
 
 # The rows of cases.py have the likelihood of the first three on the device.
+# The rows of cases.py have the likelihood of examples, strata and pairs on the device.
 @pytest.mark.parametrize(
-    ("design", "method"),
-    [(name, "of one's own") for name in DESIGNS]
-    + [(name, "likelihood") for name in DESIGNS if name not in ("examples", "strata", "pairs")],
+    "name", ["clusters", "groups", "bins of scores", "clusters of two test sets"]
 )
-def test_the_device_agrees_with_the_host(design: str, method: str) -> None:
-    """What a user wrote also under jit, in a batch."""
-    this = DESIGNS[design]
-    host, arrays = this.estimate(METHODS[method]), [*map(jnp.asarray, this.tables)]
-    device = this.estimate(METHODS[method], *arrays)
+def test_likelihood_intervals_of_the_device_agree_with_those_of_the_host(name: str) -> None:
+    this, method = DESIGNS[name], METHODS["likelihood"]
+    device = this.estimate(method, *map(jnp.asarray, this.tables))
     assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(device))
-    assert_close(device, host, 1e-4, 2e-5)
-    if method == "of one's own":
-        batch = [jnp.stack([x, 2 * x]) for x in arrays]
-        traced = jax.jit(lambda *x: this.estimate(METHODS[method], *x))(*batch)
-        np.testing.assert_allclose(parts(traced)[:, 0], parts(host), rtol=1e-4, atol=2e-5)
+    assert_close(device, this.estimate(method), 1e-4, 2e-5)
+
+
+@each(methods=["of one's own"])
+def test_methods_of_ones_own_are_traced_in_a_batch(design: str, method: str) -> None:
+    this = DESIGNS[design]
+    batch = [jnp.stack([x, 2 * x]) for x in this.tables]
+    traced = jax.jit(lambda *x: this.estimate(METHODS[method], *x))(*batch)
+    assert_allclose(parts(traced)[:, 0], parts(this.estimate(METHODS[method])), 1e-4, 2e-5)
 
 
 @pytest.mark.slow
@@ -319,10 +326,10 @@ def test_replicates_of_the_device_agree_with_those_of_the_host(design: str, meth
     host = this.estimate(METHODS[method])
     device = this.estimate(METHODS[method], *map(jnp.asarray, this.tables))
     assert isinstance(device.low, jax.Array)
-    error, noise = float(host.standard_error), 5 / np.sqrt(METHODS[method].draws)
-    np.testing.assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
-    np.testing.assert_allclose(device.standard_error, error, rtol=noise)
-    np.testing.assert_allclose(ends(device), ends(host), atol=4 * noise * error)
+    error, noise = float(host.standard_error), 5 / np.sqrt(number_of_draws(method))
+    assert_allclose(device.value, host.value, atol=1e-6 + noise * error)
+    assert_allclose(device.standard_error, error, rtol=noise)
+    assert_allclose(ends(device), ends(host), atol=4 * noise * error)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if serves("pairs", name)])
@@ -339,7 +346,7 @@ def test_a_comparison_has_the_interval_of_the_difference(method: str) -> None:
             for pair, margin in ((found.a, cubes.sum(-1)), (found.b, cubes.sum(-2))):
                 alone = jm.interval(macro_f1, margin, method=METHODS[method], level=0.5, **options)
                 atol = 0.02 if METHODS[method].draws else 1e-5
-                np.testing.assert_allclose(parts(pair), parts(alone), atol=atol)
+                assert_allclose(parts(pair), parts(alone), atol=atol)
 
 
 @each(lambda design, method: design.call is unpaired, EXACT)
@@ -350,11 +357,11 @@ def test_each_of_two_test_sets_is_known_about_as_well_as_alone(design: str, meth
     alone = [jm.interval(macro_f1, x, **options) for x in this.tables]
     for together, one in zip((found.a, found.b), alone, strict=True):
         # The degrees of freedom are those of the fewer clusters.
-        np.testing.assert_allclose(ends(together), ends(one), atol=0.015)
+        assert_allclose(ends(together), ends(one), atol=0.015)
     error = np.hypot(*(x.standard_error for x in alone))
-    np.testing.assert_allclose(found.difference.standard_error, error, rtol=1e-9)
+    assert_allclose(found.difference.standard_error, error, rtol=1e-9)
     mirrored = this.estimate(METHODS[method], *this.tables[::-1])
-    np.testing.assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
+    assert_allclose(-ends(mirrored)[::-1], ends(found.difference), atol=1e-9)
 
 
 def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
@@ -365,7 +372,7 @@ def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
         each = [jm.interval(macro_f1, x, method=Wald(), cluster_axis=axis) for x in tables]
         options |= {"method": Wald()}
         board = jm.leaderboard(macro_f1, TRUTH, [A, B], num_classes=3, num_samples=50, **options)
-        np.testing.assert_allclose(parts(board.estimates), np.stack([*map(parts, each)], 1))
+        assert_allclose(parts(board.estimates), np.stack([*map(parts, each)], 1))
         report = jm.report(TRUTH, A, **options)
         figure = report.to_dict()["overall"]["macro_f1"]
         assert (figure["low"], figure["high"]) == (float(each[0].low), float(each[0].high))
@@ -375,7 +382,7 @@ def test_methods_of_ones_own_in_leaderboards_groups_and_reports() -> None:
     apart = jm.compare_groups(jm.accuracy, GROUPS, method=Wald())
     a, b = (jm.interval(jm.accuracy, x, method=Wald()) for x in GROUPS)
     reach = 2 * np.hypot(a.standard_error, b.standard_error)
-    np.testing.assert_allclose(apart.high, abs(a.value - b.value) + reach)
+    assert_allclose(apart.high, abs(a.value - b.value) + reach)
 
 
 def test_methods_of_ones_own_in_streams() -> None:
@@ -443,11 +450,11 @@ def test_proportions_of_clusters() -> None:
     """Ten clusters of ten, all right or all wrong: as ten examples, with Student's quantile."""
     right = np.array([10] * 16 + [0] * 4)
     estimate = jm.proportion_interval(right, np.full(20, 10), cluster_axis=0)
-    np.testing.assert_allclose(estimate.value, 0.8)
-    np.testing.assert_allclose(estimate.standard_error, np.sqrt(0.8 * 0.2 / 19))
+    assert_allclose(estimate.value, 0.8)
+    assert_allclose(estimate.standard_error, np.sqrt(0.8 * 0.2 / 19))
     independent = 19 * (1.959964 / 2.093024) ** 2
     expected = jm.proportion_interval(0.8 * independent, independent)
-    np.testing.assert_allclose(ends(estimate), ends(expected), rtol=1e-5)
+    assert_allclose(ends(estimate), ends(expected), rtol=1e-5)
     # Without an error a cluster counts once.
     perfect = jm.proportion_interval(np.full(20, 10), np.full(20, 10), cluster_axis=0)
     assert 0.75 < perfect.low < 0.87
@@ -503,12 +510,12 @@ def test_the_boundary_of_a_normal_mixture() -> None:
         means = np.linspace(-12, 12, 200_001) * rho
         density = stats.norm.pdf(means, scale=rho)
         ratio = np.exp(means * z * np.sqrt(n) - n * means**2 / 2)
-        np.testing.assert_allclose((density * ratio).sum() * (means[1] - means[0]), 20, rtol=1e-5)
+        assert_allclose((density * ratio).sum() * (means[1] - means[0]), 20, rtol=1e-5)
     likely, normal = (
         jm.interval(jm.accuracy, [[5000, 500], [400, 4100]], method=method, anytime=True)
         for method in (jm.Likelihood(), jm.Delta())
     )
-    np.testing.assert_allclose(ends(likely), ends(normal), atol=5e-4)
+    assert_allclose(ends(likely), ends(normal), atol=5e-4)
 
 
 @pytest.mark.quick
@@ -522,6 +529,6 @@ def test_a_level_of_numpy_is_its_decimals(put: Any) -> None:
         lambda level: jm.mean_interval(scores, level=level),
     ]
     for call in calls:
-        np.testing.assert_array_equal(parts(call(np.float32(0.9))), parts(call(0.9)))
+        assert_array_equal(parts(call(np.float32(0.9))), parts(call(0.9)))
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
         jm.mean_interval(scores, level=np.float32(1))  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 
@@ -25,7 +26,7 @@ PAIRED = jm.paired_confusion_matrix(TRUE, TRUE, [0, 1, 1, 0, 1, 0] * 5)
 
 def evaluated(accumulator: Any, **batch: Any) -> Any:
     evaluator = jm.evaluator(accumulator)
-    state = evaluator.update(evaluator.init(), **batch)
+    state = evaluator.update(evaluator.init(), loss=jnp.asarray(SCORE), **batch)
     return {k: x for k, x in evaluator.compute(state).items() if not k.startswith("num_")}
 
 
@@ -35,82 +36,58 @@ def followed(method: Any) -> jm.Estimate:
 
 
 # All functions that return intervals, with the level 0.9, and the method of each estimate.
-FOUND: dict[str, tuple[Callable[[], Any], str]] = {
-    "likelihood": (lambda: jm.interval(jm.accuracy, COUNTS, level=0.9), "likelihood"),
-    "delta": (lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Delta()), "delta"),
-    "basic": (
-        lambda: jm.interval(
-            jm.recall, COUNTS, level=0.9, method=jm.Bootstrap(0, "basic", num_samples=20)
-        ),
-        "basic",
-    ),
-    "posterior": (
-        lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Posterior(0)),
-        "posterior",
-    ),
-    "dict": (lambda: jm.interval(lambda c: {"a": jm.f1(c)}, COUNTS, level=0.9), "likelihood"),
-    "proportion": (lambda: jm.proportion_interval(3, 4, level=0.9), "wilson"),
-    "mean": (lambda: jm.mean_interval(SCORE, level=0.9), "student"),
-    "bounded mean": (lambda: jm.mean_interval(SCORE, level=0.9, bounds=(0, 1)), "likelihood"),
-    "missing": (
+# All functions that return intervals, with the level 0.9, by the methods of their estimates.
+FOUND: dict[str, list[Callable[[], Any]]] = {
+    "likelihood": [
+        lambda: jm.interval(jm.accuracy, COUNTS, level=0.9),
+        lambda: jm.interval(lambda c: {"a": jm.f1(c)}, COUNTS, level=0.9),
+        lambda: jm.mean_interval(SCORE, level=0.9, bounds=(0, 1)),
         lambda: jm.mean_interval([*SCORE, np.nan], level=0.9, bounds=(0, 1), missing="bounds"),
-        "likelihood",
-    ),
-    "cross-validation": (
-        lambda: jm.cross_validation_interval(SCORE, num_train=9, num_test=1, level=0.9),
-        "corrected resampled t",
-    ),
-    "delong": (lambda: jm.delong_interval(TRUE, SCORE, level=0.9), "score"),
-    "average precision": (
-        lambda: jm.average_precision_interval(TRUE, SCORE, level=0.9),
-        "wilson",
-    ),
-    "calibration": (lambda: jm.calibration_interval(TRUE, SCORE, level=0.9), "inequalities"),
-    "examples": (
-        lambda: jm.bootstrap_examples(0, np.mean, SCORE, level=0.9, num_samples=20),
-        "bca",
-    ),
-    "pairs": (lambda: jm.paired_difference_interval(PAIRED, level=0.9), "tango"),
-    "judge": (
-        lambda: jm.prediction_powered(jm.accuracy, PAIRED, PAIRED.sum(0), level=0.9),
-        "prediction-powered",
-    ),
-    "groups": (lambda: jm.compare_groups(jm.accuracy, [COUNTS, COUNTS], level=0.9), "mover"),
-    "compare": (lambda: jm.compare(jm.accuracy, PAIRED, level=0.9), "likelihood"),
-    "unpaired": (
+        lambda: jm.compare(jm.accuracy, PAIRED, level=0.9),
         lambda: jm.compare_unpaired(jm.accuracy, COUNTS, COUNTS, level=0.9),
-        "likelihood",
-    ),
-    "predictions": (
         lambda: jm.compare_predictions(jm.accuracy, TRUE, TRUE, TRUE[::-1], level=0.9),
-        "likelihood",
-    ),
-    "scores": (lambda: jm.compare_scores(SCORE, OTHER, level=0.9), "student"),
-    "leaderboard": (
         lambda: jm.leaderboard(jm.accuracy, TRUE, [TRUE, TRUE[::-1]], level=0.9),
-        "likelihood",
-    ),
-    "score leaderboard": (
         lambda: jm.score_leaderboard([SCORE, OTHER], bounds=(0, 1), level=0.9),
-        "likelihood",
-    ),
-    "leaderboard of groups": (
+    ],
+    "delta": [lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Delta())],
+    "basic": [
+        lambda: jm.interval(jm.recall, COUNTS, level=0.9, method=jm.Bootstrap(0, "basic", 20))
+    ],
+    "bca": [lambda: jm.bootstrap_examples(0, np.mean, SCORE, level=0.9, num_samples=20)],
+    "posterior": [lambda: jm.interval(jm.accuracy, COUNTS, level=0.9, method=jm.Posterior(0))],
+    "prediction-powered": [
+        lambda: jm.prediction_powered(jm.accuracy, PAIRED, PAIRED.sum(0), level=0.9)
+    ],
+    "wilson": [
+        lambda: jm.proportion_interval(3, 4, level=0.9),
+        lambda: jm.average_precision_interval(TRUE, SCORE, level=0.9),
+    ],
+    "student": [
+        lambda: jm.mean_interval(SCORE, level=0.9),
+        lambda: jm.compare_scores(SCORE, OTHER, level=0.9),
+    ],
+    "student wilson": [lambda: jm.compare_average_precision(TRUE, SCORE, OTHER, level=0.9)],
+    "corrected resampled t": [
+        lambda: jm.cross_validation_interval(SCORE, num_train=9, num_test=1, level=0.9)
+    ],
+    "score": [lambda: jm.delong_interval(TRUE, SCORE, level=0.9)],
+    "mover score": [
+        lambda: jm.delong(TRUE, SCORE, OTHER, level=0.9),
+        lambda: jm.delong_unpaired(TRUE, SCORE, TRUE, OTHER, level=0.9),
+    ],
+    "mover": [
+        lambda: jm.compare_groups(jm.accuracy, [COUNTS, COUNTS], level=0.9),
         lambda: jm.score_leaderboard([SCORE, [*OTHER[1:], 1]], groups=TRUE, level=0.9),
-        "mover",
-    ),
-    "stream": (
-        lambda: evaluated(jm.mean_of("loss", level=0.9), loss=jnp.asarray(SCORE)),
-        "normal",
-    ),
-    "bootstrapped stream": (
+    ],
+    "inequalities": [lambda: jm.calibration_interval(TRUE, SCORE, level=0.9)],
+    "tango": [lambda: jm.paired_difference_interval(PAIRED, level=0.9)],
+    "normal": [lambda: evaluated(jm.mean_of("loss", level=0.9))],
+    "percentile": [
         lambda: evaluated(
-            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=20, level=0.9),
-            loss=jnp.asarray(SCORE),
-            unit=jnp.arange(len(SCORE)),
-        ),
-        "percentile",
-    ),
-    "sequence": (lambda: followed("mixture"), "mixture"),
+            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=20, level=0.9), unit=np.arange(30)
+        )
+    ],
+    "mixture": [lambda: followed("mixture")],
 }
 
 
@@ -120,34 +97,19 @@ def estimates_in(found: Any) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:there are only")
-@pytest.mark.parametrize(("found", "method"), FOUND.values(), ids=[*FOUND])
-def test_each_interval_knows_its_level_and_method(found: Callable[[], Any], method: str) -> None:
-    estimates = estimates_in(found())
-    assert estimates
-    assert {(x.level, x.method) for x in estimates} == {(0.9, method)}
-
-
-def test_comparisons_of_areas_know_their_methods() -> None:
-    for found, methods in (
-        (jm.delong(TRUE, SCORE, OTHER, level=0.9), ["score", "score", "mover"]),
-        (
-            jm.delong_unpaired(TRUE, SCORE, TRUE, OTHER, level=0.9),
-            ["score", "score", "mover"],
-        ),
-        (
-            jm.compare_average_precision(TRUE, SCORE, OTHER, level=0.9),
-            ["wilson", "wilson", "student"],
-        ),
-    ):
-        assert [x.method for x in estimates_in(found)] == methods
-        assert {x.level for x in estimates_in(found)} == {0.9}
+@pytest.mark.parametrize("methods", FOUND)
+def test_each_interval_knows_its_level_and_method(methods: str) -> None:
+    for found in FOUND[methods]:
+        estimates = estimates_in(found())
+        assert " ".join(sorted({x.method for x in estimates})) == methods
+        assert {x.level for x in estimates} == {0.9}
 
 
 def test_what_else_an_estimate_knows() -> None:
     both = jm.interval(jm.recall, COUNTS, simultaneous=True, anytime=True)
     assert (both.level, both.note) == (0.95, "simultaneous, anytime-valid")
     assert jm.interval(jm.recall, COUNTS).note is None
-    np.testing.assert_array_equal(both.num_examples, [100, 100])
+    assert_array_equal(both.num_examples, [100, 100])
     assert both.effective_number is None
     clusters = np.stack([COUNTS] * 30) - np.arange(30)[:, None, None] // 10
     for found in (
@@ -162,18 +124,14 @@ def test_what_else_an_estimate_knows() -> None:
 
 
 def test_jit_keeps_level_and_method_and_compiles_once(programs: list[str]) -> None:
-    metric = jax.jit(lambda counts, level=0.9: jm.interval(jm.accuracy, counts, level=level))
     counts = jnp.asarray(COUNTS)
-    first = metric(counts)
-    assert (first.level, first.method) == (0.9, "likelihood")
+    traced = jax.jit(lambda c: jm.interval(jm.accuracy, c, level=0.9))(counts)
+    assert (traced.level, traced.method) == (0.9, "likelihood")
+    found = jm.proportion_interval(counts[0, 0], counts.sum(), level=0.9)
     programs.clear()
-    assert metric(2 * counts).level == 0.9
-    assert jm.proportion_interval(counts[0, 0], counts.sum()).level == 0.95
-    programs.clear()
-    for level in (0.9, 0.9):
-        found = jm.proportion_interval(counts[0, 0], counts.sum(), level=level)
+    assert jm.proportion_interval(counts[0, 1], counts.sum(), level=0.9).level == 0.9
     assert jax.jit(lambda x: x)(found) == found
-    assert len([name for name in programs if "proportion" in name]) <= 1
+    assert not [name for name in programs if "proportion" in name]
 
 
 def test_an_estimate_is_a_pytree() -> None:
@@ -238,18 +196,15 @@ def test_estimates_are_equal_if_all_fields_are() -> None:
     "use",
     [
         lambda e: np.mean([e, e]),
-        lambda e: np.asarray(e),
         lambda e: e * 100,
         lambda e: 100 * e,
         lambda e: np.float64(100) * e,
         lambda e: np.arange(3) - e,
         lambda e: jnp.arange(3) - e,
         lambda e: e - e,
-        lambda e: sum([e, e]),
         lambda e: max(e, e),
         lambda e: e > 0.5,
         lambda e: e <= 0.5,
-        lambda e: sorted([e, e]),
         lambda e: len(e),
         lambda e: round(e),
         lambda e: -e,
@@ -278,24 +233,21 @@ def test_an_estimate_is_no_sequence() -> None:
 
 def test_the_use_as_a_tuple_is_deprecated() -> None:
     estimate = jm.proportion_interval(80, 94)
-    numbers = tuple(
-        getattr(estimate, x) for x in ("value", "low", "high", "standard_error", "num_undefined")
-    )
-    with pytest.warns(DeprecationWarning, match=r"use its attributes, such as e\.value") as seen:
-        assert estimate[1] == estimate.low
-    assert seen[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
-        value, low, high, error, undefined = estimate
-    assert (value, low, high, error, undefined) == numbers
-    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
-        assert estimate[:3] == numbers[:3]
-    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
-        assert [*estimate] == [*numbers]
-    with pytest.warns(DeprecationWarning, match="no longer a tuple") as seen:
-        assert estimate._replace(low=0.5) == replace(estimate, low=0.5)
-    assert seen[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match="no longer a tuple"):
-        assert estimate._asdict() == dict(zip(estimate._fields, numbers, strict=True))
+    names = "value", "low", "high", "standard_error", "num_undefined"
+    numbers = tuple(getattr(estimate, x) for x in names)
+    uses: list[tuple[Callable[[Any], Any], Any]] = [
+        (lambda e: e[1], estimate.low),
+        (lambda e: e[:3], numbers[:3]),
+        (lambda e: (*e,), numbers),
+        (lambda e: e._replace(low=0.5), replace(estimate, low=0.5)),
+        (lambda e: e._asdict(), dict(zip(names, numbers, strict=True))),
+    ]
+    for use, expected in uses:
+        with pytest.warns(
+            DeprecationWarning, match=r"no longer a tuple.* use its attributes, such as e\.value"
+        ) as seen:
+            assert use(estimate) == expected
+        assert seen[0].filename == __file__
 
 
 def test_pickles_of_earlier_versions() -> None:

@@ -2,17 +2,16 @@
 
 import contextlib
 import inspect
-import math
 import re
-import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, special, stats
 
 import jaxmetrics as jm
 from jaxmetrics.intervals import replicates
@@ -27,86 +26,78 @@ COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 macro_f1 = jm.macro(jm.f1)
 
 
+PROPORTIONS: tuple[Any, ...] = (
+    "wilson",
+    "likelihood",
+    "jeffreys",
+    "clopper_pearson",
+    "agresti_coull",
+)
+
+
 @pytest.mark.parametrize(
     ("successes", "trials", "method", "low", "high"),
     [  # R's binom, as in statsmodels' tests
         (18, 20, "wilson", 0.698966, 0.972134),
         (18, 20, "agresti_coull", 0.686756, 0.984344),
-        (4, 20, "wilson", 0.080658, 0.416017),
-        (0, 30, "wilson", 0.0, 0.113513),
-        (30, 30, "wilson", 0.886487, 1.0),
         (18, 20, "clopper_pearson", 0.683017, 0.987651),
-        (0, 30, "clopper_pearson", 0.0, 0.115703),
-        (30, 30, "clopper_pearson", 0.884297, 1.0),
+        (30, 30, "wilson", 0.886487, 1.0),
     ],
 )
 def test_published_intervals(
     successes: int, trials: int, method: Any, low: float, high: float
 ) -> None:
     estimate = jm.proportion_interval(successes, trials, method=method)
-    np.testing.assert_allclose(ends(estimate), [low, high], atol=6e-7)
-    np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-15)
+    assert_allclose(ends(estimate), [low, high], atol=6e-7)
+    assert_allclose(estimate.value, successes / trials, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    "method", ["wilson", "likelihood", "jeffreys", "clopper_pearson", "agresti_coull"]
-)
+@pytest.mark.parametrize("method", PROPORTIONS)
 def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) -> None:
     """As on the host; the second call, with other numbers, compiles nothing."""
-    successes, trials = np.array([18, 4, 0, 30, 7, 0]), np.array([20, 20, 30, 30, 11, 0])
-    jm.proportion_interval(
-        jnp.flip(jnp.asarray(successes)), jnp.flip(jnp.asarray(trials)), method=method
-    )
-    given = jnp.asarray(successes), jnp.asarray(trials)
+    numbers = np.array([[18, 4, 0, 30, 7, 0], [20, 20, 30, 30, 11, 0]])
+    jm.proportion_interval(*jnp.asarray(numbers[:, ::-1]), method=method)
+    on_device = [jnp.asarray(x) for x in numbers]
     programs.clear()
-    estimate = jm.proportion_interval(*given, method=method)
+    estimate = jm.proportion_interval(*on_device, method=method)
     assert programs == []
     assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(estimate))
-    expected = jm.proportion_interval(successes, trials, method=method)
-    assert_close(estimate, expected, 1e-11 if x64 else 2e-6)
+    assert_close(estimate, jm.proportion_interval(*numbers, method=method), 1e-11 if x64 else 2e-6)
 
 
 def test_wilson_solves_the_score_equation() -> None:
-    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion
-    trials.
+    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion trials,
+    where the errors of few successes and of few failures are equal.
     """
-    s, n = np.array([1, 5, 999, 3, 10**9 - 2]), np.array([1000, 9, 1000, 10**9, 10**9])
     z = 1.959963984540054
-    # Float32 has no 1 - 2e-9.
-    for put, seen, rtol in (
-        (np.asarray, 5, 1e-7),
-        (jnp.asarray, 4, 1e-4),
-    ):
-        s, n = s[:seen], n[:seen]
+    for put, seen, rtol in ((np.asarray, 5, 1e-7), (jnp.asarray, 4, 1e-4)):  # without 1 - 2e-9
+        s = np.array([1, 5, 999, 3, 10**9 - 2])[:seen]
+        n = np.array([1000, 9, 1000, 10**9, 10**9])[:seen]
         estimate = jm.proportion_interval(put(s), put(n))
-        for p in (np.asarray(estimate.low, float), np.asarray(estimate.high, float)):
-            gap = np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z
-            np.testing.assert_allclose(gap, 1, rtol=rtol)
-
-
-def _least(near: float, far: float, reach: float) -> float:
-    """Return the least share q of `far` with `far log(p / q) + near log((1 - p) / (1 - q)) = reach`
-    for `p = far / (far + near)`, by bisection of its logarithm.
-    """
-    if far == 0:
-        return 0
-    n = near + far
-
-    def ratio(log_q: float) -> float:
-        return far * (np.log(far / n) - log_q) + near * np.log(near / n / -np.expm1(log_q))
-
-    return math.exp(optimize.brentq(lambda x: ratio(x) - reach, -700, np.log(far / n), xtol=1e-14))
+        for p in ends(estimate).astype(float):
+            assert_allclose(np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z, 1, rtol=rtol)
+        many = put(np.array([11_184_809, 1])), put(np.array(11_184_810))
+        near_one, near_zero = jm.proportion_interval(*many).standard_error
+        assert_allclose(near_one, near_zero, rtol=1e-6)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 def test_likelihood_intervals_of_proportions_solve_their_equation(level: float) -> None:
     """After a third of a failure is added for the lower end, and of a success for the upper."""
     s, n = np.array([0, 1, 2.4, 17, 299, 300]), np.array([1, 9, 7.9, 20, 300, 300])
-    found = jm.proportion_interval(s, n, level=level, method="likelihood")
     reach = stats.norm.ppf((1 + level) / 2) ** 2 / 2
-    low = [_least(b - a + 1 / 3, a, reach) for a, b in zip(s, n, strict=True)]
-    high = [1 - _least(a + 1 / 3, b - a, reach) for a, b in zip(s, n, strict=True)]
-    np.testing.assert_allclose(ends(found), [low, high], rtol=1e-9)
+
+    def least(right: float, wrong: float) -> float:
+        def excess(p: float) -> float:
+            observed, expected = np.array([right, wrong]), np.array([p, 1 - p])
+            return float(special.rel_entr(observed, (right + wrong) * expected).sum() - reach)
+
+        share = right / (right + wrong)
+        return optimize.brentq(excess, 1e-9, share, xtol=1e-15) if right else 0.0
+
+    found = jm.proportion_interval(s, n, level=level, method="likelihood")
+    assert_allclose(found.low, [*map(least, s, n - s + 1 / 3)], rtol=1e-9)
+    assert_allclose(1 - found.high, [*map(least, n - s, s + 1 / 3)], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("is_clustered", [False, True])
@@ -115,7 +106,7 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
     classes; some tables have no mistakes, or no examples of a class.
     """
     rng = np.random.default_rng(3)
-    for _ in range(40):
+    for _ in range(20):
         k, level = int(rng.integers(2, 5)), float(rng.choice([0.8, 0.95, 0.999]))
         p = rng.dirichlet(np.full(k * k, 0.4)) + rng.choice([0, 2, 1e5]) * np.eye(k).ravel()
         sizes = rng.integers(1, 30, 25)
@@ -127,7 +118,7 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
         right, total = tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1))
         expected = jm.interval(jm.accuracy, tables, **options)
         found = jm.proportion_interval(right, total, method="likelihood", **options)
-        np.testing.assert_allclose(parts(found), parts(expected), atol=1e-9)
+        assert_allclose(parts(found), parts(expected), atol=1e-9)
         if is_clustered:
             continue
         tp, true, pred = tables.diagonal(), tables.sum(1), tables.sum(0)
@@ -137,22 +128,20 @@ def test_one_sample_has_one_interval(is_clustered: bool) -> None:
             found = jm.proportion_interval(tp, trials, level=level, method="likelihood")
             some = trials > 0
             a, b = (ends(x)[:, some] for x in (found, expected))
-            np.testing.assert_allclose(a, b, atol=1e-5)  # the search of `interval` ends before
+            assert_allclose(a, b, atol=1e-5)  # the search of `interval` ends before
 
 
-def test_the_order_of_clusters_does_not_matter() -> None:
-    """Without mistakes, no cluster moves the accuracy; the smallest is added."""
-    clusters = np.array([1, 2, 5, 9, 14, 30])[:, None, None] * np.diag([2, 1])
-    orders = [np.roll(clusters, i, 0) for i in range(6)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # there are only six clusters
-        lows = [float(jm.interval(jm.accuracy, x, cluster_axis=0).low) for x in orders]
-        sizes = [x.sum((1, 2)) for x in orders]
-        options: Any = {"cluster_axis": 0, "method": "likelihood"}
-        others = [float(jm.proportion_interval(x, x, **options).low) for x in sizes]
-    np.testing.assert_allclose(lows, lows[0], rtol=1e-12)
-    np.testing.assert_allclose(others, others[0], rtol=1e-12)
-    np.testing.assert_allclose(others[0], lows[0], rtol=1e-9)  # another search
+@pytest.mark.filterwarnings("ignore:with 6 clusters")
+def test_the_order_of_clusters_without_mistakes_does_not_matter() -> None:
+    """No cluster moves the accuracy; the smallest is added."""
+    sizes = np.array([1, 2, 5, 9, 14, 30])
+    lows = []
+    for x in (sizes, sizes[::-1]):
+        tables = x[:, None, None] * np.diag([2, 1])
+        lows.append(jm.interval(jm.accuracy, tables, cluster_axis=0).low)
+        by_sums = jm.proportion_interval(3 * x, 3 * x, cluster_axis=0, method="likelihood")
+        assert_allclose(by_sums.low, lows[-1], rtol=1e-9)  # another search
+    assert_allclose(lows[1], lows[0], rtol=1e-12)
 
 
 def test_proportions_at_the_edges() -> None:
@@ -160,11 +149,11 @@ def test_proportions_at_the_edges() -> None:
     for dtype, eps in (("float32", 1.2e-7), ("float64", 2.3e-16)):  # sums of weights
         sums = np.array([-30 * eps, 30 + 30 * eps], dtype)
         rounded = jm.proportion_interval(sums, np.array(30, dtype))
-        np.testing.assert_array_equal(rounded.low, [none.low, all_.low])
+        assert_array_equal(rounded.low, [none.low, all_.low])
     assert none.low == 0
     assert all_.high == 1
     assert none.standard_error == all_.standard_error == 0
-    np.testing.assert_allclose(1 - all_.low, none.high, rtol=1e-6)
+    assert_allclose(1 - all_.low, none.high, rtol=1e-6)
     nothing = jm.proportion_interval(0, 0)
     assert np.isnan(nothing.value)
     assert nothing.low == 0
@@ -178,24 +167,16 @@ def test_proportions_at_the_edges() -> None:
             jm.proportion_interval(successes, trials)
 
 
-def test_standard_error_near_one() -> None:
-    """In float64 and in float32."""
-    s, n = np.array([11_184_809, 1]), np.array([11_184_810, 11_184_810])
-    for given in ((s, n), (jnp.asarray(s), jnp.asarray(n))):
-        near_one, near_zero = jm.proportion_interval(*given).standard_error
-        np.testing.assert_allclose(near_one, near_zero, rtol=1e-6)
-
-
 @pytest.mark.parametrize("level", [1e-12, 1e-6, 0.5, 1 - 1e-12])
-def test_intervals_contain_their_value(level: float) -> None:
-    method: Literal["wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"]
+@pytest.mark.parametrize("method", PROPORTIONS)
+def test_intervals_contain_their_value(method: Any, level: float) -> None:
     n = np.array([1, 2, 3, 7, 1000, 10**6, 10**12])[:, None]
     s = np.floor(n * np.array([0, 0.1, 0.5, 0.9, 1]))
-    for method in ("wilson", "likelihood", "agresti_coull", "jeffreys", "clopper_pearson"):
-        estimate = jm.proportion_interval(s, n, level=level, method=method)
-        if method in ("wilson", "likelihood") or (method == "clopper_pearson" and level >= 0.5):
-            assert ((estimate.low <= estimate.value) & (estimate.value <= estimate.high)).all()
-        assert ((estimate.low >= 0) & (estimate.low <= estimate.high) & (estimate.high <= 1)).all()
+    estimate = jm.proportion_interval(s, n, level=level, method=method)
+    low, high = ends(estimate)
+    if method in ("wilson", "likelihood") or (method == "clopper_pearson" and level >= 0.5):
+        assert ((low <= estimate.value) & (estimate.value <= high)).all()
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()
 
 
 def test_exact_proportions_equal_the_beta_quantiles() -> None:
@@ -211,7 +192,7 @@ def test_exact_proportions_equal_the_beta_quantiles() -> None:
         estimate = jm.proportion_interval(s, n, method=method)  # type: ignore[arg-type]
         low = np.where(s > 0, stats.beta.ppf(0.025, np.maximum(a, 0.5), b), 0)
         high = np.where(s < n, stats.beta.ppf(0.975, c, np.maximum(d, 0.5)), 1)
-        np.testing.assert_allclose(ends(estimate), [low, high], atol=1e-10)
+        assert_allclose(ends(estimate), [low, high], atol=1e-10)
 
 
 def as_predictions(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,10 +225,8 @@ def test_bootstrap_equals_scipys(kind: Any) -> None:
         rng=np.random.default_rng(0),
     )
     tolerance = 5 * np.sqrt(0.025 * 0.975 * (1 / 20_000 + 1 / 100_000)) / 0.058
-    np.testing.assert_allclose(
-        ends(ours), theirs.confidence_interval, atol=tolerance * ours.standard_error
-    )
-    np.testing.assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
+    assert_allclose(ends(ours), theirs.confidence_interval, atol=tolerance * ours.standard_error)
+    assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
 
 
 def test_acceleration_is_that_of_the_infinitesimal_jackknife(float64: None) -> None:
@@ -263,13 +242,13 @@ def test_acceleration_is_that_of_the_infinitesimal_jackknife(float64: None) -> N
         ((x - x.mean()) ** 3).sum() / (6 * ((x - x.mean()) ** 2).sum() ** 1.5)
         for x in (slopes, -left_out)
     )
-    np.testing.assert_allclose(acceleration, of_jackknife, rtol=0.1)
+    assert_allclose(acceleration, of_jackknife, rtol=0.1)
     below = (replicates < value - 1e-12).mean() + (replicates <= value + 1e-12).mean()
     z = stats.norm.ppf(below / 2) + stats.norm.ppf([0.025, 0.975])
     levels = stats.norm.cdf(stats.norm.ppf(below / 2) + z / (1 - acceleration * z))
     estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, num_samples=4000))
-    np.testing.assert_allclose(ends(estimate), np.quantile(replicates, levels), rtol=1e-9)
-    np.testing.assert_allclose(estimate.standard_error, replicates.std(ddof=1), rtol=1e-9)
+    assert_allclose(ends(estimate), np.quantile(replicates, levels), rtol=1e-9)
+    assert_allclose(estimate.standard_error, replicates.std(ddof=1), rtol=1e-9)
 
 
 def test_rounding_is_no_influence() -> None:
@@ -279,7 +258,7 @@ def test_rounding_is_no_influence() -> None:
     last_bits = np.array([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]])
     for put, bit in ((np.asarray, 6e-17), (jnp.asarray, 3e-8)):
         left_out, counts = put(-(0.3 + bit * last_bits)), put(np.full((2, 2, 2), 20.0))
-        np.testing.assert_array_equal(acceleration_of(left_out, counts), 0)
+        assert_array_equal(acceleration_of(left_out, counts), 0)
 
 
 def test_studentized_from_its_definition() -> None:
@@ -288,16 +267,16 @@ def test_studentized_from_its_definition() -> None:
     t = (replicates.value - alone.value) / replicates.standard_error
     estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, "studentized", 500))
     expected = alone.value - alone.standard_error * np.quantile(t, [0.975, 0.025])
-    np.testing.assert_allclose(ends(estimate), expected, rtol=1e-9)
+    assert_allclose(ends(estimate), expected, rtol=1e-9)
 
 
 def test_delta_method_equals_published_errors() -> None:
     """SAS as in statsmodels' tests, .4842 (.1380) and .4701 (.1457)."""
     counts = [[0, 4, 1], [0, 8, 0], [0, 1, 5]]
     kappa = jm.interval(jm.cohen_kappa, counts, method=jm.Delta())
-    np.testing.assert_allclose(parts(kappa), [0.48416, 0.21366, 0.75466, 0.13801], atol=1e-5)
+    assert_allclose(parts(kappa), [0.48416, 0.21366, 0.75466, 0.13801], atol=1e-5)
     linear = jm.interval(lambda c: jm.cohen_kappa(c, weights="linear"), counts, method=jm.Delta())
-    np.testing.assert_allclose(parts(linear), [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
+    assert_allclose(parts(linear), [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
 
 
 def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None) -> None:
@@ -323,7 +302,7 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
         once, twice = (end(counts + n * step * direction) for n in (1, 2))
         # One-sided: no count below 0.
         difference = (-3 * end(counts) + 4 * once - twice) / (2 * step)
-        np.testing.assert_allclose((slopes * direction).sum((-2, -1)), difference, rtol=1e-4)
+        assert_allclose((slopes * direction).sum((-2, -1)), difference, rtol=1e-4)
 
 
 def test_what_a_metric_must_be() -> None:
@@ -337,28 +316,20 @@ def test_what_a_metric_must_be() -> None:
         )
 
 
-def test_transforms_of_the_delta_method() -> None:
-    near_one = np.array([[98, 1], [0, 101]])
-    assert jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta()).high > 1
-    for transform in ("logit", "atanh"):
-        estimate = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta(transform))
-        assert 0.9 < estimate.low < estimate.value < estimate.high < 1
-
-
 @pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
 def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> None:
     """At an end of the range it has none, since an interval without width would claim certainty."""
     perfect = as_array(np.diag([5, 6]))
     for transform in ("logit", "atanh"):
         at_end = jm.interval(jm.accuracy, perfect, method=jm.Delta(transform))
-        np.testing.assert_array_equal(parts(at_end), [1, np.nan, np.nan, 0])
+        assert_array_equal(parts(at_end), [1, np.nan, np.nan, 0])
     for counts in ([81, 67, 1], [57, 41, 99, 20, 94, 9, 62]):  # one is missed by rounding
         at_end = jm.interval(
             jm.matthews_corrcoef, as_array(np.diag(counts)), method=jm.Delta("atanh")
         )
         assert np.isnan(at_end.low)
     never = jm.interval(jm.accuracy, as_array([[0, 5], [6, 0]]), method=jm.Delta("log"))
-    np.testing.assert_array_equal(parts(never), [0, np.nan, np.nan, 0])
+    assert_array_equal(parts(never), [0, np.nan, np.nan, 0])
     worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])
     message = r'between 0 and 1, but the metric has the value -0\.5, .* scale="atanh"'
     looked_at = as_array is np.asarray  # values on the device are not
@@ -371,61 +342,72 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
 
 def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
     """The odds ratio of hay fever with and without eczema, 4.89, 95 % interval 4.00 to 5.99, log
-    odds ratio 1.588, standard error .103: Bland and Altman (2000), BMJ 320. And the likelihood
-    ratio by the formula of Simel, Samsa and Matchar (1991), J. Clin. Epidemiol. 44.
+    odds ratio 1.588, standard error .103: Bland and Altman (2000), BMJ 320.
     """
     children = np.array([[13525, 928], [420, 141]])
     odds_ratio = jm.interval(jm.binary(jm.diagnostic_odds_ratio), children, method=jm.Delta("log"))
-    np.testing.assert_allclose(parts(odds_ratio)[:3], [4.89, 4.00, 5.99], atol=0.005)
-    np.testing.assert_allclose(
-        np.array([np.log(odds_ratio.value), odds_ratio.standard_error / odds_ratio.value]),
-        [1.588, 0.103],
-        atol=0.0005,
-    )
-    likelihood_ratio = jm.interval(
-        jm.binary(jm.positive_likelihood_ratio), children, method=jm.Delta("log"), level=0.9
-    )
-    error = np.sqrt(1 / 141 - 1 / (141 + 420) + 1 / 928 - 1 / (928 + 13525))
-    expected = 141 / 561 / (928 / 14453) * np.exp(np.array([0, -1, 1]) * 1.644854 * error)
-    np.testing.assert_allclose(parts(likelihood_ratio)[:3], expected, rtol=1e-6)
+    assert_allclose(parts(odds_ratio)[:3], [4.89, 4.00, 5.99], atol=0.005)
+    assert_allclose(odds_ratio.standard_error / odds_ratio.value, 0.103, atol=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("scale", "forward", "back", "slope"),
+    [
+        ("logit", special.logit, special.expit, lambda p: 1 / (p * (1 - p))),
+        ("atanh", np.arctanh, np.tanh, lambda r: 1 / (1 - r**2)),
+    ],
+)
+def test_scales_of_the_delta_method(scale: Any, forward: Any, back: Any, slope: Any) -> None:
+    near_one = np.array([[98, 1], [0, 101]])
+    plain = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta())
+    assert plain.high > 1
+    found = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta(scale))
+    reach = (plain.high - plain.value) * slope(plain.value)
+    expected = back(forward(plain.value) + np.array([-reach, reach]))
+    assert_allclose(ends(found), expected, rtol=1e-9)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bootstrap", "posterior", "fixed"])
+@pytest.mark.parametrize(
+    ("method", "stratified"),
+    [
+        (jm.Bootstrap(KEY, "percentile", 50), False),
+        (jm.Posterior(KEY, num_samples=50), False),
+        (jm.Posterior(KEY, num_samples=50), True),
+    ],
+)
 def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    method: Any, stratified: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in chunks of replicates and in blocks of matrices."""
-    batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T])
-    function: Any = {
-        "bootstrap": lambda c: jm.interval(jm.f1, c, method=jm.Bootstrap(KEY, "percentile", 50)),
-        "posterior": lambda c: jm.interval(jm.f1, c, method=jm.Posterior(KEY, num_samples=50)),
-        "fixed": lambda c: jm.interval(
-            jm.f1, c, method=jm.Posterior(KEY, num_samples=50), stratified=True
-        ),
-    }[name]
-    alone = [function(c) for c in batch]
+    """Also under jit in chunks of replicates and under vmap; NaN for what cannot be refused."""
+    batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T, -COUNTS])
+
+    def interval(c: Any) -> Any:
+        return jm.interval(jm.f1, c, method=method, stratified=stratified)
+
+    in_batch = jax.jit(lambda c: (interval(c), jax.vmap(interval)(c)))(batch)
     monkeypatch.setattr(replicates, "LANES", 40)
-    in_chunks = jax.jit(lambda c: function(c))(batch)  # a program of its own
+    in_chunks = jax.jit(lambda c: interval(c))(batch)  # a program of its own
     monkeypatch.undo()
-    for together in (function(batch), in_chunks):
-        for i, each in enumerate(alone):
+    for together in (*in_batch, in_chunks):
+        assert np.isnan(parts(together)[1:, 3]).all()
+        for i, each in enumerate(map(interval, batch[:3])):
             assert_close(jax.tree.map(lambda x, i=i: x[i], together), each, 2e-6)
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray], ids=["host", "device"])
 def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     rng = np.random.default_rng(0)
-    y_true = rng.integers(0, 1000, 50_000)
-    y_pred = np.where(rng.random(50_000) < 0.7, y_true, rng.integers(0, 1000, 50_000))
-    counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=1000))
+    y_true = rng.integers(0, 300, 15_000)
+    y_pred = np.where(rng.random(15_000) < 0.7, y_true, rng.integers(0, 300, 15_000))
+    counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=300))
     listed = used_cells(counts, by_row=True)
     assert listed is not None
     assert listed[0].shape[-1] < 60
     estimate = jm.interval(jm.accuracy, counts, method=jm.Bootstrap(KEY, num_samples=200))
-    expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
+    expected = np.sqrt(estimate.value * (1 - estimate.value) / 15_000)
     # 4 errors of 200 replicates.
-    np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)
+    assert_allclose(estimate.standard_error, expected, rtol=0.2)
 
 
 def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,17 +426,17 @@ def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -
 def test_replicates_of_counts() -> None:
     multinomial = jm.bootstrap_counts(KEY, COUNTS, 20_000)
     assert (multinomial.sum((-2, -1)) == 100).all()
-    np.testing.assert_allclose(multinomial.mean(0), COUNTS, atol=5 * np.sqrt(40 / 20_000))
+    assert_allclose(multinomial.mean(0), COUNTS, atol=5 * np.sqrt(40 / 20_000))
     stratified = jm.bootstrap_counts(KEY, COUNTS, 500, stratified=True)
     assert (stratified.sum(-1) == COUNTS.sum(-1)).all()
     poisson = jm.bootstrap_counts(KEY, COUNTS, 20_000, kind="poisson")
-    np.testing.assert_allclose(poisson.var(0), COUNTS, rtol=0.06)
+    assert_allclose(poisson.var(0), COUNTS, rtol=0.06)
     for weights in (COUNTS, 0.25 * COUNTS):
         bayesian = jm.bootstrap_counts(KEY, weights, 20_000, kind="bayesian")
-        np.testing.assert_allclose(bayesian.sum((-2, -1)), weights.sum(), rtol=1e-5)
-        np.testing.assert_allclose(bayesian.mean(0), weights, atol=0.25)
+        assert_allclose(bayesian.sum((-2, -1)), weights.sum(), rtol=1e-5)
+        assert_allclose(bayesian.mean(0), weights, atol=0.25)
     rows = jm.bootstrap_counts(KEY, COUNTS, 500, kind="bayesian", stratified=True).sum(-1)
-    np.testing.assert_allclose(rows, np.broadcast_to(COUNTS.sum(-1), (500, 3)), rtol=1e-5)
+    assert_allclose(rows, np.broadcast_to(COUNTS.sum(-1), (500, 3)), rtol=1e-5)
 
 
 def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
@@ -462,16 +444,14 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
         jm.recall, COUNTS, method=jm.Posterior(KEY, num_samples=20_000), stratified=True
     )
     exact = jm.recall_posterior(COUNTS)
-    np.testing.assert_allclose(fixed.value, exact.mean, atol=3e-3)
-    np.testing.assert_allclose(ends(fixed), exact.interval(), atol=0.01)
+    assert_allclose(fixed.value, exact.mean, atol=3e-3)
+    assert_allclose(ends(fixed), exact.interval(), atol=0.01)
     rare = np.array([0.98, 0.01, 0.01])
     deployed = jm.interval(
         jm.at_prevalence(jm.precision, rare), COUNTS, method=jm.Posterior(KEY), stratified=True
     )
     expected = jm.precision(rare[:, None] * jm.normalize(COUNTS))
-    np.testing.assert_allclose(deployed.value, expected, atol=0.05)
-    draws = jm.posterior_counts(KEY, COUNTS, 50, prevalence=rare)
-    np.testing.assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
+    assert_allclose(deployed.value, expected, atol=0.05)
 
 
 def test_kinds_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
@@ -488,7 +468,7 @@ def test_a_classifier_without_a_mistake() -> None:
     perfect = np.diag([5, 6, 7])
     for method in BOOTSTRAPS:
         estimate = jm.interval(macro_f1, perfect, method=jm.Bootstrap(KEY, method))
-        np.testing.assert_allclose(parts(estimate), [1, 1, 1, 0], atol=1e-15)
+        assert_allclose(parts(estimate), [1, 1, 1, 0], atol=1e-15)
     estimate = jm.interval(macro_f1, perfect, method=jm.Posterior(KEY))
     assert 0.6 < estimate.low < estimate.value < estimate.high < 1
 
@@ -508,26 +488,6 @@ def test_undefined_replicates_are_counted() -> None:
     assert np.isfinite(estimate.low).all()
     with pytest.raises(ValueError, match="metric is NaN or infinite for all 50 random tables"):
         jm.interval(lambda c: np.nan * c.sum(), counts, method=jm.Bootstrap(KEY, num_samples=50))
-
-
-@pytest.mark.slow
-def test_intervals_under_transformations() -> None:
-    """The device draws its own replicates: the same under jit and vmap, and NaN for what it cannot
-    refuse.
-    """
-    batch = (
-        jnp.stack([COUNTS, COUNTS.T, -COUNTS, 0 * COUNTS]).astype(jnp.float32).at[2, 1, 1].set(0.5)
-    )
-
-    def interval(c: Any) -> Any:
-        return jm.interval(macro_f1, c, method=jm.Bootstrap(KEY, num_samples=100))
-
-    direct = interval(batch[:2])
-    for result in jax.jit(lambda c: (interval(c), jax.vmap(interval)(c)))(batch):
-        assert_close(jax.tree.map(lambda x: x[:2], result), direct, 2e-6)
-        assert np.isnan(parts(result)[1:, 2:]).all()
-    slope = jax.grad(lambda c: jm.interval(macro_f1, c, method=jm.Delta()).high)(batch[0])
-    assert np.isfinite(slope).all()
 
 
 @pytest.mark.parametrize("bad", [-1.0, 0.5, np.nan, np.inf])
@@ -552,10 +512,6 @@ def for_batches(c: Any) -> Any:
     return np.trace(c, axis1=-2, axis2=-1) / c.sum((-2, -1))
 
 
-def with_if(c: Any) -> Any:
-    return c[0, 0] / c.sum() if c.sum() > 0 else np.nan
-
-
 def recalls(c: Any) -> Any:
     """Of one matrix; of K matrices the shape is right and the numbers are wrong."""
     return np.diagonal(c) / c.sum(1)
@@ -570,10 +526,6 @@ def drops_absent_classes(c: Any) -> Any:
     support, right = c.sum(-1), np.diagonal(c, axis1=-2, axis2=-1)
     occurs = support > 0
     return (right / support).mean(-1) if occurs.all() else (right[occurs] / support[occurs]).mean()
-
-
-def a_python_float(c: Any) -> Any:
-    return float(np.trace(c)) / float(c.sum())
 
 
 def by_place(c: Any) -> Any:
@@ -597,11 +549,8 @@ def two_kinds(c: Any) -> Any:
     ("metric", "batched"),
     [
         (one_matrix_only, for_batches),
-        (one_matrix_only, jm.accuracy),
-        (with_if, lambda c: c[..., 0, 0] / c.sum((-2, -1))),
         (recalls, jm.recall),
         (over_the_batch, for_batches),
-        (a_python_float, jm.accuracy),
         (drops_absent_classes, jm.balanced_accuracy),
         (by_place, lambda c: c[..., 0, 0] / c.sum((-2, -1)) + c[..., 0, 1]),
         (of_two_kinds, two_kinds),
@@ -662,9 +611,8 @@ def test_metrics_that_take_batches_where_all_classes_occur() -> None:
     [
         lambda c: jnp.trace(c) / c.sum(),
         lambda c: c.at[0, 1].set(0.0).sum() / c.sum(),  # .at of JAX's arrays alone
-        jax.jit(lambda c: c[0, 0] / c.sum()),
     ],
-    ids=["jnp", "at", "jit"],
+    ids=["jnp", "at"],
 )
 def test_metrics_that_answer_with_jax_arrays_move_to_the_device(metric: Any) -> None:
     for estimate in (
@@ -673,38 +621,6 @@ def test_metrics_that_answer_with_jax_arrays_move_to_the_device(metric: Any) -> 
     ):
         assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(estimate))
         assert np.isfinite(parts(estimate)).all()
-
-
-def a_lambda(weight: float) -> Any:
-    return lambda c: weight * c[..., 0, 0] / c.sum((-2, -1))
-
-
-def test_a_lambda_in_the_call_is_compiled_once(programs: list[str]) -> None:
-    """Functions that compute the same share a program, whatever their constants."""
-    on_device = jnp.asarray(COUNTS)
-    found = []
-    for weight in (1.0, 1.0, 2.0):
-        before = len(programs)
-        estimate = jm.interval(a_lambda(weight), on_device, method=jm.Delta())
-        found.append((len(programs) - before, float(estimate.value)))
-    assert [number > 0 for number, _ in found] == [True, False, False]
-    np.testing.assert_allclose([value for _, value in found], [0.4, 0.4, 0.8], rtol=1e-6)
-
-
-def test_per_class_of_examples_is_compiled_once(programs: list[str]) -> None:
-    rng = np.random.default_rng(0)
-    y_true, y_prob = rng.integers(0, 3, 20), rng.dirichlet(np.ones(3), 20)
-    for compiles in (True, False):
-        before = len(programs)
-        jm.bootstrap_examples(
-            KEY,
-            jm.per_class(jm.roc_auc),
-            jnp.asarray(y_true),
-            jnp.asarray(y_prob),
-            num_samples=4,
-            kind="percentile",
-        )
-        assert (len(programs) > before) == compiles
 
 
 EDGES: dict[str, Any] = {
@@ -738,7 +654,7 @@ def test_the_edges_raise_nothing(kind: str) -> None:
             if name != "delta logit" and pairs.size:  # pairs of no matrices are refused
                 compared = jm.compare(macro_f1, pairs, method=method)
                 assert np.shape(compared.difference.low) == counts.shape[:-2]
-                np.testing.assert_allclose(ends(compared.a), ends(compared.b), atol=0.1)
+                assert_allclose(ends(compared.a), ends(compared.b), atol=0.1)
         assert np.isnan(jm.interval(macro_f1, 0 * counts, method=jm.Delta("atanh")).low).all()
         assert jm.bootstrap_counts(KEY, counts, 3).shape == (3, *counts.shape)
         assert jm.bootstrap_counts(KEY, counts, 3, kind="poisson").shape == (3, *counts.shape)
@@ -752,93 +668,44 @@ def mean(x: Any) -> Any:
     return x.mean(-1)
 
 
-@pytest.mark.parametrize("method", ["bca", "percentile", "basic"])
-def test_bootstrap_of_examples_equals_scipys(method: Any) -> None:
-    """Of the mean of skewed examples, by indices and by weights.
-
-    20,000 replicates place a quantile within 0.02 to 0.03 standard errors, scipy's and ours.
-    """
-    x = np.random.default_rng(0).exponential(size=60)
-    name = {"bca": "BCa"}.get(method, method)
-    expected = stats.bootstrap(
-        (x,), np.mean, n_resamples=20_000, method=name, rng=np.random.default_rng(1)
-    ).confidence_interval
-    for result in (
-        jm.bootstrap_examples(KEY, mean, x, num_samples=20_000, kind=method),
-        jm.bootstrap_examples(
-            KEY, weighted_mean, x, num_samples=20_000, kind=method, resample="weights"
-        ),
-    ):
-        np.testing.assert_allclose(result.value, x.mean(), rtol=1e-12)
-        np.testing.assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
-
-
-def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
-    x = np.random.default_rng(0).exponential(size=3500)
-    result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000)
-    alone = jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=4000, resample="weights")
-    error = x.std() / np.sqrt(3500)
-    np.testing.assert_allclose(result.standard_error, error, rtol=0.05)
-    np.testing.assert_allclose(parts(result), parts(alone), atol=0.1 * error)
-    expected = stats.bootstrap(
-        (x,), np.mean, n_resamples=4000, rng=np.random.default_rng(1)
-    ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.15 * error)
-
-
 def pooled(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
     return sum(x.sum(axis) for x in samples) / sum(x.shape[axis] for x in samples)
 
 
-@pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
-@pytest.mark.parametrize("resample", ["indices", "weights"])
-def test_strata_are_samples_of_their_own(put: Any, resample: Any) -> None:
-    """As several samples of scipy's; the error is that of W_h^2 s_h^2 (n_h - 1) / n_h^2."""
-    rng = np.random.default_rng(0)
-    samples = rng.exponential(size=23), 5 + 2 * rng.exponential(size=41)
-    order = rng.permutation(64)
-    x, site = (np.concatenate(z)[order] for z in (samples, [["b"] * 23, ["a"] * 41]))
-    statistic = weighted_mean if resample == "weights" else mean
-    result = jm.bootstrap_examples(
-        KEY, statistic, put(x), num_samples=20_000, resample=resample, strata=site
-    )
-    assert isinstance(result.low, jax.Array) == (put is jnp.asarray)
-    error = np.sqrt(sum(len(y) * y.var() for y in samples)) / 64
-    np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(40_000))
-    assert error < 0.8 * x.std() / np.sqrt(64)
+STATISTICS: dict[Any, Any] = {"indices": mean, "weights": weighted_mean}
+_rng = np.random.default_rng(0)
+# Examples of each stratum, and how many replicates are drawn.
+STRATA: dict[str, tuple[list[np.ndarray], int]] = {
+    "few": ([_rng.exponential(size=60)], 20_000),
+    "many": ([_rng.exponential(size=3500)], 4000),
+    "strata": ([_rng.exponential(size=23), 5 + 2 * _rng.exponential(size=41)], 20_000),
+    "strata of many": ([30 * _rng.exponential(size=50), 500 + _rng.normal(size=3450)], 4000),
+}
+
+
+@pytest.mark.parametrize("resample", STATISTICS)
+@pytest.mark.parametrize("name", STRATA)
+def test_bootstrap_of_examples_equals_scipys(name: str, resample: Any) -> None:
+    """Of skewed examples; strata are samples of their own, and of many examples groups are left
+    out. The quantiles of 20,000 replicates err by 0.02 to 0.03 standard errors, on both sides.
+    """
+    samples, number = STRATA[name]
+    order = np.random.default_rng(0).permutation(sum(map(len, samples)))
+    x = np.concatenate(samples)[order]
+    stratum = np.repeat(np.arange(len(samples)), [*map(len, samples)])[order]
+    error = np.sqrt(sum(len(y) * y.var() for y in samples)) / len(
+        x
+    )  # W_h^2 s_h^2 (n_h - 1) / n_h^2
     expected = stats.bootstrap(
-        samples, pooled, n_resamples=20_000, vectorized=True, rng=np.random.default_rng(1)
+        samples, pooled, n_resamples=number, batch=500, rng=np.random.default_rng(1)
     ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.12 * error)
-
-
-def test_replicates_of_strata_have_their_sizes() -> None:
-    """In each, as often as in the data; each unit of a stratum is drawn alike often."""
-    stratum = np.random.default_rng(0).integers(0, 3, 50)
-
-    def drawn(number: np.ndarray, stratum: np.ndarray) -> dict[str, np.ndarray]:
-        times = np.bincount(number, minlength=50)
-        return {"sizes": np.bincount(stratum, minlength=3), "first": times[:10]}
-
-    result = jm.bootstrap_examples(
-        KEY, drawn, np.arange(50), stratum, num_samples=4000, strata=stratum
-    )
-    np.testing.assert_array_equal(result["sizes"].value, np.bincount(stratum))
-    np.testing.assert_array_equal(result["sizes"].standard_error, 0)
-    n = np.bincount(stratum)[stratum[:10]]  # each is drawn Binomial(n, 1 / n) times
-    np.testing.assert_allclose(result["first"].standard_error ** 2, 1 - 1 / n, rtol=0.15)
-
-
-def test_groups_of_many_that_are_left_out_mix_strata() -> None:
-    """As scipy's jackknife of each; the means of strata differ much more than examples of one."""
-    rng = np.random.default_rng(0)
-    samples = 30 * rng.exponential(size=50), 500 + rng.normal(size=3450)
-    x = np.concatenate(samples)
-    result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000, strata=np.arange(3500) < 50)
-    expected = stats.bootstrap(
-        samples, pooled, n_resamples=4000, batch=500, rng=np.random.default_rng(1), vectorized=True
-    ).confidence_interval
-    np.testing.assert_allclose(ends(result), expected, atol=0.12 * result.standard_error)
+    for put in (np.asarray, jnp.asarray) if name == "strata" else (np.asarray,):
+        result = jm.bootstrap_examples(
+            KEY, STATISTICS[resample], put(x), num_samples=number, resample=resample, strata=stratum
+        )
+        assert isinstance(result.low, jax.Array) == (put is jnp.asarray)
+        assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(2 * number))
+        assert_allclose(ends(result), expected, atol=0.15 * error)
 
 
 def test_clusters_are_drawn_within_strata() -> None:
@@ -850,12 +717,11 @@ def test_clusters_are_drawn_within_strata() -> None:
     ids, x = np.repeat(np.arange(60), 2)[order], np.repeat(sums, 2)[order]
     error = np.sqrt(sum(20 * sums[stratum == i].var() for i in range(3))) / 60
     for put in (np.asarray, jnp.asarray):
-        cases: list[tuple[Any, Any]] = [("indices", mean), ("weights", weighted_mean)]
-        for resample, statistic in cases:
+        for resample, statistic in STATISTICS.items():
             result = jm.bootstrap_examples(
                 KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
             )
-            np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
+            assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
     with pytest.raises(
         ValueError, match="the examples 14 and 7 are in the same cluster and in different strata"
     ):
@@ -884,18 +750,6 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
     assert_close(jm.bootstrap_examples(KEY, statistic, x, y, num_samples=50), result, 1e-12)
 
 
-def test_medians_of_examples() -> None:
-    """np.median takes one sample; its replicates are those of a loop."""
-    x = np.random.default_rng(3).exponential(size=45)
-    result = jm.bootstrap_examples(KEY, np.median, x, kind="percentile")
-    drawn = np.median(x[np.random.default_rng(1).integers(45, size=(20_000, 45))], -1)
-    assert result.value == np.median(x)
-    np.testing.assert_allclose(result.standard_error, drawn.std(), rtol=0.1)
-    for end, q in ((result.low, 0.025), (result.high, 0.975)):  # a median is one of 45 numbers
-        error = 5 * np.sqrt(q * (1 - q) * (1 / 2000 + 1 / 20_000))
-        assert np.quantile(drawn, max(q - error, 0)) <= end <= np.quantile(drawn, min(q + error, 1))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -913,12 +767,7 @@ def test_medians_of_examples() -> None:
             "fewer than 2.31 examples",
         ),
         (lambda: jm.Bootstrap(KEY, num_samples=1), "num_samples must be at least 2"),
-        (lambda: jm.Posterior(KEY, num_samples=1), "num_samples must be at least 2"),
         (lambda: jm.Bootstrap(KEY, "wald"), "kind must be 'bca', .* got 'wald'"),  # type: ignore[arg-type]
-        (
-            lambda: jm.interval(macro_f1, COUNTS[0], method=jm.Bootstrap(KEY)),
-            "counts must have shape",
-        ),
         (
             lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
             "keeps the number of examples of each class fixed",
@@ -939,10 +788,6 @@ def test_medians_of_examples() -> None:
         (
             lambda: jm.bootstrap_examples(KEY, np.mean),
             "on their first axis, and at least one example, got None",
-        ),
-        (
-            lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(0)),
-            r"on their first axis, and at least one example, got \(0,\)",
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), np.ones((2, 3))),
@@ -986,10 +831,11 @@ def test_a_metric_cannot_write_into_the_counts() -> None:
     ):
         with pytest.raises(ValueError, match="read-only"):
             call()
-    np.testing.assert_array_equal(counts, [[90, 10], [5, 95]])
+    assert_array_equal(counts, [[90, 10], [5, 95]])
 
 
-def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
+def test_medians_of_examples() -> None:
+    """NumPy's of one sample at a time, of a batch, and one that sorts what was drawn for it."""
     x = np.random.default_rng(0).normal(size=101)
     before = x.copy()
 
@@ -997,10 +843,12 @@ def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
         v.sort()
         return v[len(v) // 2]
 
-    estimate = jm.bootstrap_examples(0, median, x)
-    np.testing.assert_array_equal(x, before)
-    assert estimate.value == np.median(x)
-    assert_close(estimate, jm.bootstrap_examples(0, np.median, x), 1e-12)
+    one, sorting, of_batch = (
+        jm.bootstrap_examples(0, f, x) for f in (np.median, median, lambda v: np.median(v, -1))
+    )
+    assert_array_equal(x, before)
+    assert one.value == np.median(x)
+    assert_close([sorting, of_batch], [one, one], 1e-12)
 
 
 @pytest.mark.parametrize("place", [np.asarray, jnp.asarray])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import jaxmetrics as jm
@@ -42,41 +43,16 @@ def posterior_draws(
     return values.mean() + share * (values - values.mean()) + np.sqrt(share) * noise
 
 
-def test_leaderboard_from_its_definition() -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 200)
-    right = rng.random((4, 200)) < np.array([0.8, 0.82, 0.7, 0.78])[:, None]
-    preds = np.where(right, truth, 1 - truth)
-    board = board_of(truth, preds, num_samples=4000)
-    tables = [jm.confusion_matrix(truth, pred, num_classes=2) for pred in preds]
-    expected = jm.interval(jm.accuracy, np.stack(tables))
-    assert_close(board.estimates, expected)
-    np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-12)
-    assert board.winner == right.mean(-1).argmax()
-    held_out = []
-    for _ in range(4000):
-        half = rng.permutation(200) < 100
-        chosen_by, judged_by = right[:, half].mean(-1), right[:, ~half].mean(-1)
-        held_out.append(judged_by[chosen_by > chosen_by.max() - 1e-9].mean())  # ties share
-    corrected, (value, low, high, _) = (
-        board.winner_estimate,
-        parts(board.estimates)[:, board.winner],
-    )
-    np.testing.assert_allclose(corrected.value, np.mean(held_out), atol=0.004)
-    np.testing.assert_allclose(corrected.low - low, corrected.value - value, rtol=1e-9)
-    assert corrected.high == high
-
-
 def test_the_best_is_as_probable_as_by_its_definition() -> None:
-    """Of four classifiers, two err alike; by accuracy one example more moves a value by 1 / n."""
-    rng = np.random.default_rng(1)
+    """Of four classifiers, of which two err alike."""
+    rng = np.random.default_rng(3)
     right = rng.random((1, 150)) + rng.random((4, 150)) < [[1.5], [1.5], [1.45], [1.3]]
     right[1, :90] = right[0, :90]
-    covariance = np.cov(right, bias=True) / 150 + np.eye(4) / 150**2
+    covariance = np.cov(right, bias=True) / 150
     true = posterior_draws(right.mean(1), covariance, rng)
     expected = np.bincount(true.argmax(1), minlength=4) / len(true)
     board = board_of(np.ones(150, int), right.astype(int), 40_000)
-    np.testing.assert_allclose(board.probability_best, expected, atol=0.013)  # four errors
+    assert_allclose(board.probability_best, expected, atol=0.013)  # four errors
 
 
 def test_few_examples_that_differ_show_what_a_sign_test_shows() -> None:
@@ -104,8 +80,8 @@ def test_tiers_are_the_longest_chains(seed: int) -> None:
         return 1 + max((tier(j) for j in range(9) if above[j, i]), default=0)
 
     expected = [tier(i) for i in range(9)]
-    np.testing.assert_array_equal(layers(above), expected)
-    np.testing.assert_array_equal(layers(jnp.asarray(above)), expected)
+    assert_array_equal(layers(above), expected)
+    assert_array_equal(layers(jnp.asarray(above)), expected)
 
 
 def test_balanced_accuracies_with_small_classes_are_not_told_apart() -> None:
@@ -131,7 +107,7 @@ def test_examples_that_do_not_count_are_as_if_absent() -> None:
     result = jm.leaderboard(
         jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3, where=counted
     )
-    jax.tree.map(np.testing.assert_array_equal, result, expected)
+    jax.tree.map(assert_array_equal, result, expected)
     more[1, 201] = 7
     with pytest.raises(ValueError, match=r"y_preds\[1, 201\] is 7"):
         jm.leaderboard(jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3)
@@ -140,7 +116,7 @@ def test_examples_that_do_not_count_are_as_if_absent() -> None:
 def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
     truth, a, b = predictions(300, 2)
     board = board_of(truth, np.stack([a, a, b]))
-    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
+    assert_array_equal(board.probability_best[0], board.probability_best[1])
 
     def undefined_if_rare(counts: Any) -> Any:
         return np.nan if counts[0, 1] + counts[1, 0] > 20 else jm.accuracy(counts)
@@ -150,34 +126,13 @@ def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
     assert with_nan.winner == 1
     assert with_nan.probability_best[1] == 1
     assert np.isnan(with_nan.estimates.low[0])
-    np.testing.assert_array_equal([with_nan.rank_low, with_nan.rank_high], [[2, 1]] * 2)
-    np.testing.assert_array_equal(with_nan.tiers, [2, 1])
+    assert_array_equal([with_nan.rank_low, with_nan.rank_high], [[2, 1]] * 2)
+    assert_array_equal(with_nan.tiers, [2, 1])
     with pytest.raises(ValueError, match="NaN or infinite for all classifiers"):
         jm.leaderboard(lambda counts: np.nan, truth, preds)
     # None was chosen.
     single = jm.leaderboard(jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_samples=50)
-    np.testing.assert_array_equal(parts(single.winner_estimate), parts(single.estimates)[:, 0])
-
-
-@pytest.mark.slow
-def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
-    truth, a, b = predictions(300, 2)
-    preds = np.stack([a, a, b])
-    host = board_of(truth, preds, num_samples=2000)
-    device = board_of(truth, jnp.asarray(preds), num_samples=2000)
-    hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
-    for board in (device, hidden):
-        assert board.winner == host.winner
-        np.testing.assert_allclose(
-            board.probability_best, host.probability_best, atol=5 * np.sqrt(0.5 / 2000)
-        )
-        np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
-        np.testing.assert_allclose(
-            board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
-        )
-        np.testing.assert_allclose(
-            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
-        )
+    assert_array_equal(parts(single.winner_estimate), parts(single.estimates)[:, 0])
 
 
 def clustered_predictions(
@@ -191,7 +146,7 @@ def clustered_predictions(
     return ids, (latent < stats.norm.ppf(accuracies)[:, None]).astype(int)
 
 
-@pytest.mark.parametrize("num_classes", [128, 200, 300])
+@pytest.mark.parametrize("num_classes", [128, 300])
 def test_labels_of_few_bits_among_many_classes_on_the_device(num_classes: int) -> None:
     """The number of classes is beyond int8, in which the labels come."""
     rng = np.random.default_rng(0)
@@ -206,11 +161,11 @@ def test_labels_of_few_bits_among_many_classes_on_the_device(num_classes: int) -
 
 def test_leaderboard_of_clusters_from_its_definition() -> None:
     """The covariance is that of sums over clusters; what is shown is so by loops over them."""
-    rng = np.random.default_rng(3)
-    ids, right = clustered_predictions(rng, np.array([0.6, 0.9, 0.62, 0.85]), 80, 0.3)
+    rng = np.random.default_rng(0)
+    ids, right = clustered_predictions(rng, np.array([0.62, 0.88, 0.72, 0.86]), 80, 0.3)
     names, truth = np.array([f"p{i}" for i in ids]), np.ones(len(ids), int)
     kept = ids < 75
-    options: Any = {"num_classes": 2, "num_samples": 2000, "where": kept}
+    options: Any = {"num_classes": 2, "num_samples": 20_000, "where": kept}
     board = jm.leaderboard(jm.accuracy, truth, right, clusters=names, **options)
     tables = jm.confusion_matrix(truth, right, num_classes=2, where=kept, groups=ids)
     expected = jm.interval(jm.accuracy, tables, cluster_axis=-3)
@@ -221,7 +176,7 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
     sums = np.array([[(x - x.mean())[ids == c].sum() for c in range(75)] for x in right])
     raw = np.array([[x[ids == c].sum() for c in range(75)] for x in right])
     noise = 75 / 74 * sums @ sums.T / n**2
-    draws = rng.multivariate_normal(np.zeros(4), noise, 2000)
+    draws = rng.multivariate_normal(np.zeros(4), noise, 20_000)
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
     above = np.zeros((4, 4), bool)
     while True:
@@ -233,20 +188,24 @@ def test_leaderboard_of_clusters_from_its_definition() -> None:
             above[i, j] = d.sum() > limit * np.sqrt((d**2).sum() + 2)
         if (above == before).all():
             break
-    np.testing.assert_array_equal(board.rank_low, 1 + above.sum(0))
-    np.testing.assert_array_equal(board.rank_high, 4 - above.sum(1))
-    assert 1 < board.rank_low.max() < 4  # neither nothing nor all is shown
-    true = posterior_draws(values, noise + np.eye(4) / n**2, rng)
+    assert_array_equal(board.rank_low, 1 + above.sum(0))
+    assert_array_equal(board.rank_high, 4 - above.sum(1))
+    assert 0 < above.sum() < 6  # neither nothing nor all is shown
+    true = posterior_draws(values, noise, rng)
     shares = np.bincount(true.argmax(1), minlength=4) / len(true)
-    np.testing.assert_allclose(board.probability_best, shares, atol=0.04)
+    assert_allclose(board.probability_best, shares, atol=0.02)
     held_out = []
     for _ in range(4000):
         half = rng.permutation(75) < 37.5
         moved = (np.where(half, 1, -1) * sums).sum(1) / n
         chosen = (values + moved).argmax()
         held_out.append((values - moved)[chosen])
-    bias = board.estimates.value.max() - board.winner_estimate.value
-    np.testing.assert_allclose(bias, max(values.max() - np.mean(held_out), 0), atol=0.004)
+    assert board.winner == values.argmax()
+    found, corrected = (parts(x) for x in (board.estimates, board.winner_estimate))
+    low, bias = (found[:2, board.winner] - corrected[:2])[::-1]
+    assert_allclose(low, bias, rtol=1e-9)
+    assert corrected[2] == found[2, board.winner]
+    assert_allclose(bias, max(values.max() - np.mean(held_out), 0), atol=0.004)
 
 
 def draws_error(noise: np.ndarray, i: int, j: int) -> float:
@@ -256,25 +215,22 @@ def draws_error(noise: np.ndarray, i: int, j: int) -> float:
 def test_clusters_of_one_example_rank_as_examples() -> None:
     truth, a, b = predictions(400, 3)
     preds = np.stack([a, b, np.roll(truth, 1)])
-    f1 = jm.macro(jm.f1)
-    options: Any = {"num_classes": 3, "num_samples": 4000}
-    alone = jm.leaderboard(f1, truth, preds, **options)
-    singles = jm.leaderboard(f1, truth, preds, clusters=np.arange(400), **options)
-    np.testing.assert_allclose(
-        singles.probability_best, alone.probability_best, atol=0.005 + 3 / np.sqrt(4000)
-    )
-    found, expected = (parts(x.winner_estimate)[:2] for x in (singles, alone))
-    np.testing.assert_allclose(found, expected, atol=0.003)
-    np.testing.assert_array_equal(singles.tiers, alone.tiers)
-    on_device = jax.jit(
-        lambda p: jm.leaderboard(f1, truth, p, clusters=np.arange(400) // 4, **options)
-    )(preds)
-    on_host = jm.leaderboard(f1, truth, preds, clusters=np.arange(400) // 4, **options)
-    np.testing.assert_allclose(
-        on_device.probability_best, on_host.probability_best, atol=5 * np.sqrt(0.5 / 4000)
-    )
-    np.testing.assert_allclose(on_device.estimates.low, on_host.estimates.low, rtol=1e-4)
-    np.testing.assert_array_equal(on_device.tiers, on_host.tiers)
+
+    def board(preds: Any, clusters: Any = None) -> jm.Leaderboard:
+        options: Any = {"num_classes": 3, "num_samples": 4000, "clusters": clusters}
+        return jm.leaderboard(jm.macro(jm.f1), truth, preds, **options)
+
+    alone, singles = board(preds), board(preds, np.arange(400))
+    tens = [board(put(preds), np.arange(400) // 4) for put in (np.asarray, jnp.asarray)]
+    for found, expected, atol in zip(
+        (singles, tens[0]), (alone, tens[1]), (0.003, 1e-4), strict=True
+    ):
+        error = 0.005 + 5 * np.sqrt(0.5 / 4000)
+        assert_allclose(found.probability_best, expected.probability_best, atol=error)
+        a, b = (parts(x.winner_estimate)[:2] for x in (found, expected))
+        assert_allclose(a, b, atol=0.005)
+        assert_allclose(found.estimates.low, expected.estimates.low, atol=atol)
+        assert_array_equal(found.tiers, expected.tiers)
 
 
 def test_leaderboards_of_hardly_any_examples() -> None:
@@ -314,21 +270,24 @@ def test_a_metric_with_a_jax_array_ranks_numpy_labels() -> None:
 def test_labels_of_leaderboards() -> None:
     """Class ids, with the number of classes or without it, and names of classes rank the same."""
     truth, a, b = predictions(60, 3)
-    by_ids = jm.leaderboard(jm.macro(jm.f1), truth, [a, b], num_classes=3, num_samples=50)
     names = np.array(["cat", "dog", "newt"])
     lists = [list(names[x]) for x in (a, b)]
-    options: Any = {"labels": list(names), "num_samples": 50}
-    for y_preds in (np.stack([names[a], names[b]]), lists, [names[a], names[b]]):
-        by_names = jm.leaderboard(jm.macro(jm.f1), names[truth], y_preds, **options)
-        jax.tree.map(np.testing.assert_array_equal, by_names, by_ids)
-    without = jm.leaderboard(jm.macro(jm.f1), truth, [a, b], num_samples=50)
-    jax.tree.map(np.testing.assert_array_equal, without, by_ids)
-    in_order = jm.leaderboard(jm.macro(jm.f1), names[truth], lists, num_samples=50)
-    jax.tree.map(np.testing.assert_array_equal, in_order, by_ids)
+    labels: dict[str, Any] = {"labels": list(names)}
+
+    def board(y_true: Any, y_preds: Any, **options: Any) -> jm.Leaderboard:
+        return jm.leaderboard(jm.macro(jm.f1), y_true, y_preds, num_samples=50, **options)
+
+    expected = board(truth, [a, b], num_classes=3)
+    for found in (
+        board(truth, [a, b]),
+        board(names[truth], lists),  # in their order
+        *(board(names[truth], x, **labels) for x in (lists, names[[a, b]], [names[a], names[b]])),
+    ):
+        jax.tree.map(assert_array_equal, found, expected)
     lists[1][4] = "bat"
     with pytest.raises(
         ValueError, match=r"y_preds\[1, 4\] is 'bat', which is not one of the classes in labels"
     ):
-        jm.leaderboard(jm.macro(jm.f1), names[truth], lists, **options)
+        board(names[truth], lists, **labels)
     with pytest.raises(ValueError, match="num_classes is required if y_true is a JAX array"):
-        jm.leaderboard(jm.accuracy, jnp.asarray(truth), [a, b])
+        board(jnp.asarray(truth), [a, b])

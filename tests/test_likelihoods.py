@@ -96,21 +96,6 @@ def test_limits_are_those_of_a_general_optimiser(name: Any, table: Any, stratifi
     )
 
 
-def test_accuracy_has_the_likelihood_interval_of_a_proportion() -> None:
-    """A third of an error, or of a right one, is added: `x log(x / n p) + ... = 1.92` there."""
-    right, wrong = 45, 5
-    estimate = jm.interval(jm.accuracy, [[30, 2], [3, 15]])
-
-    def ratio(p: Any, x: Any, y: Any) -> Any:
-        n = x + y
-        return special.rel_entr(x, n * p) + special.rel_entr(y, n * (1 - p)) - 1.9207294
-
-    low = optimize.brentq(ratio, 0.5, 0.9, args=(right, wrong + 1 / 3))
-    high = optimize.brentq(ratio, 0.91, 0.9999, args=(right + 1 / 3, wrong))
-    assert_allclose(estimate.low, low, atol=1e-7)
-    assert_allclose(estimate.high, high, atol=1e-7)
-
-
 def test_large_counts_give_the_interval_of_the_delta_method() -> None:
     counts = np.array([[90, 10, 1], [5, 95, 3], [2, 2, 50]]) * 1e7
     for metric in METRICS.values():
@@ -119,15 +104,6 @@ def test_large_counts_give_the_interval_of_the_delta_method() -> None:
         reach = by_delta.high - by_delta.value
         assert_allclose(by_likelihood.high - by_likelihood.value, reach, rtol=1e-3)
         assert_allclose(by_likelihood.value - by_likelihood.low, reach, rtol=1e-3)
-
-
-def test_errors_that_were_not_seen_are_possible() -> None:
-    small_class = jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
-    assert small_class.low < 0.8
-    assert 0.995 < small_class.high < 1
-    perfect = jm.interval(jm.cohen_kappa, np.diag([20] * 10))
-    assert 0.95 < perfect.low < 0.99
-    assert perfect.high == 1
 
 
 @pytest.mark.parametrize(
@@ -161,15 +137,13 @@ def test_classes_that_do_not_occur_change_no_average(counts: Any, places: Any) -
 
 
 def test_an_example_may_be_taken_for_a_class_that_does_not_occur() -> None:
-    assert jm.interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
-    for counts in ([[50, 0], [0, 0]], np.pad([[50]], (1, 2))):
-        recall = jm.interval(jm.balanced_accuracy, counts)
-        assert 0.5 < recall.low < 0.97
-        assert recall.high == 1
-        assert_allclose(
-            parts(jm.interval(jm.balanced_accuracy, jnp.array(counts)))[:3], parts(recall)[:3], 1e-5
-        )
-        assert np.isnan(jm.interval(jm.macro(jm.f1), counts).low)  # of a single class
+    two, three = np.array([[50, 0], [0, 0]]), np.pad([[50]], (1, 2))
+    assert jm.interval(jm.accuracy, two).low < 0.95
+    assert np.isnan(jm.interval(jm.macro(jm.f1), two).low)  # of a single class
+    recalls = [jm.interval(jm.balanced_accuracy, x) for x in (two, three, jnp.asarray(three))]
+    assert all(0.5 < recall.low < 0.97 for recall in recalls)
+    assert recalls[0].high == recalls[1].high == 1
+    assert_allclose(parts(recalls[2])[:3], parts(recalls[1])[:3], 1e-5)
 
 
 def test_it_does_not_matter_whether_the_wrong_class_occurs() -> None:
@@ -196,15 +170,6 @@ def test_a_convention_has_no_interval() -> None:
     assert np.isnan(never_predicted.low[1])
     assert np.isnan(never_predicted.high[1])
     assert not np.isnan(never_predicted.low[0])
-    single_class = jm.interval(jm.macro(jm.f1), [[50, 0], [0, 0]])
-    assert np.isnan(single_class.low)
-    assert np.isnan(single_class.high)
-
-
-def test_functions_that_are_not_smooth_are_differentiated_too() -> None:
-    estimate = jm.interval(lambda c: jm.recall(c).min(-1), [[90, 10], [20, 80]])
-    recall = jm.interval(lambda c: jm.recall(c)[..., 1], [[90, 10], [20, 80]])
-    assert_allclose(estimate.low, recall.low, atol=1e-6)
 
 
 def test_many_classes_and_pytrees() -> None:
@@ -289,31 +254,23 @@ def test_an_absolute_value_has_both_sides_of_the_signed_value() -> None:
     assert len(counts) > 40
     association, signed = (jm.interval(f, counts) for f in (jm.cramers_v, jm.matthews_corrcoef))
     assert_allclose(association.high, np.maximum(-signed.low, signed.high), atol=1e-3)
-    gap = jm.interval(
-        lambda c: abs(c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]
-    )
-    signed = jm.interval(
-        lambda c: (c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]
-    )
-    assert_allclose([gap.low, gap.high], [0, signed.high], atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("metric", "counts"),
     [
-        (jm.g_mean, [[270, 0], [30, 0]]),
-        (jm.g_mean, [[500, 0, 0], [20, 0, 5], [20, 0, 10]]),
-        (jm.matthews_corrcoef, [[270, 0], [30, 0]]),
-        (jm.binary(jm.fowlkes_mallows), [[270, 30], [30, 0]]),
+        (jm.g_mean, np.array([[270, 0], [30, 0]])),
+        (jm.g_mean, jnp.array([[500, 0, 0], [20, 0, 5], [20, 0, 10]])),
+        (jm.matthews_corrcoef, np.array([[270, 0], [30, 0]])),
+        (jm.binary(jm.fowlkes_mallows), np.array([[270, 30], [30, 0]])),
     ],
 )
 def test_a_steep_root_is_no_jump(metric: Any, counts: Any) -> None:
     """The value is 0, and changes by a root of what is added to empty cells."""
-    for as_array in (np.asarray, jnp.asarray):
-        estimate = jm.interval(metric, as_array(counts))
-        assert estimate.value == 0
-        assert 0.05 < estimate.high < 0.9
-        assert estimate.low <= 0
+    estimate = jm.interval(metric, counts)
+    assert estimate.value == 0
+    assert 0.05 < estimate.high < 0.9
+    assert estimate.low <= 0
 
 
 @pytest.mark.parametrize("counts", [[[500, 10], [0, 3]], [[1800, 200], [1, 11]], [[19, 1], [0, 8]]])
@@ -321,7 +278,7 @@ def test_errors_of_other_classes_than_the_worst(counts: list[list[int]]) -> None
     """The worst recall may be as low as that of any class."""
     lows = jm.interval(jm.recall, counts).low
     found = jm.interval(lambda c: jm.recall(c).min(-1), counts)
-    np.testing.assert_allclose(found.low, lows.min(), rtol=1e-3)
+    assert_allclose(found.low, lows.min(), rtol=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -337,19 +294,8 @@ def test_an_end_without_bound_is_infinite(sign: int) -> None:
         lambda c: sign * jm.positive_likelihood_ratio(c)[..., 1], [[43, 0], [5, 20]]
     )
     ends = np.sort([sign * found.low, sign * found.high])
-    np.testing.assert_allclose(ends, [low, np.inf], rtol=5e-3)
+    assert_allclose(ends, [low, np.inf], rtol=5e-3)
     assert np.isnan(found.value)
-
-
-def test_hidden_classes_and_infinite_ends_on_the_device() -> None:
-    def metric(counts: Any) -> dict[str, Any]:
-        ratios = jm.positive_likelihood_ratio(counts)
-        return {"worst": jm.recall(counts).min(-1), "ratio": ratios[..., 1]}
-
-    counts = np.array([[43, 0], [5, 20]])
-    host, device = (jm.interval(metric, c) for c in (counts, jnp.array(counts)))
-    for name in host:
-        assert_allclose(parts(device[name])[:3], parts(host[name])[:3], rtol=2e-3)
 
 
 @pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
@@ -364,11 +310,12 @@ def test_a_value_that_is_extreme_inside_of_the_plausible_tables(as_array: Any) -
 
     apart = [[40, 2], [14, 20]]
     counts = as_array([[[26, 3], [4, 17]], [[15, 11], [14, 10]], [[9, 14], [13, 14]], apart])
-    for metric, signed in (
+    of_signed: list[tuple[Any, Any]] = [
         (lambda c: abs(gap(c)), gap),
         (jm.cramers_v, jm.matthews_corrcoef),
         (jm.mutual_information, jm.matthews_corrcoef),
-    ):
+    ]
+    for metric, signed in of_signed if as_array is np.asarray else of_signed[:1]:
         found, around = jm.interval(metric, counts), jm.interval(signed, counts)
         may_be_0 = np.asarray((around.low <= 0) & (around.high >= 0))[:3]
         *low, low_apart = np.asarray(found.low)

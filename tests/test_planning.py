@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 
@@ -17,6 +18,7 @@ def test_required_examples_of_accuracy_are_those_of_a_proportion() -> None:
     assert jm.required_examples(jm.accuracy, 1000 * counts, half_width=0.03) == expected
 
 
+ONES = np.ones((2, 2, 2))
 PILOT = np.array([[50, 5, 5], [2, 20, 3], [1, 4, 10]])
 # Only A is right in 9 %, only B in 5 %.
 PAIRED = np.array([[[400, 45], [25, 30]], [[30, 25], [45, 400]]])
@@ -118,26 +120,24 @@ def test_what_nothing_is_known_of() -> None:
             "half_width must be a finite Python number above 1e-150, got 0",
         ),
         (
-            lambda: jm.detectable_difference(jm.accuracy, np.ones((2, 2, 2)), 0),
+            lambda: jm.detectable_difference(jm.accuracy, ONES, 0),
             "num_examples must be a finite Python number above 0, got 0",
         ),
         (
-            lambda: jm.detectable_difference(jm.accuracy, np.ones((2, 2, 2)), 9, power=0.01),
+            lambda: jm.detectable_difference(jm.accuracy, ONES, 9, power=0.01),
             r"which is the power if there is no difference, got 0\.01",
         ),
         (
-            lambda: jm.detectable_difference(jm.accuracy, np.ones((2, 2, 2)), 9, power=1),
+            lambda: jm.detectable_difference(jm.accuracy, ONES, 9, power=1),
             r"power must be less than 1 and greater than 0\.025, which is the power if"
             r" there is no difference, got 1",
         ),
         (
-            lambda: jm.power(jm.accuracy, np.ones((2, 2, 2)), 9, difference=0),
+            lambda: jm.power(jm.accuracy, ONES, 9, difference=0),
             "difference must not be 0",
         ),
         (
-            lambda: jm.power(
-                jm.accuracy, np.ones((20, 2, 2, 2)), 1, difference=0.1, cluster_axis=0
-            ),
+            lambda: jm.power(jm.accuracy, np.stack([ONES] * 20), 1, difference=0.1, cluster_axis=0),
             "confidence interval cannot be computed from a single cluster",
         ),
         (
@@ -159,4 +159,4 @@ def test_order_in_memory_changes_no_draw() -> None:
         lambda x: jm.posterior_counts(0, x, 50),
         lambda x: jm.bootstrap_counts(0, x, 50),
     ):
-        np.testing.assert_array_equal(draw(counts), draw(np.asfortranarray(counts)))
+        assert_array_equal(draw(counts), draw(np.asfortranarray(counts)))

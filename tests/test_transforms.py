@@ -19,6 +19,7 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from jax import export
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 
 import jaxmetrics as jm
 from jaxmetrics._applied import Applied
@@ -54,7 +55,7 @@ def close(actual: Any, expected: Any, error: float = 1e-12) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=error, atol=error / 10)
+        assert_allclose(a, b, rtol=error, atol=error / 10)
 
 
 def piled(results: list[Any]) -> Any:
@@ -260,7 +261,7 @@ def test_examples_that_are_absent_or_twice(name: str) -> None:
         masked = row.call(*poisoned(row, KEEP, label), where=KEEP)
         close(total(row, masked), absent)
         if row.per_example:
-            np.testing.assert_array_equal(masked[~KEEP], 0)
+            assert_array_equal(masked[~KEEP], 0)
     if "sample_weight" not in row.options:
         return
     close(row.call(*row.ordinary, sample_weight=KEEP.astype(float)), absent)
@@ -297,11 +298,6 @@ def test_parts_add_up(name: str, data: st.DataObject) -> None:
     everything = total(row, row.call(*row.ordinary))
     parts = [total(row, row.call(*take(row, which))) for which in (first, second)]
     close(parts[0] + parts[1], everything)
-    if "sample_weight" in row.options:
-        in_first = np.isin(np.arange(N), first).astype(float)
-        close(row.call(*row.ordinary, sample_weight=in_first), parts[0])
-        close(row.call(*row.ordinary, sample_weight=in_first + 1), everything + parts[0])
-        close(row.call(*row.ordinary, sample_weight=np.full(N, 0.5)), everything / 2)
 
 
 @pytest.mark.parametrize("name", COUNTERS)
@@ -410,13 +406,21 @@ AGAIN = 0 if jax.default_backend() == "cpu" else 1e-6
 ON_DEVICE = those(lambda row: row.device and row.jit)
 READ_ROWS = [name for name in ON_DEVICE if name.split()[0] in READ and not ROWS[name].draws]
 MASKED = [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
+# Kinds of bootstraps share their draws, and float32 programs compute their quantiles. The program
+# of judged pairs contains what judged examples need.
+ALIKE = {"prediction_powered"} | {
+    f"{call} {kind}"
+    for call in ("interval", "compare")
+    for kind in ("basic", "percentile", "studentized")
+}
 # What compiles is what costs. In float32 the eager call, below, says what a program under jit
 # would, and the program of `test_masked_examples_on_the_device` has the gradient.
 COMPILED = [
     (name, x64)
     for name in ON_DEVICE
     for x64 in (False, True)
-    if x64 or (name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
+    if (x64 and name not in ALIKE)
+    or (not x64 and name not in MASKED and (ROWS[name].smooth or not ROWS[name].host))
 ]
 
 
@@ -474,7 +478,7 @@ def test_what_people_read_of_few_numbers_compiles_nothing(name: str, programs: l
 def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) -> None:
     """In float32, integers as they are, leading axes at once; a second call compiles nothing."""
     row = ROWS[name]
-    if row.draws:  # which differ by more than rounding
+    if row.draws or row.float32 > 1e-4:  # which differ by more than rounding
         jax.config.update("jax_disable_most_optimizations", True)
     arrays = [jnp.asarray(x) for x in (row.stacked if row.batch else row.ordinary)]
     result = row.call(*arrays)
@@ -510,32 +514,27 @@ def assert_finite_differences(
     row: Row, program: Callable[..., Any], arrays: list[jax.Array]
 ) -> None:
     """Of the first case, along a direction in which probabilities still sum to 1."""
-    rng = np.random.default_rng(0)
-    point = [
-        np.asarray(x[0]) + (row.inside if i in row.smooth else 0) for i, x in enumerate(arrays)
-    ]
-    direction = {}
+    rng, steps = np.random.default_rng(0), {}
     for i in row.smooth:
-        v = rng.normal(size=point[i].shape)
-        of_classes = point[i].ndim and np.allclose(point[i].sum(-1), 1, atol=1e-5)
-        direction[i] = (
-            1e-6 * np.abs(point[i]).max() * (v - v.mean(-1, keepdims=True) if of_classes else v)
-        )
+        point = np.asarray(arrays[i][0]) + row.inside
+        v = rng.normal(size=point.shape)
+        if point.ndim and np.allclose(point.sum(-1), 1, atol=1e-5):
+            v -= v.mean(-1, keepdims=True)
+        steps[i] = 1e-6 * np.abs(point).max() * v
 
-    def at(steps: float) -> dict[str, Any]:
-        moved = [x + steps * direction[i] if i in direction else x for i, x in enumerate(point)]
-        pairs = zip(arrays, moved, strict=True)
-        return program(*(np.concatenate([[y], x[1:]]) for x, y in pairs))
+    def at(times: float) -> tuple[float, Any]:
+        moved = [np.array(x) for x in arrays]
+        for i, step in steps.items():
+            moved[i][0] += row.inside + times * step
+        results = program(*moved)
+        values = [x[0] for x in numbers(results["value"]) if x.dtype.kind == "f"]
+        return sum(float(np.nansum(x)) for x in values), results["gradient"]
 
-    def value(results: dict[str, Any]) -> float:
-        return sum(float(np.nansum(x[0])) for x in numbers(results["value"]) if x.dtype.kind == "f")
-
-    slopes = at(0.0)["gradient"]
-    slope = sum(float(np.sum(slopes[j][0] * direction[i])) for j, i in enumerate(row.smooth))
-    size = max(float(np.abs(x).max()) for x in direction.values())
-    np.testing.assert_allclose(
-        (value(at(1)) - value(at(-1))) / 2 / size, slope / size, rtol=1e-5, atol=1e-7
-    )
+    size = max(float(np.abs(x).max()) for x in steps.values())
+    difference = (at(1)[0] - at(-1)[0]) / 2 / size
+    slopes = zip(at(0)[1], steps.values(), strict=True)
+    slope = sum(float(np.sum(x[0] * step)) for x, step in slopes) / size
+    assert_allclose(difference, slope, rtol=1e-5, atol=1e-7)
 
 
 def agree(a: Any, b: Any, draws: int) -> None:
@@ -552,11 +551,9 @@ def agree(a: Any, b: Any, draws: int) -> None:
             agree(getattr(a, part), getattr(b, part), draws)
     elif np.ndim(a) and len(a) == draws:
         error = 5 * np.sqrt((np.var(a, 0) + np.var(b, 0)) / draws)
-        np.testing.assert_array_less(np.abs(np.mean(a, 0) - np.mean(b, 0)), error + 1e-6)
+        assert_array_less(np.abs(np.mean(a, 0) - np.mean(b, 0)), error + 1e-6)
     else:  # a probability, estimated by a share of the draws
-        np.testing.assert_array_less(
-            np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws)
-        )
+        assert_array_less(np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws))
 
 
 @pytest.mark.parametrize("name", those(lambda row: not row.device))
@@ -676,7 +673,7 @@ def test_gradient_with_respect_to_weights(name: str) -> None:
         return (row.call(*row.ordinary, sample_weight=weights) * moment).sum()
 
     weights = jnp.where(jnp.arange(N) % 5 == 0, 0.0, 1.0)
-    np.testing.assert_allclose(
+    assert_allclose(
         jax.grad(first_moment)(weights), (each * moment).reshape(N, -1).sum(-1), rtol=1e-4
     )
 
@@ -695,63 +692,12 @@ def test_metrics_of_narrow_dtypes(name: str, x64: bool) -> None:
         close(metric.call(narrow), metric.call(few))
 
 
-COUNTS = np.array([[31, 4, 2], [3, 22, 6], [1, 5, 40]], np.int32)
-
-
-def _squared_accuracy(counts: Any, name: str) -> Any:
-    return jm.interval(lambda c: jm.accuracy(c) ** 2, counts, method=cases.METHODS[name]())
-
-
-def _of_new_functions() -> dict[str, Callable[[], Any]]:
-    """Calls in which a function is written anew."""
-    counts, truth = jnp.asarray(COUNTS), jnp.asarray(cases.N % 2 + np.arange(N) % 2).astype(int)
-    scores = jnp.linspace(0.0, 1.0, 3 * N).reshape(N, 3)
-    return {
-        "macro": lambda: jm.macro(lambda c: jm.recall(c) ** 2)(counts),
-        "group_ratio": lambda: jm.group_ratio(lambda c: jm.recall(c) ** 2)(
-            jnp.stack([counts, counts.T])
-        ),
-        **{
-            f"interval {name}": partial(_squared_accuracy, counts, name)
-            for name in ("likelihood", "delta", "bca", "posterior")
-        },
-        "compare": lambda: jm.compare(
-            lambda c: jm.accuracy(c) ** 2, jnp.stack([counts, counts.T, counts])
-        ),
-        "proportion_interval": lambda: jm.proportion_interval(
-            jnp.array(18), jnp.array(20), method="clopper_pearson"
-        ),
-        "per_class": lambda: jm.per_class(lambda y, s: jm.roc_auc(y, s))(truth, scores),
-        "best_threshold": lambda: jm.best_threshold(lambda c: jm.accuracy(c), truth, scores[:, 0]),
-    }
-
-
-@pytest.mark.parametrize("name", _of_new_functions())
-def test_a_second_call_compiles_nothing(name: str, programs: list[str]) -> None:
-    call = _of_new_functions()[name]
-    first = call()
-    before = len(programs)
-    second = call()
-    assert len(programs) == before
-    close(second, first)
-
-
 def test_soft_counts_of_certain_predictions_are_counts() -> None:
     y_true, y_pred = COUNTERS["confusion_matrix"].ordinary
     one_hot = np.eye(K + 1)[y_pred][:, :K]  # -1 becomes a row of zeros
     close(
         jm.soft_confusion_matrix(y_true, one_hot), COUNTERS["confusion_matrix"].call(y_true, y_pred)
     )
-
-
-def test_a_smooth_metric_of_soft_counts_is_a_loss() -> None:
-    y_true, y_prob = COUNTERS["soft_confusion_matrix"].ordinary
-    gradient = jax.grad(lambda p: jm.macro(jm.f1)(jm.soft_confusion_matrix(y_true, p)))(
-        jnp.asarray(y_prob, jnp.float32)
-    )
-    assert np.isfinite(gradient).all()
-    assert (np.asarray(gradient)[y_true < 0] == 0).all()
-    assert np.abs(gradient).max() > 0
 
 
 def test_gradients_of_an_almost_absent_class_are_finite() -> None:
@@ -769,18 +715,17 @@ def test_gradients_of_an_almost_absent_class_are_finite() -> None:
 
 
 def test_masked_nan_reaches_no_gradient() -> None:
-    probs = jnp.array([[0.5, 0.5], [jnp.nan, jnp.nan]])
-    weights = jnp.array([1.0, jnp.nan])
-
-    def total(
-        probs: jax.Array, weights: jax.Array, y_true: list[int], where: list[bool]
-    ) -> jax.Array:
-        return jm.soft_confusion_matrix(y_true, probs, sample_weight=weights, where=where).sum()
-
+    """Neither of probabilities nor of weights."""
+    arrays = jnp.array([[0.5, 0.5], [jnp.nan, jnp.nan]]), jnp.array([1.0, jnp.nan])
     for y_true, where in (([0, 1], [True, False]), ([0, -1], [True, True])):
-        by_probs, by_weights = jax.grad(total, argnums=(0, 1))(probs, weights, y_true, where)
-        np.testing.assert_array_equal(by_probs, [[1, 1], [0, 0]])
-        np.testing.assert_array_equal(by_weights, [1, 0])
+        by_probs, by_weights = jax.grad(
+            lambda p, w, y=y_true, where=where: jm.soft_confusion_matrix(
+                y, p, sample_weight=w, where=where
+            ).sum(),
+            argnums=(0, 1),
+        )(*arrays)
+        assert_array_equal(by_probs, [[1, 1], [0, 0]])
+        assert_array_equal(by_weights, [1, 0])
 
 
 def test_counts_in_a_scan() -> None:
