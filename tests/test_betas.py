@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
 
 import jaxmetrics as jm
@@ -40,7 +41,7 @@ def errors_of(case: dict[str, Any], swapped: bool) -> tuple[float, float, float]
     x, q = mirror(case["x"]), mirror(case["q"])
     cdf, quantile, mean = average.cdf(x), average.ppf(q), average.mean
     sd = np.sqrt(case["variance"])
-    np.testing.assert_allclose(average.variance, case["variance"], rtol=1e-12)
+    assert_allclose(average.variance, case["variance"], rtol=1e-12)
     return (
         (abs(mirror(cdf) - case["cdf"]) - average.pdf(x) * np.spacing(x)).max(),
         ((abs(mirror(quantile) - case["quantile"]) - np.spacing(quantile)) / sd).max(),
@@ -77,7 +78,7 @@ def test_classes_without_examples_have_the_law_of_irwin_and_hall(k: int) -> None
     terms = (
         (-1.0) ** j * special.comb(k, j) * np.maximum(x[:, None] - j, 0) ** k / special.factorial(k)
     )
-    np.testing.assert_allclose(jm.betas.beta_sum_cdf(x, np.ones((k, 2))), terms.sum(-1), atol=1e-8)
+    assert_allclose(jm.betas.beta_sum_cdf(x, np.ones((k, 2))), terms.sum(-1), atol=1e-8)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
@@ -90,7 +91,7 @@ def test_classes_without_examples_under_jeffreys_prior(k: int) -> None:
     terms = special.j0(np.pi * n / period) ** k / (np.pi * n)
     ripple = [np.sin(2 * np.pi * n * z / period) @ terms for z in y]
     found = jm.betas.beta_sum_cdf(k / 2 + y, np.full((k, 2), 0.5))
-    np.testing.assert_allclose(found, 0.5 + y / period + ripple, atol=1e-7)
+    assert_allclose(found, 0.5 + y / period + ripple, atol=1e-7)
 
 
 def narrower(k: int, factor: float, b: float) -> np.ndarray:
@@ -123,7 +124,7 @@ def test_hard_ends_against_a_convolution_of_masses(parameters: np.ndarray, atol:
     at = np.flatnonzero((reached > 1e-6) & (reached < 1 - 1e-3))[:: cells // 200]
     assert len(at) > 20
     found = jm.betas.beta_sum_cdf((at + 1 + (k - 1) / 2) / cells, parameters)
-    np.testing.assert_allclose(found, reached[at], atol=atol)
+    assert_allclose(found, reached[at], atol=atol)
 
 
 @pytest.mark.parametrize("k", [1, 5, 100])
@@ -132,8 +133,8 @@ def test_a_class_without_data_beside_many_examples(k: int) -> None:
     average = jm.betas.BetaAverage(np.array([[1, 1]] + [[9e7, 1e7]] * k))
     u = np.linspace(0.02, 0.98, 25)
     x = (u + 0.9 * k) / (k + 1)
-    np.testing.assert_allclose(average.cdf(x), u, atol=1e-11)
-    np.testing.assert_allclose(average.pdf(x), k + 1, rtol=1e-8)
+    assert_allclose(average.cdf(x), u, atol=1e-11)
+    assert_allclose(average.pdf(x), k + 1, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -143,15 +144,13 @@ def test_one_class_is_the_beta(shape: tuple[float, float]) -> None:
     average, beta = jm.betas.BetaAverage(np.array([shape])), stats.beta(*shape)
     q = np.array([1e-3, 0.025, 0.5, 0.975])
     x = average.ppf(q)
-    np.testing.assert_allclose(x, beta.ppf(q), rtol=1e-8, atol=1e-8 * beta.std())
-    np.testing.assert_allclose(
-        average.interval(1 - 1e-9), (beta.ppf(5e-10), beta.isf(5e-10)), rtol=1e-6
-    )
-    np.testing.assert_allclose(jm.betas.beta_ppf(0.3, *shape), average.ppf(0.3), rtol=1e-12)
+    assert_allclose(x, beta.ppf(q), rtol=1e-8, atol=1e-8 * beta.std())
+    assert_allclose(average.interval(1 - 1e-9), (beta.ppf(5e-10), beta.isf(5e-10)), rtol=1e-6)
+    assert_allclose(jm.betas.beta_ppf(0.3, *shape), average.ppf(0.3), rtol=1e-12)
     if shape[0] < 1e7:
-        np.testing.assert_allclose(average.cdf(x), beta.cdf(x), atol=1e-12)
-        np.testing.assert_allclose(average.pdf(x), beta.pdf(x), rtol=1e-11)
-    np.testing.assert_allclose(average.variance, beta.var(), rtol=1e-12)
+        assert_allclose(average.cdf(x), beta.cdf(x), atol=1e-12)
+        assert_allclose(average.pdf(x), beta.pdf(x), rtol=1e-11)
+    assert_allclose(average.variance, beta.var(), rtol=1e-12)
 
 
 BATCH = np.array([[[3.0, 1.0], [12.0, 2.0], [4.0, 4.0]], [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]])
@@ -203,11 +202,11 @@ def test_the_device_answers_as_the_host() -> None:
     device = jax.tree.map(lambda v: np.asarray(v, float), jax.jit(answers)(*arguments))
     sd = np.sqrt(host["variance"])
     for name in ("mean", "variance"):
-        np.testing.assert_allclose(device[name], host[name], rtol=1e-5)
+        assert_allclose(device[name], host[name], rtol=1e-5)
     for name in ("cdf", "sf"):
-        np.testing.assert_allclose(device[name], host[name], atol=2e-5)
+        assert_allclose(device[name], host[name], atol=2e-5)
     ordinary = [0, 1, 2, 4, 7]
-    np.testing.assert_allclose(device["pdf"][:, ordinary], host["pdf"][:, ordinary], rtol=1e-2)
+    assert_allclose(device["pdf"][:, ordinary], host["pdf"][:, ordinary], rtol=1e-2)
     for name in ("ppf", "interval"):
         error = abs(np.stack(device[name]) - host[name]) - np.spacing(np.float32(host[name]))
         assert (error < 2e-4 * sd).all(), (name, error / sd)
@@ -241,13 +240,13 @@ def test_batches_and_the_functional_forms() -> None:
     assert x.shape == (3, 2)
     assert x.dtype == np.float64
     one_by_one = np.stack([jm.betas.BetaAverage(p).ppf(q[:, 0]) for p in BATCH], 1)
-    np.testing.assert_allclose(x, one_by_one, rtol=1e-12)
-    np.testing.assert_allclose(jm.betas.beta_avg_inv_cdf(q, BATCH), x, rtol=1e-12)
-    np.testing.assert_allclose(average.cdf(x), np.broadcast_to(q, x.shape), atol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(x, one_by_one, rtol=1e-12)
+    assert_allclose(jm.betas.beta_avg_inv_cdf(q, BATCH), x, rtol=1e-12)
+    assert_allclose(average.cdf(x), np.broadcast_to(q, x.shape), atol=1e-12)
+    assert_allclose(
         jm.betas.beta_avg_pdf(x, BATCH), 3 * jm.betas.beta_sum_pdf(3 * x, BATCH), rtol=1e-10
     )
-    np.testing.assert_allclose(
+    assert_allclose(
         jm.betas.beta_avg_cdf(x, BATCH), jm.betas.beta_sum_cdf(3 * x, BATCH), atol=1e-12
     )
     assert jm.betas.BetaAverage(np.ones((0, 3, 2))).interval()[0].shape == (0,)
@@ -260,13 +259,13 @@ def test_an_average_of_the_host_meets_a_device_array() -> None:
     average = jm.betas.BetaAverage(BATCH)
     value = average.cdf(jnp.array([[0.5], [0.7]]))
     assert isinstance(value, jax.Array)
-    np.testing.assert_allclose(value, average.cdf(np.array([[0.5], [0.7]])), atol=1e-6)
+    assert_allclose(value, average.cdf(np.array([[0.5], [0.7]])), atol=1e-6)
 
 
 def test_density_integrates_to_one_and_cdf_rises() -> None:
     x, pdf, cdf = jm.betas.convolve_betas(BATCH, num_points=2001)
-    np.testing.assert_allclose(integrate.trapezoid(pdf, x), 1, atol=2e-6)
-    np.testing.assert_allclose(
+    assert_allclose(integrate.trapezoid(pdf, x), 1, atol=2e-6)
+    assert_allclose(
         integrate.trapezoid(pdf * x, x), 3 * jm.betas.BetaAverage(BATCH).mean, rtol=1e-5
     )
     assert (np.diff(cdf) >= 0).all()
@@ -332,23 +331,19 @@ def test_values_and_derivatives_by_parameters_x_and_q(
     for i, p in enumerate(matrices):
         size = 9 if smooth[i] else 6
         by_parameters, by_x, by_q = (np.asarray(jacobian[i]) for jacobian in jacobians)
-        np.testing.assert_allclose(
-            values[i][:6], values_at(p, points, levels)[:6], rtol=1e-10, atol=1e-12
-        )
+        assert_allclose(values[i][:6], values_at(p, points, levels)[:6], rtol=1e-10, atol=1e-12)
         expected = by_differences(
             partial(values_at, points=columns[0], levels=columns[1], shortest=smooth[i]), p
         )
-        np.testing.assert_allclose(by_parameters[:6], expected[:6], rtol=1e-4, atol=2e-6)
+        assert_allclose(by_parameters[:6], expected[:6], rtol=1e-4, atol=2e-6)
         # A mode at 1 has no derivative by beta = 1.
         free = slice(0, 1 if p[0, 1] == 1 and len(p) == 1 else 2)
-        np.testing.assert_allclose(
-            by_parameters[6:size, :, free], expected[6:, :, free], rtol=1e-3, atol=1e-6
-        )
+        assert_allclose(by_parameters[6:size, :, free], expected[6:, :, free], rtol=1e-3, atol=1e-6)
         first = partial(values_at, np.stack([p, p]), shortest=False)
         by_differences_x = by_differences(lambda x: first(x.T, columns[1]), points, 1e-3)  # noqa: B023  # called at once
         by_differences_q = by_differences(lambda q: first(columns[0], q.T), levels, 1e-3)  # noqa: B023  # called at once
-        np.testing.assert_allclose(by_x[:6], by_differences_x, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(by_q[:6], by_differences_q, rtol=1e-5, atol=1e-5)
+        assert_allclose(by_x[:6], by_differences_x, rtol=1e-4, atol=1e-4)
+        assert_allclose(by_q[:6], by_differences_q, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.usefixtures("float64")
@@ -368,7 +363,7 @@ def test_second_derivatives_of_one_beta(
     gradient = jax.jit(jax.vmap(jax.grad(lambda v: function(*v))))
     expected = (gradient(at + step) - gradient(at - step)) / 2e-5
     got = jax.jit(jax.hessian(lambda v: function(*v)))(jnp.asarray(at))
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
+    assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_nothing_is_nan_where_there_is_no_mass() -> None:
@@ -382,12 +377,12 @@ def test_nothing_is_nan_where_there_is_no_mass() -> None:
 
 def test_mode() -> None:
     never_predicted = jm.balanced_accuracy_posterior([[0, 10], [0, 1000]])
-    np.testing.assert_allclose(never_predicted.mode, 0.5, atol=1e-3)
-    np.testing.assert_allclose(never_predicted.pdf(never_predicted.mode), 21.78, rtol=1e-3)
+    assert_allclose(never_predicted.mode, 0.5, atol=1e-3)
+    assert_allclose(never_predicted.pdf(never_predicted.mode), 21.78, rtol=1e-3)
     modes = jm.betas.BetaAverage(
         np.array([[1, 1], [1, 5], [5, 1], [0.5, 0.5], [3, 2]])[:, None]
     ).mode
-    np.testing.assert_allclose(modes, [0.5, 0, 1, 0.5, 2 / 3], rtol=1e-6)
+    assert_allclose(modes, [0.5, 0, 1, 0.5, 2 / 3], rtol=1e-6)
 
 
 def test_queries_of_odd_shapes() -> None:
@@ -406,9 +401,7 @@ def test_queries_of_odd_shapes() -> None:
 
 def test_density_at_a_kink() -> None:
     """There the density is read a hair beside."""
-    np.testing.assert_allclose(
-        jm.betas.beta_avg_pdf([0.25, 0.5, 0.75], np.ones((2, 2))), [1, 2, 1], rtol=1e-6
-    )
+    assert_allclose(jm.betas.beta_avg_pdf([0.25, 0.5, 0.75], np.ones((2, 2))), [1, 2, 1], rtol=1e-6)
 
 
 def test_highest_density_interval_and_mode() -> None:
@@ -417,16 +410,14 @@ def test_highest_density_interval_and_mode() -> None:
     )
     low, high = average.interval(0.9, kind="hdi")
     tails = average.interval(0.9)
-    np.testing.assert_allclose(average.cdf(high) - average.cdf(low), 0.9, atol=1e-5)
-    np.testing.assert_allclose(average.pdf(high) / average.pdf(low), 1, rtol=1e-2)
+    assert_allclose(average.cdf(high) - average.cdf(low), 0.9, atol=1e-5)
+    assert_allclose(average.pdf(high) / average.pdf(low), 1, rtol=1e-2)
     assert (high - low < tails[1] - tails[0]).all()
     around = np.asarray(average.mode) + np.array([[-1e-2], [0], [1e-2]]) * np.array([1, 0.5])
     assert (np.asarray(average.pdf(around)).argmax(0) == 1).all()
     increasing = jm.betas.BetaAverage(np.array([[20.0, 1.0]]))
-    np.testing.assert_allclose(
-        increasing.interval(0.9, kind="hdi"), (0.1 ** (1 / 20), 1), atol=1e-5
-    )
-    np.testing.assert_allclose(increasing.mode, 1, atol=1e-5)
+    assert_allclose(increasing.interval(0.9, kind="hdi"), (0.1 ** (1 / 20), 1), atol=1e-5)
+    assert_allclose(increasing.mode, 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["ppf", "betas"])
@@ -444,7 +435,7 @@ def test_samples_have_the_distribution(method: Any, place: Any) -> None:
 
 def test_keys_of_samples() -> None:
     average = jm.betas.BetaAverage(BATCH)
-    np.testing.assert_array_equal(average.sample(3, (5,)), average.sample(3, (5,)))
+    assert_array_equal(average.sample(3, (5,)), average.sample(3, (5,)))
     rng = np.random.default_rng(0)
     assert (average.sample(rng, (5,)) != average.sample(rng, (5,))).all()
     with pytest.raises(TypeError, match="key must be"):
@@ -453,11 +444,9 @@ def test_keys_of_samples() -> None:
 
 def test_outside_and_undefined() -> None:
     average = jm.betas.BetaAverage(BATCH[0])
-    np.testing.assert_array_equal(
-        average.cdf(np.array([-1.0, 0, 1, 2, np.nan])), [0, 0, 1, 1, np.nan]
-    )
-    np.testing.assert_array_equal(average.pdf(np.array([-1.0, 2, np.nan])), [0, 0, np.nan])
-    np.testing.assert_array_equal(
+    assert_array_equal(average.cdf(np.array([-1.0, 0, 1, 2, np.nan])), [0, 0, 1, 1, np.nan])
+    assert_array_equal(average.pdf(np.array([-1.0, 2, np.nan])), [0, 0, np.nan])
+    assert_array_equal(
         average.ppf(np.array([-0.1, 0, 1, 1.1, np.nan])), [np.nan, 0, 1, np.nan, np.nan]
     )
     for bad in (0.0, -1.0):
@@ -508,18 +497,14 @@ def test_mistakes_raise(call: Any, message: str) -> None:
 
 def test_priors() -> None:
     counts = np.array([[9, 1], [2, 8]])
-    np.testing.assert_array_equal(
-        jm.betas.get_beta_parameters(counts, prior=0.5), [[9.5, 1.5], [8.5, 2.5]]
-    )
-    np.testing.assert_array_equal(
-        jm.betas.get_beta_parameters(counts, prior=[2.0, 1.0]), [[11, 2], [10, 3]]
-    )
-    np.testing.assert_array_equal(
+    assert_array_equal(jm.betas.get_beta_parameters(counts, prior=0.5), [[9.5, 1.5], [8.5, 2.5]])
+    assert_array_equal(jm.betas.get_beta_parameters(counts, prior=[2.0, 1.0]), [[11, 2], [10, 3]])
+    assert_array_equal(
         jm.betas.get_beta_parameters(counts, prior=[[1.0, 2.0], [3.0, 4.0]]), [[10, 3], [11, 6]]
     )
     assert np.isnan(jax.jit(lambda p: jm.betas.get_beta_parameters(counts, prior=p))(-1.0)).all()
     hidden = jm.betas.get_beta_parameters(jnp.asarray(-counts))
-    np.testing.assert_array_equal(hidden, np.full((2, 2), np.nan))
+    assert_array_equal(hidden, np.full((2, 2), np.nan))
 
 
 def test_tails_of_ordinary_counts_are_numbers() -> None:
@@ -544,7 +529,7 @@ def test_poles_of_two_classes_meet(prior: float, counts: list[list[int]]) -> Non
 
     z = np.array([0.3, 0.9, 1.2, 1.7])
     found = jm.balanced_accuracy_posterior(counts, prior=prior).cdf(z / 2)
-    np.testing.assert_allclose(found, [cdf(x) for x in z], atol=1e-6)
+    assert_allclose(found, [cdf(x) for x in z], atol=1e-6)
 
 
 def test_priors_that_were_not_verified_are_refused() -> None:
@@ -565,4 +550,4 @@ def test_priors_that_were_not_verified_are_refused() -> None:
 def test_windows_below_the_last_digit_of_float32(a: float, b: float) -> None:
     x = np.array([1e-9, 3e-9, 1e-6, 0.5], np.float32)
     found = jm.betas.beta_cdf(jnp.asarray(x), jnp.float32(a), jnp.float32(b))
-    np.testing.assert_allclose(found, special.betainc(a, b, x.astype(float)), atol=1e-5)
+    assert_allclose(found, special.betainc(a, b, x.astype(float)), atol=1e-5)

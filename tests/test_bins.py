@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 
@@ -32,12 +33,12 @@ def assert_counted(
     call: Callable[..., Any], expected: np.ndarray, y: np.ndarray, *others: np.ndarray
 ) -> None:
     """On the host, on the device, and some examples on either."""
-    np.testing.assert_array_equal(call(y, *others), expected)
-    np.testing.assert_array_equal(call(*map(jnp.asarray, (y, *others))), expected)
+    assert_array_equal(call(y, *others), expected)
+    assert_array_equal(call(*map(jnp.asarray, (y, *others))), expected)
     of_host = np.arange(len(y)) % 3 == 0
     first, second = np.where(of_host, y, -1), np.where(of_host, -1, y)
     rest = call(*map(jnp.asarray, (second, *others)))
-    np.testing.assert_array_equal(call(first, *others) + np.asarray(rest), expected)
+    assert_array_equal(call(first, *others) + np.asarray(rest), expected)
 
 
 def uniform_edges(num_bins: int) -> np.ndarray:
@@ -67,7 +68,7 @@ def test_uniform_bins_of_the_host(num_bins: int) -> None:
     which = np.searchsorted(uniform_edges(num_bins).astype(np.float32), p)
     for given in (p, p.astype(float)):
         bins = jm.calibration_bins(np.arange(len(p)) % 2, given, num_bins=num_bins)
-        np.testing.assert_array_equal(bins[:, 0], np.bincount(which, minlength=num_bins))
+        assert_array_equal(bins[:, 0], np.bincount(which, minlength=num_bins))
 
 
 def test_logits_at_edges_and_their_neighbours(x64: bool) -> None:

@@ -5,6 +5,7 @@ from functools import cache, partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import optimize, stats
 from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
@@ -32,14 +33,14 @@ def test_frequency_equals_scikit_learns(n: int, decimals: int) -> None:
     order = np.argsort(p)
     curve = isotonic_curve(y, p)
     np.testing.assert_array_equal(curve.mean_prob, p[order])
-    np.testing.assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
+    assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
     curve = isotonic_curve(y, p, sample_weight=w, where=counts)
     kept = order[(counts & (w > 0))[order]]
     fitted = _fit(y[kept], p[kept], w[kept])
-    np.testing.assert_allclose(curve.frequency[(counts & (w > 0))[order]], fitted, atol=1e-12)
-    np.testing.assert_allclose(np.unique(curve.mean_prob), np.unique(p[kept]))
+    assert_allclose(curve.frequency[(counts & (w > 0))[order]], fitted, atol=1e-12)
+    assert_allclose(np.unique(curve.mean_prob), np.unique(p[kept]))
     short = isotonic_curve(y[kept], p[kept], sample_weight=w[kept])
-    np.testing.assert_allclose(curve.low[(counts & (w > 0))[order]], short.low, atol=1e-12)
+    assert_allclose(curve.low[(counts & (w > 0))[order]], short.low, atol=1e-12)
 
 
 def test_frequency_where_every_example_is_a_block() -> None:
@@ -56,7 +57,7 @@ def test_frequency_where_every_example_is_a_block() -> None:
             weights=w.reshape(-1, 2).sum(-1),
         ).x
         curve = isotonic_curve(y, p, sample_weight=w)
-        np.testing.assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
+        assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
 
 
 def test_frequency_of_batches_and_on_the_device() -> None:
@@ -66,10 +67,10 @@ def test_frequency_of_batches_and_on_the_device() -> None:
     for i in range(3):
         row = isotonic_curve(y[i], p[i])
         for one, expected in zip(host[:4], row[:4], strict=True):
-            np.testing.assert_allclose(one[i], expected, rtol=1e-12)
+            assert_allclose(one[i], expected, rtol=1e-12)
     device = isotonic_curve(jnp.asarray(y), jnp.asarray(p))
     for one, expected in zip(device[:4], host[:4], strict=True):
-        np.testing.assert_allclose(one, expected, atol=3e-6)
+        assert_allclose(one, expected, atol=3e-6)
     assert np.isnan(isotonic_curve(jnp.array([0, 1]), jnp.array([0.5, 1.5]))[:4]).all()
 
 
@@ -102,8 +103,8 @@ def test_band_is_the_tightest_of_all_intervals() -> None:
     for y in (rng.random(n) < p, p > 0.5, rng.random(n) < 0.9, p < 0.3):
         curve = isotonic_curve(y, p, level=0.9)
         low, high = _band_of_all_intervals(y, 0.9)
-        np.testing.assert_allclose(curve.low, low, atol=2e-6)
-        np.testing.assert_allclose(curve.high, high, atol=2e-6)
+        assert_allclose(curve.low, low, atol=2e-6)
+        assert_allclose(curve.high, high, atol=2e-6)
 
 
 def test_bounds_contain_those_of_clopper_and_pearson() -> None:
@@ -131,11 +132,11 @@ def test_decomposition_is_exact() -> None:
     brier = jm.score_decomposition(y, p, sample_weight=w)
     recalibrated = np.average((fitted - y[w > 0]) ** 2, weights=w[w > 0])
     expected = [np.average((p - y) ** 2, weights=w) - recalibrated, f * (1 - f) - recalibrated]
-    np.testing.assert_allclose(brier, [*expected, f * (1 - f)], atol=1e-12)
+    assert_allclose(brier, [*expected, f * (1 - f)], atol=1e-12)
     log = jm.score_decomposition(y, p, score="log_loss", sample_weight=w)
     total = log.miscalibration - log.discrimination + log.uncertainty
-    np.testing.assert_allclose(total, metrics.log_loss(y, p, sample_weight=w), rtol=1e-9)
-    np.testing.assert_allclose(
+    assert_allclose(total, metrics.log_loss(y, p, sample_weight=w), rtol=1e-9)
+    assert_allclose(
         log.uncertainty - log.discrimination,
         metrics.log_loss(y[w > 0], fitted, sample_weight=w[w > 0]),
         rtol=1e-9,
@@ -148,10 +149,10 @@ def test_decomposition_at_its_limits() -> None:
     y = np.array([0, 1, 0, 1, 1, 0])
     for score in ("brier", "log_loss"):
         constant = jm.score_decomposition(y, np.full(6, 0.5), score=score)
-        np.testing.assert_allclose(constant[:2], 0, atol=1e-15)
+        assert_allclose(constant[:2], 0, atol=1e-15)
         perfect = jm.score_decomposition(y, y.astype(float), score=score)
-        np.testing.assert_allclose(perfect.miscalibration, 0, atol=1e-14)
-        np.testing.assert_allclose(perfect.discrimination, perfect.uncertainty)
+        assert_allclose(perfect.miscalibration, 0, atol=1e-14)
+        assert_allclose(perfect.discrimination, perfect.uncertainty)
         assert np.isnan(jm.score_decomposition(np.zeros(0, int), np.zeros(0), score=score)).all()
         assert np.isnan(
             jm.score_decomposition(jnp.array([0, 1]), jnp.array([0.5, 1.5]), score=score)

@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from numpy.testing import assert_allclose, assert_array_equal
 
 from jaxmetrics.losses import cross_entropy, linear_cross_entropy
 
@@ -101,15 +103,15 @@ def ours(
 
 @partial(jax.jit, static_argnames="options")
 def _with_gradients(
-    hidden: jax.Array,
-    kernel: jax.Array,
-    bias: jax.Array,
-    labels: jax.Array,
-    g: jax.Array,
-    where: jax.Array | None,
+    hidden: Array,
+    kernel: Array,
+    bias: Array,
+    labels: Array,
+    g: Array,
+    where: Array | None,
     options: tuple[tuple[str, Any], ...],
-) -> tuple[jax.Array, dict[str, jax.Array]]:
-    def loss_of(weights: dict[str, Any]) -> jax.Array:
+) -> tuple[Array, dict[str, Array]]:
+    def loss_of(weights: dict[str, Any]) -> Array:
         return linear_cross_entropy(**weights, labels=labels, where=where, **dict(options))
 
     losses, pullback = jax.vjp(loss_of, {"hidden": hidden, "kernel": kernel, "bias": bias})
@@ -119,10 +121,10 @@ def _with_gradients(
 def assert_close(
     got: tuple[Any, dict[str, Any]], expected: tuple[Any, dict[str, Any]], tolerance: float
 ) -> None:
-    np.testing.assert_allclose(got[0], expected[0], rtol=tolerance, atol=tolerance)
+    assert_allclose(got[0], expected[0], rtol=tolerance, atol=tolerance)
     for name, gradient in expected[1].items():
         assert got[1][name].shape == gradient.shape
-        np.testing.assert_allclose(
+        assert_allclose(
             np.asarray(got[1][name], np.float64),
             gradient,
             rtol=tolerance,
@@ -159,15 +161,13 @@ def test_gradients_are_differences_of_first_and_second_order(float64: None) -> N
         for x in (step, -step)
     )
     gradient = by_definition(**arrays, **OPTIONS["all"])[1]["hidden"]
-    np.testing.assert_allclose(
+    assert_allclose(
         (gradient * direction).sum(), g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8
     )
 
     @jax.jit
-    def second(
-        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array
-    ) -> jax.Array:
-        def loss(hidden: jax.Array) -> jax.Array:
+    def second(hidden: Array, kernel: Array, bias: Array, labels: Array) -> Array:
+        def loss(hidden: Array) -> Array:
             options = OPTIONS["all"]
             return (
                 g * linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **options)
@@ -176,7 +176,7 @@ def test_gradients_are_differences_of_first_and_second_order(float64: None) -> N
         return jax.grad(lambda hidden: (jax.grad(loss)(hidden) * direction).sum())(hidden)
 
     got = second(*weights_of(arrays), jnp.array(arrays["labels"]))
-    np.testing.assert_allclose(
+    assert_allclose(
         got, (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step), rtol=1e-7, atol=1e-9
     )
 
@@ -185,16 +185,14 @@ def test_options_may_be_traced_and_have_gradients() -> None:
     arrays = problem()
     hidden, kernel, labels = arrays["hidden"], arrays["kernel"], arrays["labels"]
 
-    def loss(eps: jax.Array, weight: jax.Array) -> jax.Array:
+    def loss(eps: Array, weight: Array) -> Array:
         words = jnp.asarray(labels)
         return linear_cross_entropy(
             hidden, kernel, words, label_smoothing=eps, z_loss=weight, chunk_size=4
         )
 
     @jax.jit
-    def with_slopes(
-        eps: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    def with_slopes(eps: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
         return loss(eps, weight), jax.jacrev(loss, (0, 1))(eps, weight)
 
     zero = np.zeros(V, np.float32)
@@ -207,8 +205,8 @@ def test_options_may_be_traced_and_have_gradients() -> None:
     eps, weight = jnp.float32(0.25), jnp.float32(0.125)
     slope_eps, slope_weight = at[1.0, 0.0] - at[0.0, 0.0], at[0.0, 1.0] - at[0.0, 0.0]
     losses, slopes = with_slopes(eps, weight)
-    np.testing.assert_allclose(losses, at[0.0, 0.0] + slope_eps / 4 + slope_weight / 8, rtol=1e-5)
-    np.testing.assert_allclose(slopes, [slope_eps, slope_weight], rtol=1e-5, atol=1e-6)
+    assert_allclose(losses, at[0.0, 0.0] + slope_eps / 4 + slope_weight / 8, rtol=1e-5)
+    assert_allclose(slopes, [slope_eps, slope_weight], rtol=1e-5, atol=1e-6)
 
 
 def test_labels_out_of_range_and_masked_rows_are_absent() -> None:
@@ -235,7 +233,7 @@ def test_labels_of_the_host_beyond_the_vocabulary_raise_unless_masked() -> None:
             linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
     got = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, where=labels < V)
     expected = by_definition(**(arrays | {"labels": np.where(labels < V, labels, -1)}))[0]
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_narrow_labels_of_a_wider_vocabulary() -> None:
@@ -245,7 +243,7 @@ def test_narrow_labels_of_a_wider_vocabulary() -> None:
     got = linear_cross_entropy(
         arrays["hidden"], arrays["kernel"], jnp.asarray(labels), bias=arrays["bias"], chunk_size=64
     )
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_huge_logits() -> None:
@@ -259,7 +257,7 @@ def test_huge_logits() -> None:
         {"hidden": hidden, "kernel": kernel, "bias": bias, "labels": labels, "g": g}, chunk_size=2
     )
     rival = 1 / (1 + np.exp(2.0))  # share of the second best
-    np.testing.assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
+    assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
     dz = np.asarray(
         [
             [-rival, 0, 0, rival, 0],
@@ -268,8 +266,8 @@ def test_huge_logits() -> None:
             [1 - rival, 0, 0, rival - 1, 0],
         ]
     )
-    np.testing.assert_allclose(gradients["bias"], dz.sum(0), rtol=1e-5)
-    np.testing.assert_allclose(gradients["hidden"][:, 0], dz @ logits / 1e4, rtol=1e-5, atol=1e-7)
+    assert_allclose(gradients["bias"], dz.sum(0), rtol=1e-5)
+    assert_allclose(gradients["hidden"][:, 0], dz @ logits / 1e4, rtol=1e-5, atol=1e-7)
 
 
 def test_small_losses_and_gradients_keep_their_digits() -> None:
@@ -283,10 +281,8 @@ def test_small_losses_and_gradients_keep_their_digits() -> None:
         "labels": np.ones(4, int),
     }
     losses, gradients = ours(arrays | {"g": np.ones(4, np.float32)}, chunk_size=1)
-    np.testing.assert_allclose(losses, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
-    np.testing.assert_allclose(
-        gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6
-    )
+    assert_allclose(losses, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
+    assert_allclose(gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6)
 
 
 def test_bias_rules_out_whole_blocks() -> None:
@@ -328,7 +324,7 @@ def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]
     value, gradients = ours(arrays, chunk_size=2, where=np.array([True, False]), **options)
     assert value[1] == 0
     if "z_loss" not in options:
-        np.testing.assert_allclose(value[0], cross_entropy(bias, 0, **options), rtol=1e-6)
+        assert_allclose(value[0], cross_entropy(bias, 0, **options), rtol=1e-6)
     assert not np.isnan(value[0])
     assert all(np.isfinite(g).all() for g in gradients.values())
     _, of_nothing = ours(arrays, chunk_size=2, where=np.array([False, False]), **options)
@@ -340,7 +336,7 @@ def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:
     gradient = jax.grad(lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum())(
         kernel
     )
-    np.testing.assert_array_equal(gradient, np.zeros((2, 2)))
+    assert_array_equal(gradient, np.zeros((2, 2)))
 
 
 def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
@@ -348,7 +344,7 @@ def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
     loss = linear_cross_entropy(
         jnp.ones((1, 1)), jnp.zeros((1, 2)), jnp.array([0]), bias=bias, soft_cap=2.0
     )
-    np.testing.assert_array_equal(loss, [0])
+    assert_array_equal(loss, [0])
     # Of caps; the slope of the loss in z is sigmoid(-c tanh z/c) sech^2.
     z = np.array([3.0, 6.0, 9.0])
     gradient = jax.vmap(
@@ -358,7 +354,7 @@ def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
             ).sum()
         )
     )(jnp.asarray(z, jnp.float32))
-    np.testing.assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
+    assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
 
 
 def test_what_should_differ_between_devices_does() -> None:
@@ -398,7 +394,7 @@ def test_half_precision_is_summed_in_float32(other: Any) -> None:
         **OPTIONS["all"],
     )
     assert losses.dtype == jnp.float32
-    np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-6)
+    assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-6)
     assert {k: x.dtype for k, x in gradients.items()} == {k: x.dtype for k, x in bfloat16.items()}
     for name, gradient in expected[1].items():
         # 300 terms each rounded to 2^-9 at most: a sum held in bfloat16 would be worse by the
@@ -412,9 +408,9 @@ def test_leading_axes_are_batch_and_broadcast() -> None:
     hidden, labels = arrays["hidden"].reshape(2, 6, D), jnp.asarray(arrays["labels"].reshape(2, 6))
     expected = by_definition(**arrays)[0].reshape(2, 6)
     loss = partial(linear_cross_entropy, kernel=arrays["kernel"], bias=arrays["bias"], chunk_size=4)
-    np.testing.assert_allclose(loss(hidden, labels=labels), expected, rtol=1e-5)
-    np.testing.assert_allclose(loss(hidden[0], labels=labels)[0], expected[0], rtol=1e-5)
-    np.testing.assert_allclose(loss(hidden, labels=labels[1])[1], expected[1], rtol=1e-5)
+    assert_allclose(loss(hidden, labels=labels), expected, rtol=1e-5)
+    assert_allclose(loss(hidden[0], labels=labels)[0], expected[0], rtol=1e-5)
+    assert_allclose(loss(hidden, labels=labels[1])[1], expected[1], rtol=1e-5)
     assert loss(hidden[:, :0], labels=labels[:, :0]).shape == (2, 0)
 
 
@@ -427,14 +423,14 @@ def test_vmap_jit_remat_and_scan() -> None:
     )
     kernel, bias = jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
 
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
+    def loss(hidden: Array, kernel: Array, bias: Array, labels: Array) -> Array:
         return linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
 
-    def mapped(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
+    def mapped(hidden: Array, kernel: Array, bias: Array) -> Array:
         return jax.vmap(loss, (0, None, None, 0))(hidden, kernel, bias, labels).sum()
 
-    def scanned(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-        def step(total: jax.Array, batch: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+    def scanned(hidden: Array, kernel: Array, bias: Array) -> Array:
+        def step(total: Array, batch: tuple[Array, Array]) -> tuple[Array, None]:
             return total + jax.checkpoint(loss)(batch[0], kernel, bias, batch[1]).sum(), None
 
         return jax.lax.scan(step, jnp.zeros(()), (hidden, labels))[0]
@@ -462,10 +458,10 @@ def test_vmap_over_kernels() -> None:
     expected = [
         by_definition(**(arrays | {"kernel": kernel, "bias": bias}))[0] for kernel in kernels
     ]
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert_allclose(got, expected, rtol=1e-5)
 
 
-def weights_of(arrays: Mapping[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
+def weights_of(arrays: Mapping[str, Any]) -> tuple[Array, Array, Array]:
     return jnp.asarray(arrays["hidden"]), jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
 
 
@@ -508,13 +504,13 @@ def test_words_and_examples_spread_by_shard_map(
         out_specs=P("n"),
         check_vma=check_vma,
     )
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
+    def loss(hidden: Array, kernel: Array, bias: Array, labels: Array) -> Array:
         return linear_cross_entropy(
             hidden, kernel, labels, bias=bias, chunk_size=3, axis_name="v", **OPTIONS["all"]
         )
 
     @jax.jit
-    def run(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> Any:
+    def run(hidden: Array, kernel: Array, bias: Array) -> Any:
         losses, pullback = jax.vjp(lambda *weights: loss(*weights, labels), hidden, kernel, bias)
         return losses, dict(zip(("hidden", "kernel", "bias"), pullback(g), strict=True))
 
@@ -526,10 +522,8 @@ def test_gradients_inside_of_shard_map() -> None:
     arrays = problem(n=16, v=40)
     mesh = Mesh(np.asarray(jax.devices("cpu")).reshape(2, 4), ("n", "v"))
 
-    def step(
-        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array, g: jax.Array
-    ) -> Any:
-        def total(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
+    def step(hidden: Array, kernel: Array, bias: Array, labels: Array, g: Array) -> Any:
+        def total(hidden: Array, kernel: Array, bias: Array) -> Array:
             losses = linear_cross_entropy(
                 hidden, kernel, labels, bias=bias, chunk_size=4, axis_name="v"
             )
@@ -553,11 +547,11 @@ def test_gradients_inside_of_shard_map() -> None:
 def test_logits_are_never_held(dtype: Any) -> None:
     n, d, v = 512, 16, 16384
 
-    def naive(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
+    def naive(hidden: Array, kernel: Array, labels: Array) -> Array:
         z = (hidden @ kernel).astype(jnp.float32)
         return -jnp.take_along_axis(jax.nn.log_softmax(z), labels[:, None], 1).mean()
 
-    def in_blocks(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
+    def in_blocks(hidden: Array, kernel: Array, labels: Array) -> Array:
         return linear_cross_entropy(hidden, kernel, labels, chunk_size=512).mean()
 
     def temporary(loss: Any) -> int:

@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 from jax.sharding import Mesh, PartitionSpec
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
 import jaxmetrics as jm
@@ -35,9 +37,7 @@ def surprises(logits: np.ndarray) -> np.ndarray:
 
 
 def softmax(z: Any) -> Any:
-    return (
-        jax.nn.softmax(z) if isinstance(z, jax.Array) else special.softmax(np.asarray(z, float), -1)
-    )
+    return jax.nn.softmax(z) if isinstance(z, Array) else special.softmax(np.asarray(z, float), -1)
 
 
 class Data(NamedTuple):
@@ -123,7 +123,7 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
 
 
 @jax.jit
-def values(z: jax.Array, data: Data) -> dict[str, jax.Array]:
+def values(z: Array, data: Data) -> dict[str, Array]:
     single = z.astype(jnp.float32)  # softmax of a half would have no digits
     return {
         name: loss(single if name.startswith("nll") else z, data)
@@ -132,12 +132,12 @@ def values(z: jax.Array, data: Data) -> dict[str, jax.Array]:
 
 
 @jax.jit
-def derivatives(z: jax.Array, data: Data, direction: jax.Array) -> dict[str, dict[str, jax.Array]]:
+def derivatives(z: Array, data: Data, direction: Array) -> dict[str, dict[str, Array]]:
     """Of the sum over examples, first and second, forwards and backwards; all in the direction but
     for the gradient.
     """
 
-    def of(loss: Loss) -> dict[str, jax.Array]:
+    def of(loss: Loss) -> dict[str, Array]:
         total = lambda z: loss(z, data).sum()
         forwards = lambda z: jax.jvp(total, (z,), (direction,))[1]
         backwards = lambda z: (jax.grad(total)(z) * direction).sum()
@@ -161,7 +161,7 @@ def test_losses_of_the_host_equal_their_definitions(name: str) -> None:
         value = loss(logits, ON_HOST)
         assert type(value) is np.ndarray
         assert value.dtype == np.float64
-        np.testing.assert_allclose(value, definition(logits.astype(float)), rtol=1e-12)
+        assert_allclose(value, definition(logits.astype(float)), rtol=1e-12)
 
 
 def test_losses_of_the_device_are_float32() -> None:
@@ -170,7 +170,7 @@ def test_losses_of_the_device_are_float32() -> None:
     for name, value in values(logits, on_device()).items():
         assert value.dtype == jnp.float32, name
         expected = PER_EXAMPLE[name][0](np.asarray(logits, float), ON_HOST)
-        np.testing.assert_allclose(value, expected, rtol=2e-6, atol=1e-6, err_msg=name)
+        assert_allclose(value, expected, rtol=2e-6, atol=1e-6, err_msg=name)
 
 
 def test_losses_of_float64_and_their_derivatives(float64: None) -> None:
@@ -181,21 +181,19 @@ def test_losses_of_float64_and_their_derivatives(float64: None) -> None:
     shifts = step * np.eye(N * K).reshape(N * K, N, K)
     for name, (_, definition) in PER_EXAMPLE.items():
         ours = got[name]
-        np.testing.assert_allclose(ours["value"], definition(LOGITS), rtol=1e-12, err_msg=name)
+        assert_allclose(ours["value"], definition(LOGITS), rtol=1e-12, err_msg=name)
         differences = [
             (definition(LOGITS + x).sum() - definition(LOGITS - x).sum()) / (2 * step)
             for x in shifts
         ]
-        np.testing.assert_allclose(
-            ours["gradient"].ravel(), differences, rtol=1e-6, atol=1e-8, err_msg=name
-        )
-        np.testing.assert_allclose(
+        assert_allclose(ours["gradient"].ravel(), differences, rtol=1e-6, atol=1e-8, err_msg=name)
+        assert_allclose(
             ours["slope"], (ours["gradient"] * DIRECTION).sum(), rtol=1e-12, err_msg=name
         )
         second = (ahead[name]["gradient"] - behind[name]["gradient"]) / (2 * step)
         for way in ("second, forwards of backwards", "second, backwards"):
-            np.testing.assert_allclose(ours[way], second, rtol=1e-6, atol=1e-8, err_msg=name)
-        np.testing.assert_allclose(
+            assert_allclose(ours[way], second, rtol=1e-6, atol=1e-8, err_msg=name)
+        assert_allclose(
             ours["second, forwards"], (second * DIRECTION).sum(), rtol=1e-6, atol=1e-8, err_msg=name
         )
 
@@ -229,18 +227,16 @@ OF_ROWS: dict[str, Loss] = {
 
 def one_hot(y: Any) -> Any:
     return (
-        jax.nn.one_hot(y, 3)
-        if isinstance(y, jax.Array)
-        else (y[:, None] == np.arange(3)).astype(float)
+        jax.nn.one_hot(y, 3) if isinstance(y, Array) else (y[:, None] == np.arange(3)).astype(float)
     )
 
 
 @jax.jit
-def of_rows(z: jax.Array, y: jax.Array) -> dict[str, tuple[jax.Array, ...]]:
+def of_rows(z: Array, y: Array) -> dict[str, tuple[Array, ...]]:
     """Values, gradients, and gradients of value and squared gradient, as of a penalty."""
 
-    def of(loss: Loss) -> tuple[jax.Array, ...]:
-        def value_and_gradient(z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def of(loss: Loss) -> tuple[Array, ...]:
+        def value_and_gradient(z: Array) -> tuple[Array, Array]:
             value, pullback = jax.vjp(lambda z: loss(z, y), z)
             return value, pullback(jnp.ones_like(value))[0]
 
@@ -255,7 +251,7 @@ def test_infinite_logits_are_limits(label: int) -> None:
     got = jax.device_get(of_rows(jnp.asarray(ROWS), jnp.full(len(ROWS), label, jnp.int32)))
     for name, (value, gradient, of_penalty) in got.items():
         on_host = OF_ROWS[name](ROWS, np.full(len(ROWS), label))
-        np.testing.assert_allclose(value, on_host, rtol=2e-6, atol=1e-6, err_msg=name)
+        assert_allclose(value, on_host, rtol=2e-6, atol=1e-6, err_msg=name)
         assert not np.isnan(value[KNOWN]).any(), name
         assert np.isfinite(gradient[KNOWN]).all(), name
         assert np.isfinite(of_penalty[KNOWN]).all(), name
@@ -266,9 +262,7 @@ def test_infinite_logits_are_limits(label: int) -> None:
         if label == 0
         else [2e4, np.logaddexp(0, 1), INF, 0, np.log(3), np.log(3)]
     )
-    np.testing.assert_allclose(
-        jm.cross_entropy(ROWS, np.full(7, label))[KNOWN], expected, rtol=1e-12
-    )
+    assert_allclose(jm.cross_entropy(ROWS, np.full(7, label))[KNOWN], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -279,9 +273,9 @@ def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
     labels = np.full(len(ROWS), label, dtype)
     for name, of_all in of_rows(jnp.asarray(ROWS), jnp.asarray(labels)).items():
         for array in of_all:
-            np.testing.assert_array_equal(array, 0, err_msg=name)
+            assert_array_equal(array, 0, err_msg=name)
         if label < 0:
-            np.testing.assert_array_equal(OF_ROWS[name](ROWS, labels), 0, err_msg=name)
+            assert_array_equal(OF_ROWS[name](ROWS, labels), 0, err_msg=name)
         elif name != "soft_cross_entropy":
             with pytest.raises(
                 ValueError, match=rf"labels\[0\] is {label}, but class ids must lie in \[0, [23]\)"
@@ -292,8 +286,8 @@ def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
 def test_a_label_beyond_the_classes_may_be_masked() -> None:
     labels, where = np.append(LABELS[:-1], 2**32), np.arange(N) < N - 1
     expected = np.append(jm.cross_entropy(LOGITS[:-1], LABELS[:-1]), 0)
-    np.testing.assert_array_equal(jm.cross_entropy(LOGITS, labels, where=where), expected)
-    np.testing.assert_allclose(
+    assert_array_equal(jm.cross_entropy(LOGITS, labels, where=where), expected)
+    assert_allclose(
         jm.cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6
     )
     with pytest.raises(ValueError, match=r"labels\[11\] is 4294967296"):
@@ -305,11 +299,11 @@ def test_columns_of_one_event() -> None:
     is named all the same.
     """
     column = LOGITS[:, :1]
-    np.testing.assert_array_equal(
+    assert_array_equal(
         jm.binary_cross_entropy(column, BINARY[:, None])[:, 0],
         jm.binary_cross_entropy(column[:, 0], BINARY),
     )
-    np.testing.assert_array_equal(
+    assert_array_equal(
         jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS)
     )
     wrong = np.append(BINARY[:-1], 2)[:, None]
@@ -321,15 +315,15 @@ def test_columns_of_one_event() -> None:
 def test_likely_events_keep_their_digits() -> None:
     z = np.array([1.0, 10, 15, 20, 30, 80], np.float32)
     expected, slope = np.log1p(np.exp(-z.astype(float))), -1 / (1 + np.exp(z.astype(float)))
-    np.testing.assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-12)
+    assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-12)
     value, pullback = jax.vjp(lambda z: jm.binary_cross_entropy(z, np.ones(6, int)), jnp.asarray(z))
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(pullback(jnp.ones(6))[0], slope, rtol=1e-6)
+    assert_allclose(value, expected, rtol=1e-6)
+    assert_allclose(pullback(jnp.ones(6))[0], slope, rtol=1e-6)
 
 
 def test_class_weight_of_zero_leaves_out() -> None:
     @jax.jit
-    def with_gradients(z: jax.Array, weights: jax.Array) -> Any:
+    def with_gradients(z: Array, weights: Array) -> Any:
         def of(loss: Loss) -> Any:
             return jax.vjp(lambda z: loss(z, jnp.array([-1, 1]), class_weights=weights), z)
 
@@ -339,32 +333,28 @@ def test_class_weight_of_zero_leaves_out() -> None:
     z = np.array([[1.0, 2.0, 0.0], [INF, 0.0, 0.0]])
     for weights in ([INF, 0, 1], [np.nan, 0, 1]):
         for loss in (jm.cross_entropy, jm.focal_loss):
-            np.testing.assert_array_equal(loss(z, [-1, 1], class_weights=weights), [0, 0])
+            assert_array_equal(loss(z, [-1, 1], class_weights=weights), [0, 0])
         for value, gradient in with_gradients(
             jnp.asarray(z, jnp.float32), jnp.asarray(weights, jnp.float32)
         ):
-            np.testing.assert_array_equal(value, [0, 0])
-            np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
+            assert_array_equal(value, [0, 0])
+            assert_array_equal(gradient, np.zeros((2, 3)))
 
 
 def test_smoothing_of_zero_leaves_an_infinite_loss_out() -> None:
     impossible = np.array([[-INF, 0.0]])
     for smoothing in (0.0, np.float32(0), np.zeros(())):
-        np.testing.assert_array_equal(
-            jm.cross_entropy(impossible, [1], label_smoothing=smoothing), [0]
-        )
+        assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=smoothing), [0])
     for smoothing in (np.float32(0), jnp.float32(0)):
         got = jm.cross_entropy(jnp.asarray(impossible), jnp.array([1]), label_smoothing=smoothing)
-        np.testing.assert_array_equal(got, [0])
+        assert_array_equal(got, [0])
 
 
 def test_gradient_in_the_class_weights() -> None:
     of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(
         jnp.zeros(K)
     )
-    np.testing.assert_allclose(
-        of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5
-    )
+    assert_allclose(of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5)
 
 
 def test_nan_logits_make_loss_and_gradient_nan() -> None:
@@ -386,16 +376,16 @@ def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:
     ):
         jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5])
     assert jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5], where=[True, False])[1] == 0
-    np.testing.assert_array_equal(
+    assert_array_equal(
         np.isnan(jm.binary_cross_entropy(jnp.ones(2), jnp.array([0.5, 1.5]))), [False, True]
     )
 
 
 def test_a_tie_has_a_gradient() -> None:
     slopes = jax.grad(lambda z: jm.multiclass_hinge_loss(z, [0]).sum())
-    np.testing.assert_allclose(slopes(jnp.zeros((1, 3))), [[-1, 0.5, 0.5]])
+    assert_allclose(slopes(jnp.zeros((1, 3))), [[-1, 0.5, 0.5]])
     for of_one_class in ([[-INF], [3.0]], jnp.array([[-INF], [3.0]])):
-        np.testing.assert_array_equal(jm.multiclass_hinge_loss(of_one_class, [0, 0]), [0, 0])
+        assert_array_equal(jm.multiclass_hinge_loss(of_one_class, [0, 0]), [0, 0])
 
 
 def test_two_hundred_classes_of_small_integers() -> None:
@@ -405,9 +395,9 @@ def test_two_hundred_classes_of_small_integers() -> None:
         (jnp.zeros((3, 200)), small),
         (jnp.zeros((3, 200)), jnp.asarray(small)),
     ):
-        np.testing.assert_allclose(jm.cross_entropy(logits, labels), [0, np.log(200), 0], rtol=1e-6)
+        assert_allclose(jm.cross_entropy(logits, labels), [0, np.log(200), 0], rtol=1e-6)
     beyond = jm.cross_entropy(jnp.zeros((3, 200)), jnp.array([-100, 199, 200]))
-    np.testing.assert_allclose(beyond, [0, np.log(200), 0], rtol=1e-6)
+    assert_allclose(beyond, [0, np.log(200), 0], rtol=1e-6)
 
 
 def test_published_figures() -> None:
@@ -417,16 +407,16 @@ def test_published_figures() -> None:
     for expected in (0.49631710718508326, 0.6616817361606729, 0.7961738233757771):
         p = state.rand(7, 3) + 0.6 * y
         p /= p.sum(-1, keepdims=True)
-        np.testing.assert_allclose(jm.nll(p, y).mean(), expected, rtol=1e-14)
-        np.testing.assert_allclose(jm.nll(p, y.argmax(-1)).mean(), expected, rtol=1e-14)
+        assert_allclose(jm.nll(p, y).mean(), expected, rtol=1e-14)
+        assert_allclose(jm.nll(p, y.argmax(-1)).mean(), expected, rtol=1e-14)
 
 
 def test_nll_at_the_ends() -> None:
     p = [[0.0, 1.0], [0.0, 1.0]]
-    np.testing.assert_array_equal(jm.nll(p, [0, 1]), [INF, 0])
+    assert_array_equal(jm.nll(p, [0, 1]), [INF, 0])
     value, pullback = jax.vjp(lambda p: jm.nll(p, jnp.array([0, 1])), jnp.array(p))
-    np.testing.assert_array_equal(value, [INF, 0])
-    np.testing.assert_array_equal(pullback(jnp.ones(2))[0], [[-INF, 0], [0, -1]])
+    assert_array_equal(value, [INF, 0])
+    assert_array_equal(pullback(jnp.ones(2))[0], [[-INF, 0], [0, -1]])
 
 
 def test_masks_broadcast_and_examples_may_be_one_or_none() -> None:
@@ -436,12 +426,10 @@ def test_masks_broadcast_and_examples_may_be_one_or_none() -> None:
         jnp.asarray(LABELS),
     )
     where = np.arange(2 * N).reshape(2, N) % 3 > 0
-    np.testing.assert_array_equal(
-        jm.cross_entropy(LOGITS, LABELS, where=where), np.where(where, alone, 0)
-    )
+    assert_array_equal(jm.cross_entropy(LOGITS, LABELS, where=where), np.where(where, alone, 0))
     masked = jm.cross_entropy(on_device[0], labels, where=jnp.asarray(where))
-    np.testing.assert_allclose(masked, np.where(where, alone, 0), rtol=2e-6, atol=1e-6)
-    np.testing.assert_allclose(jm.cross_entropy(on_device, labels)[0], alone, rtol=2e-6, atol=1e-6)
+    assert_allclose(masked, np.where(where, alone, 0), rtol=2e-6, atol=1e-6)
+    assert_allclose(jm.cross_entropy(on_device, labels)[0], alone, rtol=2e-6, atol=1e-6)
     assert (
         jm.cross_entropy(LOGITS[0], LABELS[0]).shape
         == jm.cross_entropy(on_device[0, 0], labels[0]).shape
@@ -458,7 +446,7 @@ def test_weighted_mean() -> None:
         assert jm.weighted_mean(put(values), weight) == 15 / 6
         assert jm.weighted_mean(put(values), where=np.zeros(4, bool)) == 0
         by_row = jm.weighted_mean(put(np.eye(2)), np.array([3.0, 1.0]), axis=1)
-        np.testing.assert_array_equal(by_row, [3 / 4, 1 / 4])
+        assert_array_equal(by_row, [3 / 4, 1 / 4])
 
 
 def test_weighted_mean_over_devices() -> None:
@@ -466,7 +454,7 @@ def test_weighted_mean_over_devices() -> None:
     mesh = Mesh(np.array(jax.devices("cpu")), ("data",))
     values, where = jnp.arange(16.0), jnp.arange(16) > 4
 
-    def mean(values: jax.Array, where: jax.Array) -> jax.Array:
+    def mean(values: Array, where: Array) -> Array:
         total, weight = jax.lax.psum(jm.weighted_mean(values, where=where, parts=True), "data")
         return total / weight
 
@@ -474,7 +462,7 @@ def test_weighted_mean_over_devices() -> None:
     sharded = jax.jit(
         jax.shard_map(mean, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
     )
-    np.testing.assert_allclose(sharded(values, where), np.arange(5, 16).mean(), rtol=1e-6)
+    assert_allclose(sharded(values, where), np.arange(5, 16).mean(), rtol=1e-6)
 
 
 METRICS: dict[str, Any] = {
@@ -487,7 +475,7 @@ METRICS: dict[str, Any] = {
 
 def test_metric_loss_is_the_metric_of_soft_counts() -> None:
     @jax.jit
-    def with_gradients(z: jax.Array) -> Any:
+    def with_gradients(z: Array) -> Any:
         return {
             name: jax.value_and_grad(jm.metric_loss(metric))(z, LABELS)
             for name, metric in METRICS.items()
@@ -500,13 +488,13 @@ def test_metric_loss_is_the_metric_of_soft_counts() -> None:
         loss = jm.metric_loss(metric)
         on_host = loss(LOGITS, LABELS)
         assert type(on_host) is np.float64
-        np.testing.assert_allclose(on_host, 1 - metric(counts), rtol=1e-12)
-        np.testing.assert_allclose(value, on_host, rtol=2e-6)
+        assert_allclose(on_host, 1 - metric(counts), rtol=1e-12)
+        assert_allclose(value, on_host, rtol=2e-6)
         differences = [
             (loss(LOGITS + x, LABELS) - loss(LOGITS - x, LABELS)) / (2 * step)
             for x in step * np.eye(N * K).reshape(N * K, N, K)
         ]
-        np.testing.assert_allclose(gradient.ravel(), differences, rtol=1e-4, atol=1e-6)
+        assert_allclose(gradient.ravel(), differences, rtol=1e-4, atol=1e-6)
         assert loss(LOGITS - np.asarray(gradient), LABELS) < on_host
         assert jm.metric_loss(metric) == loss
 
@@ -525,12 +513,12 @@ def test_metric_loss_of_certain_rows() -> None:
     y = np.array([0, 1, 1, 0], np.int32)
     for metric in (METRICS[name] for name in ("f1", "matthews", "recall")):
         loss = jm.metric_loss(metric)
-        np.testing.assert_allclose(loss(z, y), loss(same, y), rtol=1e-12)
+        assert_allclose(loss(z, y), loss(same, y), rtol=1e-12)
         (value, gradient), (expected, slopes) = (
             jax.jit(jax.value_and_grad(loss))(x, y) for x in (z, same)
         )
-        np.testing.assert_allclose(value, expected, rtol=1e-6)
-        np.testing.assert_allclose(gradient[1:3], slopes[1:3], rtol=1e-5)
+        assert_allclose(value, expected, rtol=1e-6)
+        assert_allclose(gradient[1:3], slopes[1:3], rtol=1e-5)
         assert np.isfinite(gradient).all()
 
 
@@ -542,10 +530,10 @@ SURROGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @jax.jit
-def pairwise(z: jax.Array, y: jax.Array, weight: jax.Array, where: jax.Array) -> dict[str, Any]:
+def pairwise(z: Array, y: Array, weight: Array, where: Array) -> dict[str, Any]:
     """Values and gradients."""
 
-    def loss(z: jax.Array, surrogate: Any) -> jax.Array:
+    def loss(z: Array, surrogate: Any) -> Array:
         return jm.pairwise_auc_loss(z, y, surrogate=surrogate, sample_weight=weight, where=where)
 
     return {
@@ -568,16 +556,16 @@ def test_pairwise_auc_loss_by_pairs() -> None:
     for surrogate, of_pair in SURROGATES.items():
         loss: Loss = lambda z, s=surrogate, y=BINARY: jm.pairwise_auc_loss(z, y, surrogate=s)
         expected = of_pair(d).mean()
-        np.testing.assert_allclose(loss(score), expected, rtol=1e-12)
+        assert_allclose(loss(score), expected, rtol=1e-12)
         masked = jm.pairwise_auc_loss(longer, labels, surrogate=surrogate, where=where)  # type: ignore[arg-type]
-        np.testing.assert_allclose(masked, expected, rtol=1e-12)
+        assert_allclose(masked, expected, rtol=1e-12)
         if surrogate != "logistic":  # a bound on the pairs out of order
             assert expected >= 1 - float(jm.roc_auc(BINARY, score))
         assert loss(score, y=np.ones(N, int)) == 0
         value, gradient = got[surrogate]
-        np.testing.assert_allclose(value, expected, rtol=2e-6)
+        assert_allclose(value, expected, rtol=2e-6)
         differences = [(loss(score + x) - loss(score - x)) / (2 * step) for x in step * np.eye(N)]
-        np.testing.assert_allclose(gradient, [*differences, 0], rtol=1e-4, atol=1e-6)
+        assert_allclose(gradient, [*differences, 0], rtol=1e-4, atol=1e-6)
 
 
 def test_pairwise_auc_loss_of_extremes() -> None:
@@ -591,7 +579,7 @@ def test_pairwise_auc_loss_of_extremes() -> None:
     for z in ([1e20, 0, 1], [INF, 0, 1]):
         for surrogate, (value, gradient) in losses(z).items():
             assert value == jm.pairwise_auc_loss(z, [1, 0, 0], surrogate=surrogate) == 0
-            np.testing.assert_array_equal(gradient, [0, 0, 0])
+            assert_array_equal(gradient, [0, 0, 0])
     for z in ([-INF, 0, 1], [INF, INF, -INF], [3e38, 1e4, -3e38]):
         for surrogate, (value, gradient) in losses(z).items():
             assert np.isfinite(value)
@@ -606,14 +594,12 @@ def test_pairwise_auc_loss_of_extremes() -> None:
     for surrogate, (_, gradient) in losses([2, 1, 1]).items():
         assert surrogate == "logistic" or not gradient.any()  # at the corner of the hinge
     none = np.zeros((2, 0), np.float32)
-    np.testing.assert_array_equal(jm.pairwise_auc_loss(none, none.astype(int)), [0, 0])
-    np.testing.assert_array_equal(
-        jm.pairwise_auc_loss(jnp.asarray(none), jnp.zeros((2, 0), int)), [0, 0]
-    )
+    assert_array_equal(jm.pairwise_auc_loss(none, none.astype(int)), [0, 0])
+    assert_array_equal(jm.pairwise_auc_loss(jnp.asarray(none), jnp.zeros((2, 0), int)), [0, 0])
 
 
 def assert_all_close(got: Any, expected: Any) -> None:
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), got, expected)
+    jax.tree.map(lambda a, b: assert_allclose(a, b, rtol=1e-6), got, expected)
 
 
 def test_soft_calibration_error_becomes_the_hard_one() -> None:
@@ -622,17 +608,13 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
     p = rng.choice(centres, 200)
     y = (rng.random(200) < p**2).astype(int)
     hard = jm.calibration_error(y, p, norm="l2", num_bins=10)
-    np.testing.assert_allclose(
-        jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3
-    )
+    assert_allclose(jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3)
     weight = rng.random(200)
     value, gradient = jax.value_and_grad(
         lambda p: jm.soft_calibration_error(p, y, sample_weight=weight)
     )(jnp.asarray(p))
-    np.testing.assert_allclose(
-        value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6
-    )
-    np.testing.assert_allclose(value, soft_calibration_error_by_loop(p, y, weight), rtol=2e-6)
+    assert_allclose(value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6)
+    assert_allclose(value, soft_calibration_error_by_loop(p, y, weight), rtol=2e-6)
     assert np.isfinite(gradient).all()
     nothing = jm.soft_calibration_error(np.zeros(0), np.zeros(0, int))
     value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 from sklearn.metrics.cluster import normalized_mutual_info_score
 
 import jaxmetrics as jm
@@ -38,7 +40,7 @@ def test_equals_definition(name: str) -> None:
         expected = metric.oracle(counts.astype(float))
         with np.errstate(all="raise"):
             value = metric.call(counts)
-        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-13, err_msg=kind)
+        assert_allclose(value, expected, rtol=1e-12, atol=1e-13, err_msg=kind)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -51,9 +53,7 @@ def test_equals_definition_for_one_class(name: str) -> None:
         if name == "cohen_kappa costs" or name.startswith("cohen_kappa gwet"):
             assert np.isnan(metric.call(counts))  # all disagreements weigh nothing
         else:
-            np.testing.assert_allclose(
-                metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12
-            )
+            assert_allclose(metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12)
 
 
 SKLEARN = {
@@ -87,7 +87,7 @@ def test_equals_sklearn(name: str) -> None:
     ours, theirs = SKLEARN[name]
     for kind, counts in MATRICES.items():
         if kind not in ("rare", "empty"):  # a billion rows, and none, which scikit-learn refuses
-            np.testing.assert_allclose(
+            assert_allclose(
                 ours(counts), theirs(*labels_of(counts)), rtol=1e-12, atol=1e-12, err_msg=kind
             )
 
@@ -96,10 +96,10 @@ def test_equals_sklearn(name: str) -> None:
 def test_weighted_kappa_and_f_beta_equal_sklearn(weights: str | None) -> None:
     t, p = labels_of(MATRICES["ordinary"])
     ours = jm.cohen_kappa(MATRICES["ordinary"], weights=weights)
-    np.testing.assert_allclose(ours, sk.cohen_kappa_score(t, p, weights=weights), rtol=1e-12)
+    assert_allclose(ours, sk.cohen_kappa_score(t, p, weights=weights), rtol=1e-12)
     for beta in (0.0, 0.5, 2.0, np.inf):
         theirs = sk.fbeta_score(t, p, beta=beta, average=None)
-        np.testing.assert_allclose(jm.f_beta(MATRICES["ordinary"], beta), theirs, rtol=1e-12)
+        assert_allclose(jm.f_beta(MATRICES["ordinary"], beta), theirs, rtol=1e-12)
 
 
 THREE = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])  # t = 10, 5, 2; p = 7, 7, 3
@@ -108,12 +108,12 @@ THREE = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])  # t = 10, 5, 2; p = 7, 7, 3
 @pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
 @pytest.mark.parametrize("chosen", [[0], [2, 0], [0, 1, 2, 3]])
 def test_averages_over_chosen_classes_equal_scikit_learns(average: str, chosen: list[int]) -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     y, pred = rng.integers(0, 4, (2, 80))
     counts = jm.confusion_matrix(y, pred)
     for rate, theirs in ((jm.f1, sk.f1_score), (jm.precision, sk.precision_score)):
         ours = getattr(jm, average)(rate, classes=chosen)(counts)
-        np.testing.assert_allclose(ours, theirs(y, pred, labels=chosen, average=average))
+        assert_allclose(ours, theirs(y, pred, labels=chosen, average=average))
 
 
 def test_classes_of_averages() -> None:
@@ -137,23 +137,23 @@ def test_classes_of_averages() -> None:
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_averages_over_labels_equal_scikit_learns(average: str) -> None:
-    rng = np.random.default_rng(6)
+    rng = default_rng(6)
     y, pred = rng.integers(0, 2, (2, 50, 4))
     y[:, 1] = 0  # a label that never occurs
     pred[:, 1] = 0
     counts = jm.multilabel_confusion_matrix(y, pred)
     for rate, theirs in ((jm.f1, sk.f1_score), (jm.recall, sk.recall_score)):
         ours = getattr(jm, f"label_{average}")(rate)(counts)
-        np.testing.assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
+        assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
     with pytest.raises(ValueError, match="one matrix of two rows and two columns for each"):
         jm.label_macro(jm.f1)(counts[0])
 
 
 def test_normalized_mutual_information_equals_scikit_learns() -> None:
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     for y, pred in (rng.integers(0, 4, (2, 90)), np.zeros((2, 5), int)):
         ours = jm.normalized_mutual_information(jm.confusion_matrix(y, pred, num_classes=4))
-        np.testing.assert_allclose(ours, normalized_mutual_info_score(y, pred), rtol=1e-9)
+        assert_allclose(ours, normalized_mutual_info_score(y, pred), rtol=1e-9)
 
 
 def in_float32(counts: Any) -> jax.Array:
@@ -164,8 +164,8 @@ def test_two_times_ten_to_the_ten_examples() -> None:
     counts = np.array([[9_900_000_000, 100_000_000], [300_000_000, 9_700_000_000]])  # beyond int32
     expected = oracles.matthews_corrcoef(counts.astype(float))
     for given, error in ((counts, 1e-12), (in_float32(counts), 1e-6)):
-        np.testing.assert_allclose(jm.matthews_corrcoef(given), expected, rtol=error)
-        np.testing.assert_allclose(jm.accuracy(given), 0.98, rtol=error)
+        assert_allclose(jm.matthews_corrcoef(given), expected, rtol=error)
+        assert_allclose(jm.accuracy(given), 0.98, rtol=error)
 
 
 @pytest.mark.parametrize("number", [2**24 + 1, 2**40 + 1, 2**53 - 3])
@@ -173,18 +173,16 @@ def test_large_counts_are_exact_on_the_host(number: int) -> None:
     counts = np.array([[number - 3, 2], [1, 0]])
     assert jm.accuracy(counts) == (number - 3) / number
     assert jm.error_rate(counts) == 3 / number
-    np.testing.assert_allclose(jm.recall(counts), [(number - 3) / (number - 1), 0], rtol=1e-15)
+    assert_allclose(jm.recall(counts), [(number - 3) / (number - 1), 0], rtol=1e-15)
 
 
 def test_rare_classes_keep_their_digits() -> None:
     # FN / support and TN are lost where totals are subtracted.
     counts = np.array([[10**9, 7], [3, 13]])
     for given, error in ((counts, 1e-12), (in_float32(counts), 1e-6)):
-        np.testing.assert_allclose(jm.false_negative_rate(given)[0], 7 / (10**9 + 7), rtol=error)
-        np.testing.assert_allclose(
-            jm.specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error
-        )
-        np.testing.assert_allclose(jm.error_rate(given), 10 / (10**9 + 23), rtol=error)
+        assert_allclose(jm.false_negative_rate(given)[0], 7 / (10**9 + 7), rtol=error)
+        assert_allclose(jm.specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error)
+        assert_allclose(jm.error_rate(given), 10 / (10**9 + 23), rtol=error)
 
 
 def test_near_independence_and_near_certainty() -> None:
@@ -199,15 +197,13 @@ def test_near_independence_and_near_certainty() -> None:
     ):
         c = np.array(counts)
         for given, error in ((c, 1e-12), (in_float32(c), 5e-4)):
-            np.testing.assert_allclose(
+            assert_allclose(
                 jm.mutual_information(given),
                 float(mutual_information(c)),
                 rtol=error,
                 err_msg=str(c),
             )
-            np.testing.assert_allclose(
-                jm.cramers_v(given), cramers_v(c), rtol=error, err_msg=str(c)
-            )
+            assert_allclose(jm.cramers_v(given), cramers_v(c), rtol=error, err_msg=str(c))
     for mistakes in ([[1, 10**9], [1, 3]], [[0, 10**9], [1, 0]]):
         s = np.array([10**9 + 1 + 2 * mistakes[0][0], 10**9 + 1 + 2 * mistakes[1][1]], float)
         shares = np.array([[1e9, 1], [1, 1e9]]) / s[:, None]
@@ -216,7 +212,7 @@ def test_near_independence_and_near_certainty() -> None:
         ) / np.log(2)
         exact = float((s * -(shares * logarithms).sum(1)).sum() / (2 * np.sum(mistakes)))
         for given, error in ((np.array(mistakes), 1e-7), (in_float32(mistakes), 1e-5)):
-            np.testing.assert_allclose(jm.confusion_entropy(given), exact, rtol=error)
+            assert_allclose(jm.confusion_entropy(given), exact, rtol=error)
 
 
 def cramers_v(counts: np.ndarray) -> float:
@@ -243,7 +239,7 @@ def mutual_information(counts: np.ndarray) -> Fraction:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17, 100, 1000])
 def test_perfect_is_exactly_one(k: int) -> None:
-    counts = np.diag(np.random.default_rng(k).integers(1, 2_000_000, k))
+    counts = np.diag(default_rng(k).integers(1, 2_000_000, k))
     for given in (counts, in_float32(counts)) if k in (3, 1000) else (counts,):
         for metric in (
             jm.accuracy,
@@ -264,7 +260,7 @@ def test_gradient_of_perfect_counts() -> None:
     gradient = jax.grad(lambda counts: jm.fowlkes_mallows(counts).sum())(
         jnp.diag(jnp.array([4.0, 8.0]))
     )
-    np.testing.assert_allclose(gradient, -(1 - np.eye(2)) * (1 / 8 + 1 / 16), atol=1e-7)
+    assert_allclose(gradient, -(1 - np.eye(2)) * (1 / 8 + 1 / 16), atol=1e-7)
 
 
 def test_chance_agreement_of_a_thousand_classes() -> None:
@@ -300,10 +296,8 @@ def test_negative_importance() -> None:
 
 def test_f_beta_of_a_small_beta() -> None:
     counts = np.array([[0, 2], [10**9, 1]])
-    np.testing.assert_allclose(
-        jm.f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12
-    )
-    np.testing.assert_allclose(jm.f_beta(in_float32(counts), 1e-4)[1], 1 / 13, rtol=1e-6)
+    assert_allclose(jm.f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12)
+    assert_allclose(jm.f_beta(in_float32(counts), 1e-4)[1], 1 / 13, rtol=1e-6)
 
 
 def test_krippendorff_needs_counts() -> None:
@@ -311,7 +305,7 @@ def test_krippendorff_needs_counts() -> None:
 
 
 def test_a_thousand_classes() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.poisson(0.3, (1000, 1000)) + np.diag(rng.poisson(500, 1000))
     f1 = np.diag(counts) * 2 / (counts.sum(0) + counts.sum(1))
     names = ("accuracy", "matthews_corrcoef", "balanced_accuracy")
@@ -320,8 +314,8 @@ def test_a_thousand_classes() -> None:
     }
     for given, error in ((counts, 1e-12), (in_float32(counts), 2e-6)):
         for name, value in expected.items():
-            np.testing.assert_allclose(METRICS[name].call(given), value, rtol=error, err_msg=name)
-        np.testing.assert_allclose(jm.f1(given), f1, rtol=error)
+            assert_allclose(METRICS[name].call(given), value, rtol=error, err_msg=name)
+        assert_allclose(jm.f1(given), f1, rtol=error)
 
 
 def _fast_kappa(c: np.ndarray) -> float:
@@ -336,10 +330,8 @@ def test_zero_division() -> None:
     assert np.isnan(jm.precision(counts, zero_division=np.nan)[2])
     assert jm.precision(counts, zero_division=1.0)[2] == 1
     defined = jm.precision(counts)[[0, 1, 3]]
-    np.testing.assert_allclose(
-        jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12
-    )
-    np.testing.assert_allclose(jm.macro(jm.precision)(counts), defined.sum() / 4, rtol=1e-12)
+    assert_allclose(jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12)
+    assert_allclose(jm.macro(jm.precision)(counts), defined.sum() / 4, rtol=1e-12)
 
 
 def test_undefined_rates_do_not_bring_in_absent_classes() -> None:
@@ -355,7 +347,7 @@ def test_parameters_broadcast_against_batch_axes() -> None:
     batch = np.stack([THREE, THREE.T])
     by_beta = jm.f_beta(batch, np.array([0.5, 2.0]))
     for i, beta in enumerate((0.5, 2.0)):
-        np.testing.assert_allclose(by_beta[i], jm.f_beta(batch[i], beta), rtol=1e-12)
+        assert_allclose(by_beta[i], jm.f_beta(batch[i], beta), rtol=1e-12)
     assert jm.f_beta(THREE, np.array([0.5, 1.0, 2.0, 4.0])).shape == (4, 3)  # a curve over beta
 
 
@@ -403,7 +395,7 @@ def test_impossible_counts_are_refused(kind: str) -> None:
 
 def test_sums_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices of many classes are computed by blocks of rows, here of 5 of 23."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.poisson(0.4, (2, 23, 23)) + 9 * np.eye(23)
     counts[1, 4], counts[1, :, 4] = 0, 0
     names = ["mutual_information", "confusion_entropy", "cramers_v", "specificity"]
@@ -411,7 +403,7 @@ def test_sums_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxmetrics._cell_sums._CELLS", 1)
     monkeypatch.setattr("jaxmetrics._cell_sums._FEWEST_ROWS", 5)
     for name in names:
-        np.testing.assert_allclose(getattr(jm, name)(counts), whole[name], rtol=1e-13)
+        assert_allclose(getattr(jm, name)(counts), whole[name], rtol=1e-13)
 
 
 def test_averages_work_on_your_own_rate() -> None:
@@ -420,9 +412,7 @@ def test_averages_work_on_your_own_rate() -> None:
 
     for counts, error in ((THREE, 1e-12), (in_float32(THREE), 1e-6)):
         for average in (jm.macro, jm.micro):
-            np.testing.assert_allclose(
-                average(hits_per_truth)(counts), average(jm.recall)(THREE), rtol=error
-            )
+            assert_allclose(average(hits_per_truth)(counts), average(jm.recall)(THREE), rtol=error)
 
 
 def test_averages_are_values() -> None:
@@ -452,12 +442,8 @@ def test_averages_refuse_what_is_no_rate() -> None:
 
 def test_groups_of_metrics_with_one_number() -> None:
     groups = np.array([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    np.testing.assert_allclose(
-        jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-12
-    )
+    assert_allclose(jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-12)
+    assert_allclose(jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-12)
     poisoned = groups.astype(float)
     poisoned[0, 0, 0] = NAN
     assert np.isnan(jm.group_difference(jm.recall)(poisoned)[0])  # NaN counts are not skipped
@@ -472,7 +458,7 @@ def test_decision_curve() -> None:
     thresholds = np.array([0.1, 0.5, 0.9])
     counts = jm.confusion_matrix_at_thresholds([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.95], thresholds)
     curve = jm.binary(jm.net_benefit)(counts, threshold=thresholds)
-    np.testing.assert_allclose(curve, [2 / 4 - 2 / 4 / 9, 2 / 4 - 1 / 4, 1 / 4], rtol=1e-12)
+    assert_allclose(curve, [2 / 4 - 2 / 4 / 9, 2 / 4 - 1 / 4, 1 / 4], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import stats
 
 from jaxmetrics import _samplers as samplers
@@ -86,7 +87,7 @@ def test_poisson(mean: float) -> None:
 def test_indices(n: int) -> None:
     words = np.append(np.asarray(WORDS[:10_000]), np.array([0, 1, 2**16, 2**32 - 1], np.uint32))
     expected = words.astype(np.uint64) * np.uint64(n) >> np.uint64(32)
-    np.testing.assert_array_equal(promoting(samplers.indices)(jnp.asarray(words), n), expected)
+    assert_array_equal(promoting(samplers.indices)(jnp.asarray(words), n), expected)
 
 
 def test_certain_and_impossible_outcomes(x64: bool) -> None:
@@ -138,7 +139,7 @@ def test_dirichlet(concentration: float, x64: bool) -> None:
 def test_impossible_concentrations_give_nan_and_an_end() -> None:
     for bad in (-1.0, np.nan, np.inf):
         shares = dirichlet(WORDS[:6].reshape(3, 2), jnp.array([[1.0, 2], [bad, 1], [0, 1]]))
-        np.testing.assert_array_equal(np.isnan(shares).all(-1), [False, True, False])
+        assert_array_equal(np.isnan(shares).all(-1), [False, True, False])
 
 
 def test_draws_do_not_depend_on_their_company() -> None:
@@ -146,11 +147,11 @@ def test_draws_do_not_depend_on_their_company() -> None:
     words = samplers.random_words(jax.random.split(jax.random.key(0), 5000), (2,))
     together = multinomial(words[:, None], n, weights)
     for i in range(3):
-        np.testing.assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))
-    np.testing.assert_array_equal(together[7:9, 1], multinomial(words[7:9], n[1], weights[1]))
+        assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))
+    assert_array_equal(together[7:9, 1], multinomial(words[7:9], n[1], weights[1]))
 
 
 def test_words_are_the_same_in_the_shape_that_accelerators_draw() -> None:
     keys = jax.random.split(jax.random.key(2), 4)
     shaped = jax.vmap(lambda key: jax.random.bits(key, (3, 5), jnp.uint32))(keys)
-    np.testing.assert_array_equal(samplers.random_words(keys, (3, 5)), shaped)
+    assert_array_equal(samplers.random_words(keys, (3, 5)), shaped)

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, special, stats
 from sklearn import calibration, metrics
 
@@ -18,8 +20,8 @@ from jaxmetrics import scoring as sc
 from jaxmetrics._examples import are_distributions
 
 K, N = 4, 40
-close = partial(np.testing.assert_allclose, rtol=1e-12)
-rng = np.random.default_rng(12)
+close = partial(assert_allclose, rtol=1e-12)
+rng = default_rng(12)
 P = rng.dirichlet(0.7 * np.ones(K), N).astype(np.float32)
 # -1 is dropped.
 Y = np.where(rng.random(N) < 0.5, P.argmax(-1), rng.integers(-1, K, N)).astype(np.int32)
@@ -44,7 +46,7 @@ def numbers(result: Any) -> np.ndarray:
 
 
 def assert_same(result: Any, expected: Any, rtol: float = 2e-6, atol: float = 5e-7) -> None:
-    np.testing.assert_allclose(numbers(result), numbers(expected), rtol=rtol, atol=atol)
+    assert_allclose(numbers(result), numbers(expected), rtol=rtol, atol=atol)
 
 
 def kept(y: np.ndarray) -> np.ndarray:
@@ -53,7 +55,7 @@ def kept(y: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("num_classes", [2, 5])
 def test_equal_scikit_learn(num_classes: int) -> None:
-    draw = np.random.default_rng(num_classes)
+    draw = default_rng(num_classes)
     y = draw.integers(0, num_classes, 300)
     p = np.round(draw.dirichlet(np.ones(num_classes), 300), 3)  # ties, and zeros
     p[:, -1] = 1 - p[:, :-1].sum(-1)
@@ -84,7 +86,7 @@ def test_equal_scikit_learn(num_classes: int) -> None:
 @pytest.mark.skipif(not hasattr(metrics, "d2_brier_score"), reason="of scikit-learn 1.8")
 @pytest.mark.parametrize("num_labels", [2, 4])
 def test_scores_of_several_hot_truth_equal_scikit_learns(num_labels: int) -> None:
-    draw = np.random.default_rng(num_labels)
+    draw = default_rng(num_labels)
     true = draw.random((200, num_labels)) < [0.5, 0.2, 0.9, 0.4][:num_labels]
     p, w = draw.random(true.shape), draw.exponential(size=200)
     with warnings.catch_warnings():
@@ -115,7 +117,7 @@ def test_one_hot_truth_scores_as_its_classes() -> None:
         expected = score(y, P, sample_weight=W, where=Y >= 0)
         close(score(one_hot, P, sample_weight=W, where=Y >= 0), expected)
         on_device = score(jnp.asarray(one_hot), P, sample_weight=W, where=Y >= 0)
-        np.testing.assert_allclose(on_device, expected, rtol=2e-6)
+        assert_allclose(on_device, expected, rtol=2e-6)
 
 
 def test_scores_of_soft_truth_equal_loops() -> None:
@@ -174,24 +176,24 @@ def test_logits_keep_their_digits() -> None:
     """Where float32 probabilities, cut at eps, say 11.168 for 11.253, and bfloat16 losses are wrong
     in the third digit.
     """
-    draw = np.random.default_rng(0)
+    draw = default_rng(0)
     z = (30 * draw.normal(size=(2000, 10))).astype(np.float32)
     y = draw.integers(0, 10, 2000)
     exact = (special.logsumexp(z.astype(float), -1) - z[np.arange(2000), y]).mean()
     close(sc.log_loss(y, logits=z), exact)
-    np.testing.assert_allclose(sc.log_loss(y, logits=jnp.asarray(z)), exact, rtol=1e-6)
+    assert_allclose(sc.log_loss(y, logits=jnp.asarray(z)), exact, rtol=1e-6)
     assert sc.log_loss(y, special.softmax(z, -1)) < 0.8 * exact
     half = jnp.asarray(z, jnp.bfloat16)
     exact = (
         special.logsumexp(np.asarray(half, float), -1) - np.asarray(half, float)[np.arange(2000), y]
     ).mean()
-    np.testing.assert_allclose(sc.log_loss(y, logits=half), exact, rtol=1e-6)
+    assert_allclose(sc.log_loss(y, logits=half), exact, rtol=1e-6)
     close(sc.log_loss(y, logits=np.asarray(half)), exact)
 
 
 def test_extreme_logits() -> None:
-    np.testing.assert_allclose(sc.log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
-    np.testing.assert_allclose(sc.log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
+    assert_allclose(sc.log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
+    assert_allclose(sc.log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
     # Logsumexp - z_y is 0 in float32.
     close(sc.log_loss([0], logits=[[1000.0, 970.0]]), np.log1p(np.exp(-30)))
     assert sc.log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
@@ -209,7 +211,7 @@ def test_extreme_logits() -> None:
     assert np.isnan(sc.log_loss(jnp.array([0]), logits=impossible)).all()
     z = jnp.array([[1e4, -1e4, 2.0], [3.0, 3.0, -jnp.inf]])
     slope = jax.grad(lambda z: sc.log_loss([1, 0], logits=z))(z)
-    np.testing.assert_allclose(slope, [[0.5, -0.5, 0], [-0.25, 0.25, 0]], atol=1e-6)
+    assert_allclose(slope, [[0.5, -0.5, 0], [-0.25, 0.25, 0]], atol=1e-6)
 
 
 def test_eps_is_that_of_the_given_dtype(x64: bool) -> None:
@@ -220,7 +222,7 @@ def test_eps_is_that_of_the_given_dtype(x64: bool) -> None:
         close(sc.log_loss(y, given), -np.log(eps))
         of_device = sc.log_loss(jnp.asarray(y), given)
         eps = max(eps, float(np.finfo(np.float64 if x64 else np.float32).eps))
-        np.testing.assert_allclose(of_device, -np.log(eps), rtol=1e-6)
+        assert_allclose(of_device, -np.log(eps), rtol=1e-6)
     assert np.isfinite(
         jax.grad(lambda p: sc.log_loss([0], p))(jnp.asarray(wrong, jnp.float32))
     ).all()
@@ -238,10 +240,8 @@ def test_rare_classes_keep_their_digits() -> None:
     brier = ((exact - y) ** 2).mean()
     close(sc.normalized_entropy(y, logits=logits), loss / entropy, rtol=1e-10)
     close(sc.d2_brier_score(y, sc.two_class(p)), 1 - brier / variance, atol=1e-12)
-    np.testing.assert_allclose(
-        sc.normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6
-    )
-    np.testing.assert_allclose(
+    assert_allclose(sc.normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6)
+    assert_allclose(
         sc.d2_brier_score(y, sc.two_class(jnp.asarray(p))), 1 - brier / variance, atol=2e-7
     )
 
@@ -250,11 +250,9 @@ def test_sums_do_not_drift() -> None:
     """A million equal values, whose running sum in float32 is off by 1 %; weights too."""
     p = jnp.full(10**6, 0.3)
     zeros = np.zeros(10**6, np.int8)
-    np.testing.assert_allclose(sc.log_loss(zeros, sc.two_class(p)), -np.log1p(-0.3), rtol=1e-6)
-    np.testing.assert_allclose(
-        sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6
-    )
-    np.testing.assert_allclose(
+    assert_allclose(sc.log_loss(zeros, sc.two_class(p)), -np.log1p(-0.3), rtol=1e-6)
+    assert_allclose(sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6)
+    assert_allclose(
         sc.calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6
     )
     close(sc.calibration_bins(zeros, np.full(10**6, 0.3)).sum(-2), [1e6, 3e5, 0], rtol=1e-10)
@@ -300,7 +298,7 @@ def test_rounding_is_no_mistake() -> None:
     """Of the dtype in which probabilities came, and of float32, in which those of lists may have
     been computed.
     """
-    draw = np.random.default_rng(0)
+    draw = default_rng(0)
     y, exact = draw.integers(0, 50, 200), special.softmax(3 * draw.normal(size=(200, 50)), -1)
     for dtype in (np.float64, np.float32, np.float16, jnp.bfloat16):
         rows = exact.astype(dtype)
@@ -330,7 +328,7 @@ def test_probabilities_rounded_to_a_few_decimals_are_accepted(
     num_classes: int, decimals: int
 ) -> None:
     """As files hold them; reports and scores agree."""
-    draw = np.random.default_rng(num_classes)
+    draw = default_rng(num_classes)
     logits = draw.normal(size=(2000, num_classes))
     y, rows = draw.integers(0, num_classes, 2000), special.softmax(logits, -1).round(decimals)
     assert are_distributions(rows).all()
@@ -379,7 +377,7 @@ def test_curve_equals_scikit_learn(strategy: Any) -> None:
     """With decimals on the edges, ties and empty bins; n - 1 = 192 has no factor 5, so no quantile
     is an example itself.
     """
-    draw = np.random.default_rng(1)
+    draw = default_rng(1)
     y, p = draw.integers(0, 2, 193), np.round(draw.beta(0.4, 0.8, 193), 2)
     for num_bins in (5, 25):
         truth, prob = calibration.calibration_curve(y, p, n_bins=num_bins, strategy=strategy)
@@ -398,16 +396,16 @@ def test_quantile_bins_at_exact_quantiles() -> None:
     """11 examples, 5 bins: the edges are examples 2, 4, 6 and 8, which belong below."""
     p = np.linspace(0, 1, 11)
     curve = sc.calibration_curve(np.ones(11, int), p[::-1], num_bins=5, strategy="quantile")
-    np.testing.assert_array_equal(curve.weight, [3, 2, 2, 2, 2])
+    assert_array_equal(curve.weight, [3, 2, 2, 2, 2])
     close(curve.mean_prob, [0.1, 0.35, 0.55, 0.75, 0.95])
 
 
 def test_quantile_bins_whose_square_is_beyond_int32() -> None:
-    p = np.random.default_rng(0).random(99_999).astype(np.float32)
+    p = default_rng(0).random(99_999).astype(np.float32)
     curve = partial(sc.calibration_curve, strategy="quantile", num_bins=50_000)
     host, device = (curve(as_(p < 0.5), as_(p)).weight for as_ in (np.asarray, jnp.asarray))
     assert host.max() == 3
-    np.testing.assert_array_equal(device, host)
+    assert_array_equal(device, host)
 
 
 def test_quantile_bins_of_fractional_weights() -> None:
@@ -416,7 +414,7 @@ def test_quantile_bins_of_fractional_weights() -> None:
     curve = sc.calibration_curve(
         [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights
     )
-    np.testing.assert_allclose(curve.weight, [3.5, 1.5])
+    assert_allclose(curve.weight, [3.5, 1.5])
 
 
 @pytest.mark.parametrize("name", ["calibration_curve", "calibration_error", "score_decomposition"])
@@ -430,8 +428,8 @@ def test_quantile_bins_do_not_depend_on_the_scale_of_small_weights(name: str) ->
         result = getattr(sc, name)(EVENT_Y, EVENT_P, **options)
         return result[:2] if name == "calibration_curve" else result
 
-    close = partial(jax.tree.map, partial(np.testing.assert_allclose, rtol=2e-4, atol=1e-6))
-    for weights in (np.ones(N), W, W * np.random.default_rng(0).random(N)):
+    close = partial(jax.tree.map, partial(assert_allclose, rtol=2e-4, atol=1e-6))
+    for weights in (np.ones(N), W, W * default_rng(0).random(N)):
         for total in (3e-6, 1, 3):
             scaled = (weights * (total / weights.sum())).astype(np.float32)
             close(found(scaled), found(weights))
@@ -475,9 +473,9 @@ def test_the_interval_of_the_calibration_error() -> None:
     variance_of_shares = of_examples.var() / 200
     noise = w * np.sqrt(np.maximum(p * (1 - p), f * (1 - f)) / n)
     close(estimate.standard_error, np.sqrt((noise**2).sum() + variance_of_shares))
-    sums = abs(np.random.default_rng(0).normal(size=(400_000, 4)) * noise).sum(1)
+    sums = abs(default_rng(0).normal(size=(400_000, 4)) * noise).sum(1)
     reach = np.sqrt((np.quantile(sums, 0.95) - sums.mean()) ** 2 + z**2 * variance_of_shares)
-    np.testing.assert_allclose(estimate.low, w @ gap - sums.mean() - reach, rtol=0.02)
+    assert_allclose(estimate.low, w @ gap - sums.mean() - reach, rtol=0.02)
 
     def limit(n: float, f: float, outside: float) -> float:
         return optimize.brentq(lambda x: (f - x) ** 2 - z**2 * x * (1 - x) / n, f, outside)
@@ -492,14 +490,14 @@ def test_the_interval_of_the_calibration_error() -> None:
 def test_certainty_is_in_the_last_bin() -> None:
     """p = 1 in a bin of its own, as in torchmetrics, gives 0.525: |0.95 - 1| / 2 + |1 - 0| / 2."""
     close(sc.calibration_error([1, 0], [0.95, 1.0], num_bins=10), 0.475)
-    np.testing.assert_array_equal(sc.calibration_bins([1, 0], [0.0, 0.0], num_bins=4)[0], [2, 0, 1])
+    assert_array_equal(sc.calibration_bins([1, 0], [0.0, 0.0], num_bins=4)[0], [2, 0, 1])
 
 
 def test_forty_million_examples_in_one_bin() -> None:
     """Perfect forecasts, p = 1/2 half the time: a float32 counter that stops at 2^24 says 0.5."""
     batch = sc.calibration_bins(np.arange(10**5) % 2, jnp.full(10**5, 0.5))
     bins = jax.lax.fori_loop(0, 400, lambda _, total: total + batch, jnp.zeros_like(batch))
-    np.testing.assert_allclose(bins.sum(-2), [4e7, 2e7, 2e7], rtol=1e-6)
+    assert_allclose(bins.sum(-2), [4e7, 2e7, 2e7], rtol=1e-6)
     assert sc.calibration_error(bins) < 1e-6
     weighted = sc.calibration_bins([0, 1], [0.5, 0.5], sample_weight=jnp.array([2e7, 2e7]))
     assert sc.calibration_error(weighted) == 0
@@ -563,14 +561,12 @@ def temperature_by_search(y: np.ndarray, z: np.ndarray, weights: np.ndarray) -> 
 
 def test_temperature_is_the_minimum() -> None:
     """Within the width in which the search sees a loss that is flat to 1e-16: 1e-7."""
-    draw = np.random.default_rng(3)
+    draw = default_rng(3)
     for scale in (0.01, 1.0, 3000.0):
         z = (scale * Z).astype(np.float32)
         weights = draw.exponential(size=N).astype(np.float32)
         expected = temperature_by_search(Y, z / scale, weights) * scale
-        np.testing.assert_allclose(
-            sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6
-        )
+        assert_allclose(sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6)
 
 
 def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
@@ -590,10 +586,10 @@ def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
     close(sc.fit_temperature(*batch), expected, rtol=1e-10)
     of_device = sc.fit_temperature(*map(jnp.asarray, batch))
     # Near chance the slope has four digits.
-    np.testing.assert_allclose(of_device, expected, rtol=1e-4)
+    assert_allclose(of_device, expected, rtol=1e-4)
     # The mistake is a millionth of the scale.
     nearly = np.array([[1000.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]], np.float32)
-    np.testing.assert_allclose(
+    assert_allclose(
         sc.fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-6
     )
 
@@ -613,7 +609,7 @@ def test_temperature_is_differentiated_twice() -> None:
     ahead, behind = (
         np.array([gradient(*(at + step)) for step in sign * 1e-5 * np.eye(3)]) for sign in (1, -1)
     )
-    np.testing.assert_allclose(got, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-6)
+    assert_allclose(got, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
 def test_temperature_of_impossible_classes() -> None:
