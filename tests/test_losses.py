@@ -19,6 +19,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
 import jaxmetrics as jm
+from jaxmetrics.losses import (
+    binary_cross_entropy,
+    cross_entropy,
+    focal_loss,
+    hinge_loss,
+    metric_loss,
+    multiclass_hinge_loss,
+    nll,
+    pairwise_auc_loss,
+    soft_calibration_error,
+    soft_cross_entropy,
+    weighted_mean,
+)
 
 N, K = 12, 5
 _rng = np.random.default_rng(3)
@@ -60,64 +73,64 @@ def on_device() -> Data:
 # Each loss of logits and data, and its definition in float64.
 PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
     "cross_entropy": (
-        lambda z, d: jm.cross_entropy(z, d.labels),
+        lambda z, d: cross_entropy(z, d.labels),
         lambda z: surprises(z)[range(N), LABELS],
     ),
     "cross_entropy weighted": (
-        lambda z, d: jm.cross_entropy(z, d.labels, class_weights=d.weights),
+        lambda z, d: cross_entropy(z, d.labels, class_weights=d.weights),
         lambda z: WEIGHTS[LABELS] * surprises(z)[range(N), LABELS],
     ),
     "cross_entropy smoothed": (
-        lambda z, d: jm.cross_entropy(z, d.labels, class_weights=d.weights, label_smoothing=0.2),
+        lambda z, d: cross_entropy(z, d.labels, class_weights=d.weights, label_smoothing=0.2),
         lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * WEIGHTS * surprises(z)).sum(-1),
     ),
     "cross_entropy smoothed without weights": (
-        lambda z, d: jm.cross_entropy(z, d.labels, label_smoothing=0.2),
+        lambda z, d: cross_entropy(z, d.labels, label_smoothing=0.2),
         lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * surprises(z)).sum(-1),
     ),
     "soft_cross_entropy": (
-        lambda z, d: jm.soft_cross_entropy(z, d.targets, where=d.targets.sum(-1) > 0),
+        lambda z, d: soft_cross_entropy(z, d.targets, where=d.targets.sum(-1) > 0),
         lambda z: (TARGETS * surprises(z)).sum(-1),
     ),
     "focal_loss": (
-        lambda z, d: jm.focal_loss(z, d.labels, class_weights=d.weights),
+        lambda z, d: focal_loss(z, d.labels, class_weights=d.weights),
         lambda z: (WEIGHTS * (1 - special.softmax(z, -1)) ** 2 * surprises(z))[range(N), LABELS],
     ),
     "focal_loss 0.5": (
-        lambda z, d: jm.focal_loss(z, d.labels, gamma=0.5),
+        lambda z, d: focal_loss(z, d.labels, gamma=0.5),
         lambda z: ((1 - special.softmax(z, -1)) ** 0.5 * surprises(z))[range(N), LABELS],
     ),
     "focal_loss 0": (
-        lambda z, d: jm.focal_loss(z, d.labels, gamma=0),
+        lambda z, d: focal_loss(z, d.labels, gamma=0),
         lambda z: surprises(z)[range(N), LABELS],
     ),
     "multiclass_hinge_loss": (
-        lambda z, d: jm.multiclass_hinge_loss(z, d.labels),
+        lambda z, d: multiclass_hinge_loss(z, d.labels),
         lambda z: np.maximum(
             0, 1 + np.where(np.eye(K)[LABELS], -INF, z).max(-1) - z[range(N), LABELS]
         ),
     ),
     "binary_cross_entropy": (
-        lambda z, d: jm.binary_cross_entropy(z[:, 0], d.binary, class_weights=d.weights[:2]),
+        lambda z, d: binary_cross_entropy(z[:, 0], d.binary, class_weights=d.weights[:2]),
         lambda z: -WEIGHTS[BINARY] * special.log_expit(np.where(BINARY, z[:, 0], -z[:, 0])),
     ),
     "binary_cross_entropy of probabilities": (
-        lambda z, d: jm.binary_cross_entropy(z[:, 0], d.targets[:, 0]),
+        lambda z, d: binary_cross_entropy(z[:, 0], d.targets[:, 0]),
         lambda z: (
             -TARGETS[:, 0] * special.log_expit(z[:, 0])
             - (1 - TARGETS[:, 0]) * special.log_expit(-z[:, 0])
         ),
     ),
     "hinge_loss": (
-        lambda z, d: jm.hinge_loss(z[:, 0], d.binary),
+        lambda z, d: hinge_loss(z[:, 0], d.binary),
         lambda z: np.maximum(0, 1 - (2 * BINARY - 1) * z[:, 0]),
     ),
     "nll": (
-        lambda z, d: jm.nll(softmax(z), d.labels),
+        lambda z, d: nll(softmax(z), d.labels),
         lambda z: -np.log(special.softmax(z, -1))[range(N), LABELS],
     ),
     "nll of distributions": (
-        lambda z, d: jm.nll(softmax(z), d.targets),
+        lambda z, d: nll(softmax(z), d.targets),
         lambda z: -(TARGETS * np.log(special.softmax(z, -1))).sum(-1),
     ),
 }
@@ -247,7 +260,7 @@ def test_infinite_logits_are_limits(label: int, expected: list[float]) -> None:
             assert np.isnan(gradient[UNKNOWN, :1]).all(), name
         if name in ("cross_entropy", "focal_loss"):
             assert np.isnan(gradient[UNKNOWN]).all(), name
-    assert_allclose(jm.cross_entropy(ROWS, labels)[KNOWN], expected, rtol=1e-12)
+    assert_allclose(cross_entropy(ROWS, labels)[KNOWN], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -269,13 +282,13 @@ def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
 
 def test_a_label_beyond_the_classes_may_be_masked() -> None:
     labels, where = np.append(LABELS[:-1], 2**32), np.arange(N) < N - 1
-    expected = np.append(jm.cross_entropy(LOGITS[:-1], LABELS[:-1]), 0)
-    assert_array_equal(jm.cross_entropy(LOGITS, labels, where=where), expected)
+    expected = np.append(cross_entropy(LOGITS[:-1], LABELS[:-1]), 0)
+    assert_array_equal(cross_entropy(LOGITS, labels, where=where), expected)
     assert_allclose(
-        jm.cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6
+        cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6
     )
     with pytest.raises(ValueError, match=r"labels\[11\] is 4294967296"):
-        jm.cross_entropy(LOGITS, labels)
+        cross_entropy(LOGITS, labels)
 
 
 def test_columns_of_one_event() -> None:
@@ -284,30 +297,30 @@ def test_columns_of_one_event() -> None:
     """
     column = LOGITS[:, :1]
     assert_array_equal(
-        jm.binary_cross_entropy(column, BINARY[:, None])[:, 0],
-        jm.binary_cross_entropy(column[:, 0], BINARY),
+        binary_cross_entropy(column, BINARY[:, None])[:, 0],
+        binary_cross_entropy(column[:, 0], BINARY),
     )
     assert_array_equal(
-        jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS)
+        cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], cross_entropy(LOGITS, LABELS)
     )
     wrong = np.append(BINARY[:-1], 2)[:, None]
     with pytest.raises(ValueError, match=r"labels\[11, 0\] is 2"):
-        jm.hinge_loss(column, wrong)
-    assert jm.hinge_loss(column, wrong, where=wrong < 2)[-1, 0] == 0
+        hinge_loss(column, wrong)
+    assert hinge_loss(column, wrong, where=wrong < 2)[-1, 0] == 0
 
 
 def test_likely_events_keep_their_digits() -> None:
     z = np.array([1.0, 10, 15, 20, 30, 80], np.float32)
     expected, slope = np.log1p(np.exp(-z.astype(float))), -1 / (1 + np.exp(z.astype(float)))
-    assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-12)
-    value, pullback = jax.vjp(lambda z: jm.binary_cross_entropy(z, np.ones(6, int)), jnp.asarray(z))
+    assert_allclose(binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-12)
+    value, pullback = jax.vjp(lambda z: binary_cross_entropy(z, np.ones(6, int)), jnp.asarray(z))
     assert_allclose(value, expected, rtol=1e-6)
     assert_allclose(pullback(jnp.ones(6))[0], slope, rtol=1e-6)
 
 
 def test_class_weight_of_zero_leaves_out() -> None:
     z, labels = np.array([[1.0, 2.0, 0.0], [INF, 0.0, 0.0]]), jnp.array([-1, 1])
-    for loss in (jm.cross_entropy, jm.focal_loss):
+    for loss in (cross_entropy, focal_loss):
 
         @jax.jit
         def with_gradient(z: Array, weights: Array, loss: Loss = loss) -> Any:
@@ -328,31 +341,31 @@ def test_smoothing_of_zero_leaves_an_infinite_loss_out() -> None:
         (jnp.asarray, (np.float32(0), jnp.float32(0))),
     ):
         for zero in zeros:
-            assert_array_equal(jm.cross_entropy(put(z), put([1]), label_smoothing=zero), [0])
+            assert_array_equal(cross_entropy(put(z), put([1]), label_smoothing=zero), [0])
 
 
 def test_gradient_in_the_class_weights() -> None:
-    of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(
+    of_weights = jax.grad(lambda w: cross_entropy(LOGITS, LABELS, class_weights=w).sum())(
         jnp.zeros(K)
     )
-    assert_allclose(of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5)
+    assert_allclose(of_weights, np.bincount(LABELS, cross_entropy(LOGITS, LABELS), K), rtol=1e-5)
 
 
 def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:
     z, labels = np.array([0.5, 0.5]), np.array([0.5, 1.5])
     message = r"labels\[1\] is 1\.5, but probabilities must be in \[0, 1\]"
     with pytest.raises(ValueError, match=message):
-        jm.binary_cross_entropy(z, labels)
-    assert jm.binary_cross_entropy(z, labels, where=[True, False])[1] == 0
-    on_device = jm.binary_cross_entropy(jnp.asarray(z), jnp.asarray(labels))
+        binary_cross_entropy(z, labels)
+    assert binary_cross_entropy(z, labels, where=[True, False])[1] == 0
+    on_device = binary_cross_entropy(jnp.asarray(z), jnp.asarray(labels))
     assert_array_equal(np.isnan(on_device), [False, True])
 
 
 def test_a_tie_has_a_gradient() -> None:
-    slopes = jax.grad(lambda z: jm.multiclass_hinge_loss(z, [0]).sum())
+    slopes = jax.grad(lambda z: multiclass_hinge_loss(z, [0]).sum())
     assert_allclose(slopes(jnp.zeros((1, 3))), [[-1, 0.5, 0.5]])
     for of_one_class in ([[-INF], [3.0]], jnp.array([[-INF], [3.0]])):
-        assert_array_equal(jm.multiclass_hinge_loss(of_one_class, [0, 0]), [0, 0])
+        assert_array_equal(multiclass_hinge_loss(of_one_class, [0, 0]), [0, 0])
 
 
 def test_two_hundred_classes_of_small_integers() -> None:
@@ -363,7 +376,7 @@ def test_two_hundred_classes_of_small_integers() -> None:
         *((z, small), (on_device, small), (on_device, jnp.asarray(small))),
         (on_device, beyond),
     ):
-        assert_allclose(jm.cross_entropy(logits, labels), [0, np.log(200), 0], rtol=1e-6)
+        assert_allclose(cross_entropy(logits, labels), [0, np.log(200), 0], rtol=1e-6)
 
 
 def test_published_figures() -> None:
@@ -373,36 +386,36 @@ def test_published_figures() -> None:
     for expected in (0.49631710718508326, 0.6616817361606729, 0.7961738233757771):
         p = state.rand(7, 3) + 0.6 * y
         p /= p.sum(-1, keepdims=True)
-        assert_allclose(jm.nll(p, y).mean(), expected, rtol=1e-14)
-        assert_allclose(jm.nll(p, y.argmax(-1)).mean(), expected, rtol=1e-14)
+        assert_allclose(nll(p, y).mean(), expected, rtol=1e-14)
+        assert_allclose(nll(p, y.argmax(-1)).mean(), expected, rtol=1e-14)
 
 
 def test_nll_at_the_ends() -> None:
     p = [[0.0, 1.0], [0.0, 1.0]]
-    assert_array_equal(jm.nll(p, [0, 1]), [INF, 0])
-    value, pullback = jax.vjp(lambda p: jm.nll(p, jnp.array([0, 1])), jnp.array(p))
+    assert_array_equal(nll(p, [0, 1]), [INF, 0])
+    value, pullback = jax.vjp(lambda p: nll(p, jnp.array([0, 1])), jnp.array(p))
     assert_array_equal(value, [INF, 0])
     assert_array_equal(pullback(jnp.ones(2))[0], [[-INF, 0], [0, -1]])
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray], ids=["host", "device"])
 def test_masks_broadcast_and_examples_may_be_one_or_none(put: Any) -> None:
-    alone, z, labels = jm.cross_entropy(LOGITS, LABELS), put(LOGITS), put(LABELS)
+    alone, z, labels = cross_entropy(LOGITS, LABELS), put(LOGITS), put(LABELS)
     where = np.arange(2 * N).reshape(2, N) % 3 > 0
-    masked = jm.cross_entropy(z, labels, where=put(where))
+    masked = cross_entropy(z, labels, where=put(where))
     assert_allclose(masked, np.where(where, alone, 0), rtol=2e-6, atol=1e-6)
-    assert_allclose(jm.cross_entropy(z[None], labels)[0], alone, rtol=2e-6, atol=1e-6)
-    assert jm.cross_entropy(z[0], labels[0]).shape == ()
-    assert jm.cross_entropy(z[:0], labels[:0]).shape == (0,)
+    assert_allclose(cross_entropy(z[None], labels)[0], alone, rtol=2e-6, atol=1e-6)
+    assert cross_entropy(z[0], labels[0]).shape == ()
+    assert cross_entropy(z[:0], labels[:0]).shape == (0,)
 
 
 def test_weighted_mean() -> None:
     values, weight = np.array([1.0, 2.0, np.nan, 4.0]), np.array([1.0, 3.0, 0.0, 2.0])
-    assert jm.weighted_mean(values, weight, parts=True) == (15, 6)
+    assert weighted_mean(values, weight, parts=True) == (15, 6)
     for put in (np.asarray, jnp.asarray):
-        assert jm.weighted_mean(put(values), weight) == 15 / 6
-        assert jm.weighted_mean(put(values), where=np.zeros(4, bool)) == 0
-        by_row = jm.weighted_mean(put(np.eye(2)), np.array([3.0, 1.0]), axis=1)
+        assert weighted_mean(put(values), weight) == 15 / 6
+        assert weighted_mean(put(values), where=np.zeros(4, bool)) == 0
+        by_row = weighted_mean(put(np.eye(2)), np.array([3.0, 1.0]), axis=1)
         assert_array_equal(by_row, [3 / 4, 1 / 4])
 
 
@@ -412,7 +425,7 @@ def test_weighted_mean_over_devices() -> None:
     values, where = jnp.arange(16.0), jnp.arange(16) > 4
 
     def mean(values: Array, where: Array) -> Array:
-        total, weight = jax.lax.psum(jm.weighted_mean(values, where=where, parts=True), "data")
+        total, weight = jax.lax.psum(weighted_mean(values, where=where, parts=True), "data")
         return total / weight
 
     spec = PartitionSpec("data")
@@ -435,8 +448,8 @@ def test_metric_loss_is_the_metric_of_soft_counts() -> None:
     soft = special.softmax(LOGITS, -1)
     counts = np.stack([soft[label == LABELS].sum(0) for label in range(K)])
     for metric in METRICS.values():
-        loss = jm.metric_loss(metric)
-        assert jm.metric_loss(metric) == loss
+        loss = metric_loss(metric)
+        assert metric_loss(metric) == loss
         on_host = loss(LOGITS, LABELS)
         assert type(on_host) is np.float64
         assert_allclose(on_host, 1 - metric(counts), rtol=1e-12)
@@ -449,7 +462,7 @@ def test_metric_loss_is_the_metric_of_soft_counts() -> None:
 
 def test_metric_loss_of_nan_has_no_gradient_of_zero() -> None:
     logits = jnp.asarray(LOGITS).at[0, 0].set(jnp.nan)
-    loss, gradient = jax.value_and_grad(jm.metric_loss(jm.macro(jm.f1)))(logits, LABELS)
+    loss, gradient = jax.value_and_grad(metric_loss(jm.macro(jm.f1)))(logits, LABELS)
     assert np.isnan(loss)
     assert np.isnan(gradient[0]).all()
 
@@ -460,7 +473,7 @@ def test_metric_loss_of_certain_rows() -> None:
     same = np.array([[40.0, -40.0], [0.5, 1.0], [2.0, 0.0], [0.0, 0.0]], np.float32)
     y = np.array([0, 1, 1, 0], np.int32)
     for metric in (METRICS[name] for name in ("f1", "matthews", "recall")):
-        loss = jm.metric_loss(metric)
+        loss = metric_loss(metric)
         assert_allclose(loss(z, y), loss(same, y), rtol=1e-12)
         (value, gradient), (expected, slopes) = (
             jax.jit(jax.value_and_grad(loss))(x, y) for x in (z, same)
@@ -480,7 +493,7 @@ SURROGATES: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_pairwise_auc_loss(surrogate: Any) -> None:
     """By pairs; masked; at the ends of the real line; of weights of any size."""
-    on_host = partial(jm.pairwise_auc_loss, surrogate=surrogate)
+    on_host = partial(pairwise_auc_loss, surrogate=surrogate)
     program = jax.jit(jax.value_and_grad(on_host))
     score, step = LOGITS[:, 0], 1e-6 * DIRECTION[:, 0]
     expected = SURROGATES[surrogate](score[BINARY == 1][:, None] - score[BINARY == 0]).mean()
@@ -523,22 +536,22 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
     p = rng.choice(centres, 200)
     y = (rng.random(200) < p**2).astype(int)
     hard = jm.calibration_error(y, p, norm="l2", num_bins=10)
-    assert_allclose(jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3)
+    assert_allclose(soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3)
     weight = rng.random(200)
     value, gradient = jax.value_and_grad(
-        lambda p: jm.soft_calibration_error(p, y, sample_weight=weight)
+        lambda p: soft_calibration_error(p, y, sample_weight=weight)
     )(jnp.asarray(p))
-    assert_allclose(value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6)
+    assert_allclose(value, soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6)
     assert_allclose(value, soft_calibration_error_by_loop(p, y, weight), rtol=2e-6)
     assert np.isfinite(gradient).all()
-    nothing = jm.soft_calibration_error(np.zeros(0), np.zeros(0, int))
-    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(
+    nothing = soft_calibration_error(np.zeros(0), np.zeros(0, int))
+    value, gradient = jax.value_and_grad(lambda p: soft_calibration_error(p, jnp.zeros(0, int)))(
         jnp.zeros(0)
     )
     assert value == nothing == 0
     assert np.isfinite(gradient).all()
-    assert np.isnan(jm.soft_calibration_error([0.5, 1.5], [0, 1]))
-    assert jm.soft_calibration_error([0.5, 1.5], [0, -1]) == 0.5
+    assert np.isnan(soft_calibration_error([0.5, 1.5], [0, 1]))
+    assert soft_calibration_error([0.5, 1.5], [0, -1]) == 0.5
 
 
 def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
@@ -555,55 +568,55 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: jm.cross_entropy(LABELS, LOGITS), "labels must hold class ids"),
+        (lambda: cross_entropy(LABELS, LOGITS), "labels must hold class ids"),
         (
-            lambda: jm.cross_entropy(LOGITS, LABELS[1:]),
+            lambda: cross_entropy(LOGITS, LABELS[1:]),
             rf"same number of examples .* logits without .* classes \({N},\), labels \({N - 1},\)",
         ),
         (
-            lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]),
+            lambda: cross_entropy(LOGITS, LABELS, class_weights=[1.0]),
             r"class_weights must have shape \(K,\) = \(5,\)",
         ),
-        (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
+        (lambda: cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
         (
-            lambda: jm.cross_entropy(LOGITS, LABELS + 1),
+            lambda: cross_entropy(LOGITS, LABELS + 1),
             r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)",
         ),
-        (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same number of classes K"),
+        (lambda: soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same number of classes K"),
         (
-            lambda: jm.nll(TARGETS, TARGETS[:, 1:]),
+            lambda: nll(TARGETS, TARGETS[:, 1:]),
             "labels must be class ids, or probabilities with the same shape",
         ),
         (
-            lambda: jm.cross_entropy(LOGITS, LABELS[:, None]),
+            lambda: cross_entropy(LOGITS, LABELS[:, None]),
             rf"same number of examples .* labels \({N}, 1\)",
         ),
         (
-            lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1),
+            lambda: cross_entropy(LOGITS, LABELS, label_smoothing=1.1),
             r"label_smoothing must be in \[0, 1\], got 1.1",
         ),
         (
-            lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY),
+            lambda: binary_cross_entropy(LOGITS[:, :1], BINARY),
             rf"same number of examples .* logits \({N}, 1\), labels \({N},\)",
         ),
         (
-            lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
+            lambda: binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
             r"labels\[\d+\] is 2, .* y_true == 1",
         ),
         (
-            lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
+            lambda: weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
             r"same number of examples .* values \(2,\), sample_weight \(2, 1\)",
         ),
-        (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
-        (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
-        (lambda: jm.metric_loss("f1"), "metric_loss takes metric, a function"),  # type: ignore[arg-type]
+        (lambda: focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
+        (lambda: focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
+        (lambda: metric_loss("f1"), "metric_loss takes metric, a function"),  # type: ignore[arg-type]
         (
-            lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]),
+            lambda: metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]),
             r"logits must have shape \(..., n, K\)",
         ),
-        (lambda: jm.metric_loss(jm.accuracy)(LOGITS, LABELS + 1), r"labels\[\d+\] is 5"),
-        (lambda: jm.pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
-        (lambda: jm.soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
+        (lambda: metric_loss(jm.accuracy)(LOGITS, LABELS + 1), r"labels\[\d+\] is 5"),
+        (lambda: pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
+        (lambda: soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:

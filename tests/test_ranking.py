@@ -17,11 +17,39 @@ from scipy import special, stats
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
-from jaxmetrics.ranking import ranks
+from jaxmetrics.ranking import (
+    auc,
+    average_precision,
+    average_precision_interval,
+    best_threshold,
+    coverage_error,
+    dcg,
+    delong_interval,
+    det_curve,
+    equal_error_rate,
+    exact_match,
+    hamming_loss,
+    ks_statistic,
+    label_ranking_average_precision,
+    label_ranking_loss,
+    metric_at_thresholds,
+    ndcg,
+    per_class,
+    per_label,
+    precision_recall_curve,
+    ranks,
+    roc_auc,
+    roc_auc_one_vs_one,
+    roc_curve,
+    score_histogram,
+    top_k_accuracy,
+    top_k_precision,
+    top_k_recall,
+)
 from jaxmetrics.ranking.precision_intervals import linearized
 from jaxmetrics.ranking.ranks import order, rank
+from tests import oracles
 from tests.estimates import assert_close, parts
-from tests.oracles import average_precision, best_and_worst_average_precision
 
 KEY = jax.random.key(0)
 
@@ -56,12 +84,12 @@ PROBLEMS = binary_problems()
 def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
     options = {"sample_weight": weight}
-    area, expected = (partial(f, y, score, **options) for f in (jm.roc_auc, sk.roc_auc_score))
+    area, expected = (partial(f, y, score, **options) for f in (roc_auc, sk.roc_auc_score))
     close(area(), expected())
     for limit in (0.08, 0.5, 1.0):
         close(area(max_fpr=limit), expected(max_fpr=limit))
     expected = sk.average_precision_score(y, score, **options)
-    close(jm.average_precision(y, score, **options), expected)
+    close(average_precision(y, score, **options), expected)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -76,7 +104,7 @@ def test_partial_areas_are_integrals_of_scikit_learns_curve(name: str, limit: fl
         ends = np.append(x[kept], limit), np.append(height[kept], np.interp(limit, x, height))
         return float(np.trapezoid(ends[1], ends[0]))
 
-    call = partial(jm.roc_auc, y, score, sample_weight=weight)
+    call = partial(roc_auc, y, score, sample_weight=weight)
     close(call(max_fpr=limit, standardized=False), area(fpr, tpr))
     along = area((1 - tpr)[::-1], (1 - fpr)[::-1])
     close(call(min_tpr=1 - limit, standardized=False), along)
@@ -90,13 +118,12 @@ def test_curves_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
     options = {"sample_weight": weight}
     curve, precision_recall, det = (
-        np.stack(of(y, score, **options))
-        for of in (jm.roc_curve, jm.precision_recall_curve, jm.det_curve)
+        np.stack(of(y, score, **options)) for of in (roc_curve, precision_recall_curve, det_curve)
     )
     first = np.unique(-curve[2], return_index=True)[1]
     close(curve[:, first], np.stack(sk.roc_curve(y, score, drop_intermediate=False, **options)))
     assert curve.shape == (3, len(y) + 1)
-    close(jm.auc(*curve[:2]), jm.roc_auc(y, score, **options))
+    close(auc(*curve[:2]), roc_auc(y, score, **options))
     *both, thresholds = sk.precision_recall_curve(y, score, **options)
     close(precision_recall[:2, first], np.stack(both)[:, ::-1])
     close(precision_recall[2, first][1:], thresholds[::-1])
@@ -115,31 +142,31 @@ def multiclass_problem(k: int = 4, n: int = 60) -> tuple[np.ndarray, np.ndarray,
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
 def test_one_against_the_rest_equals_scikit_learns(average: Any) -> None:
     y, prob, weight = multiclass_problem()
-    ours = jm.per_class(jm.roc_auc, average=average)
+    ours = per_class(roc_auc, average=average)
     for options in ({}, {"sample_weight": weight}):
         expected = sk.roc_auc_score(y, prob, multi_class="ovr", average=average, **options)
         close(ours(y, prob, **options), expected)
     labels = np.stack([y > 1, y % 2 == 0, y == 0], -1).astype(int)
-    per_label = jm.per_label(jm.average_precision, average=average)
+    of_labels = per_label(average_precision, average=average)
     expected = sk.average_precision_score(
         labels, prob[:, :3], average=average, sample_weight=weight
     )
-    close(per_label(labels, prob[:, :3], sample_weight=weight), expected)
+    close(of_labels(labels, prob[:, :3], sample_weight=weight), expected)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_one_against_one_equals_scikit_learns(average: Any) -> None:
     y, prob, _ = multiclass_problem()
     expected = sk.roc_auc_score(y, prob, multi_class="ovo", average=average)
-    close(jm.roc_auc_one_vs_one(y, prob, average=average), expected)
+    close(roc_auc_one_vs_one(y, prob, average=average), expected)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-@pytest.mark.parametrize("measure", [jm.roc_auc, jm.average_precision])
+@pytest.mark.parametrize("measure", [roc_auc, average_precision])
 def test_the_order_of_the_classes_changes_no_digit(average: Any, measure: Any) -> None:
     draw = default_rng(0)
     y, score = draw.integers(0, 7, 300), draw.normal(size=(300, 7)).round(1)
-    call = jm.per_class(measure, average=average)
+    call = per_class(measure, average=average)
     orders = (draw.permutation(7) for _ in range(20))
     assert len({float(call(np.argsort(order)[y], score[:, order])) for order in orders}) == 1
 
@@ -148,34 +175,34 @@ def test_per_class_of_one_example_and_of_ignored_ones() -> None:
     """The column of one example is none of examples; a class that all have is not taken for a truth
     of -1 and 1.
     """
-    bins = jm.per_class(jm.calibration_bins)([1], [[0.25, 0.5, 0.25]])
+    bins = per_class(jm.calibration_bins)([1], [[0.25, 0.5, 0.25]])
     assert bins.shape == (3, 15, 3)
     close(bins.sum((0, 1)), [3, 1, 1])
-    assert jm.per_class(jm.roc_auc, average="micro")([1], [[0.25, 0.75]]) == 1
-    assert np.isnan(jm.roc_auc_one_vs_one([1], [[0.25, 0.75]]))
-    assert jm.per_label(jm.average_precision)([[1], [-7], [1]], [[0.1], [0.2], [0.3]]) == [1.0]
-    assert jm.hamming_loss([[1], [0]], [[1], [1]]) == 0.5
+    assert per_class(roc_auc, average="micro")([1], [[0.25, 0.75]]) == 1
+    assert np.isnan(roc_auc_one_vs_one([1], [[0.25, 0.75]]))
+    assert per_label(average_precision)([[1], [-7], [1]], [[0.1], [0.2], [0.3]]) == [1.0]
+    assert hamming_loss([[1], [0]], [[1], [1]]) == 0.5
 
 
 def test_absent_classes_are_left_out_of_averages() -> None:
     y, prob, _ = multiclass_problem()
     y = np.where(y == 3, -1, y)
-    areas = jm.per_class(jm.roc_auc)(y, prob)
+    areas = per_class(roc_auc)(y, prob)
     assert np.isnan(areas[3])
-    close(jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean())
+    close(per_class(roc_auc, average="macro")(y, prob), areas[:3].mean())
     pairs = [
-        jm.roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i])
+        roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i])
         for i, j in itertools.permutations(range(3), 2)
     ]
-    close(jm.roc_auc_one_vs_one(y, prob), np.mean(pairs))
-    assert np.isnan(jm.roc_auc_one_vs_one(np.zeros(5, int), prob[:5]))
+    close(roc_auc_one_vs_one(y, prob), np.mean(pairs))
+    assert np.isnan(roc_auc_one_vs_one(np.zeros(5, int), prob[:5]))
 
 
 NUMBERS: dict[str, Callable[..., jax.Array]] = {
-    "roc_auc": jm.roc_auc,
-    "average_precision": jm.average_precision,
-    "equal_error_rate": jm.equal_error_rate,
-    "ks_statistic": jm.ks_statistic,
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+    "equal_error_rate": equal_error_rate,
+    "ks_statistic": ks_statistic,
 }
 
 
@@ -187,22 +214,22 @@ def test_of_a_single_class_nothing_is_known(name: str) -> None:
 
 
 def test_curves_of_nothing_have_one_point() -> None:
-    assert jm.roc_curve([], []).thresholds.tolist() == [np.inf]
-    assert np.isnan(jm.roc_curve([0, 0], [0.1, 0.2]).tpr).all()
-    assert np.isnan(jm.roc_curve(jnp.array([0, 1]), jnp.array([0.1, np.nan])).fpr).all()
+    assert roc_curve([], []).thresholds.tolist() == [np.inf]
+    assert np.isnan(roc_curve([0, 0], [0.1, 0.2]).tpr).all()
+    assert np.isnan(roc_curve(jnp.array([0, 1]), jnp.array([0.1, np.nan])).fpr).all()
 
 
 def test_scores_keep_the_precision_in_which_they_came() -> None:
     """Two doubles that float32 cannot tell apart, and two integers."""
-    y, traced = np.array([0, 1]), jax.jit(jm.roc_auc)
+    y, traced = np.array([0, 1]), jax.jit(roc_auc)
     doubles, integers = np.array([0.9, 0.9 + 1e-12]), np.array([2**24, 2**24 + 1])
-    assert jm.roc_auc(y, doubles) == jm.roc_auc(jnp.asarray(y), doubles) == 1
-    assert jm.roc_auc(y, integers) == traced(y, jnp.asarray(integers)) == 1
+    assert roc_auc(y, doubles) == roc_auc(jnp.asarray(y), doubles) == 1
+    assert roc_auc(y, integers) == traced(y, jnp.asarray(integers)) == 1
     for zeros in (np.array([0.0, -0.0], np.float32), np.array([0.0, -0.0]), jnp.array([0.0, -0.0])):
-        assert jm.roc_auc(y, zeros) == traced(y, zeros) == 0.5
+        assert roc_auc(y, zeros) == traced(y, zeros) == 0.5
     half = jnp.array([0.1, 0.3, 0.2, 0.2, np.inf, -np.inf], jnp.bfloat16)
     y = np.array([0, 1, 0, 1, 1, 0])
-    assert_allclose([jm.roc_auc(y, half), traced(y, half)], 17 / 18, rtol=1e-6)
+    assert_allclose([roc_auc(y, half), traced(y, half)], 17 / 18, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
@@ -222,12 +249,12 @@ def test_thresholds_are_the_scores_and_nothing_warns() -> None:
     """
     y, score = np.array([0, 1, 0, 1]), np.array([-1e300, 0.1, 1e-320, 1e300])
     with np.errstate(all="raise"):
-        for curve in (jm.roc_curve, jm.precision_recall_curve, jm.det_curve):
+        for curve in (roc_curve, precision_recall_curve, det_curve):
             assert_array_equal(curve(y, score).thresholds, [np.inf, 1e300, 0.1, 1e-320, -1e300])
         for number in NUMBERS.values():
             assert np.isfinite(number(y, score))
-        on_device = np.asarray(jm.roc_curve(jnp.asarray(y), score).thresholds, float)
-        jm.delong_interval(y, score)
+        on_device = np.asarray(roc_curve(jnp.asarray(y), score).thresholds, float)
+        delong_interval(y, score)
     assert (on_device[[1, 2, 4]] <= score[[3, 1, 0]]).all()
     assert on_device[1] == np.finfo(np.float32).max
 
@@ -237,7 +264,7 @@ def test_gradients_are_those_of_the_weights() -> None:
     weight, step = np.linspace(0.5, 1.5, 60), 1e-6 * default_rng(1).normal(size=60)
 
     def area(weight: Any, score: Any) -> Any:
-        return jm.roc_auc(y, score, sample_weight=weight)
+        return roc_auc(y, score, sample_weight=weight)
 
     gradient = jax.jit(jax.grad(area, argnums=(0, 1)))
     by_weight, by_score = gradient(np.float32(weight), jnp.asarray(score))
@@ -264,17 +291,17 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     def both(counts: Any) -> dict[str, Any]:
         return {"accuracy": jm.accuracy(counts), "recalls": jm.recall(counts)}
 
-    values, thresholds = jm.metric_at_thresholds(both, y, score)
+    values, thresholds = metric_at_thresholds(both, y, score)
     counts = jm.confusion_matrix_at_thresholds(y, score, thresholds)
     for name, expected in both(counts).items():
         close(values[name], expected)
     place = values["accuracy"].argmax()
-    best = jm.best_threshold(jm.accuracy, y, score)
+    best = best_threshold(jm.accuracy, y, score)
     assert best == (values["accuracy"][place], thresholds[place])
     predicted = (score >= best.threshold).astype(int)
     assert jm.accuracy(jm.confusion_matrix(y, predicted, num_classes=2)) == best.value
-    recall = jm.best_threshold(jm.recall, y, score)  # of class 1
-    assert recall == jm.best_threshold(jm.binary(jm.recall), y, score) == (1, score[y == 1].min())
+    recall = best_threshold(jm.recall, y, score)  # of class 1
+    assert recall == best_threshold(jm.binary(jm.recall), y, score) == (1, score[y == 1].min())
 
 
 @pytest.mark.parametrize(
@@ -290,8 +317,8 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
 def test_metrics_of_users_at_thresholds(metric: Any) -> None:
     y, score, _ = PROBLEMS["ties"]
     for labels, scores in ((y, score), (np.stack([y, 1 - y]), score)):
-        expected = jm.roc_curve(labels, scores).tpr
-        values, _ = jm.metric_at_thresholds(metric, labels, scores)
+        expected = roc_curve(labels, scores).tpr
+        values, _ = metric_at_thresholds(metric, labels, scores)
         assert_allclose(values, expected, rtol=1e-6)
 
 
@@ -301,24 +328,24 @@ def test_best_threshold_is_one_of_a_counted_score() -> None:
     counted = np.array([True, True, True, False, False])
     left_out: list[dict[str, Any]] = [{"where": counted}, {"sample_weight": counted.astype(float)}]
     for options in left_out:
-        value, threshold = jm.best_threshold(jm.accuracy, y, score, **options)
+        value, threshold = best_threshold(jm.accuracy, y, score, **options)
         assert value == 1
         assert threshold == np.float32(0.6)
-        thresholds = np.unique(jm.roc_curve(y, score, **options).thresholds)
+        thresholds = np.unique(roc_curve(y, score, **options).thresholds)
         assert_array_equal(thresholds, np.array([0.2, 0.6, 0.9, np.inf], np.float32))
 
 
 def test_operating_points_from_their_definitions() -> None:
     y, score, weight = PROBLEMS["ties and weights"]
-    fpr, _, thresholds = (np.asarray(x) for x in jm.roc_curve(y, score, sample_weight=weight))
+    fpr, _, thresholds = (np.asarray(x) for x in roc_curve(y, score, sample_weight=weight))
     precision, recall, _ = (
-        np.asarray(x) for x in jm.precision_recall_curve(y, score, sample_weight=weight)
+        np.asarray(x) for x in precision_recall_curve(y, score, sample_weight=weight)
     )
     precision[0] = 0  # 0/0, by its default
     rates = {jm.precision: precision, jm.recall: recall, jm.specificity: 1 - fpr}
     for least in (0.0, 0.3, 0.62, 0.9, 1.0):
         for metric, constraint in itertools.permutations(rates, 2):
-            point = jm.best_threshold(
+            point = best_threshold(
                 metric, y, score, subject_to=(constraint, least), sample_weight=weight
             )
             maximised, allowed = rates[metric], rates[constraint] >= least - 1e-12
@@ -334,15 +361,15 @@ def test_a_least_value_for_each_batch_entry() -> None:
     """On the host, on the device and traced."""
     y, score, _ = PROBLEMS["ties"]
     least = np.array([0.3, 0.62, 2.0])
-    found = jm.best_threshold(jm.recall, y, np.stack([score] * 3), subject_to=(jm.precision, least))
-    expected = [jm.best_threshold(jm.recall, y, score, subject_to=(jm.precision, x)) for x in least]
+    found = best_threshold(jm.recall, y, np.stack([score] * 3), subject_to=(jm.precision, least))
+    expected = [best_threshold(jm.recall, y, score, subject_to=(jm.precision, x)) for x in least]
     close(found, np.transpose(expected))
     assert np.isnan(found.value[2])
     precise = partial(jm.precision, zero_division=1.0)
-    assert jm.best_threshold(jm.recall, y, -score, subject_to=(precise, 0.99)) == (0, np.inf)
+    assert best_threshold(jm.recall, y, -score, subject_to=(precise, 0.99)) == (0, np.inf)
 
     def call(y: Any, score: Any, least: Any) -> Any:
-        return jm.best_threshold(jm.recall, y, score, subject_to=(jm.precision, least))
+        return best_threshold(jm.recall, y, score, subject_to=(jm.precision, least))
 
     given = jnp.asarray(y), jnp.asarray(score, jnp.float32)
     traced = jax.jit(jax.vmap(call, (None, None, 0)))(*given, jnp.asarray(least, jnp.float32))
@@ -353,17 +380,17 @@ def test_equal_error_rate_and_ks() -> None:
     y, score, _ = PROBLEMS["no ties"]
     wide = score.astype(float)  # SciPy 1.18 has a statistic in the scores' float32
     expected = stats.ks_2samp(wide[y == 1], wide[y == 0]).statistic
-    close([jm.ks_statistic(y, score), jm.ks_statistic(y, -score)], expected)
-    curve = jm.det_curve(y, score)
+    close([ks_statistic(y, score), ks_statistic(y, -score)], expected)
+    curve = det_curve(y, score)
     at = np.arange(100_001) * (len(y) / 100_000)  # along the curve
     fpr, fnr = (np.interp(at, np.arange(len(y) + 1), x) for x in (curve.fpr, curve.fnr))
-    assert_allclose(jm.equal_error_rate(y, score), fpr[abs(fpr - fnr).argmin()], atol=1e-4)
+    assert_allclose(equal_error_rate(y, score), fpr[abs(fpr - fnr).argmin()], atol=1e-4)
     for truth, scores, rate in (
         ([0, 0, 1], [0.1, 0.2, 0.3], 0),
         ([1, 1, 0], [0.1, 0.2, 0.3], 1),
         ([0, 1], [0.5, 0.5], 0.5),
     ):
-        assert jm.equal_error_rate(truth, scores) == rate
+        assert equal_error_rate(truth, scores) == rate
 
 
 def test_delong_interval() -> None:
@@ -373,24 +400,24 @@ def test_delong_interval() -> None:
     v, w = in_order.mean(1), in_order.mean(0)
     error = np.sqrt(v.var(ddof=1) / len(v) + w.var(ddof=1) / len(w))
     z = stats.norm.ppf([0.025, 0.975])
-    estimate = jm.delong_interval(y, score, method="normal")
+    estimate = delong_interval(y, score, method="normal")
     close(parts(estimate), [v.mean(), *(v.mean() + z * error), error])
-    near_one = jm.delong_interval([0, 0, 0, 1, 1, 1], [1, 2, 3.5, 3, 4, 5], method="normal")
+    near_one = delong_interval([0, 0, 0, 1, 1, 1], [1, 2, 3.5, 3, 4, 5], method="normal")
     assert near_one.high == 1  # 8 of 9 pairs are in order
-    logit = jm.delong_interval(y, score, method="logit")
+    logit = delong_interval(y, score, method="logit")
     a = v.mean()
     close([logit.low, logit.high], special.expit(special.logit(a) + z * error / (a * (1 - a))))
     one_over_n = sum(
         (len(x) * x.var(ddof=1) + 0.25) / (len(x) * a * (1 - a) + 0.5) / len(x) for x in (v, w)
     )
-    by_score = jm.delong_interval(y, score, level=0.9)
+    by_score = delong_interval(y, score, level=0.9)
     for end in (by_score.low, by_score.high):
         close(abs(a - end) / np.sqrt(end * (1 - end) * one_over_n), stats.norm.ppf(0.95))
     close(by_score.standard_error, error)
-    assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2], method="logit").low)
-    assert np.isnan(jm.delong_interval([1, 1], [0.1, 0.2]).low)
-    assert 0 < jm.delong_interval([0, 1], [0.1, 0.2]).low < 0.5
-    batch = jm.delong_interval(y, np.stack([score, -score]))
+    assert np.isnan(delong_interval([0, 1], [0.1, 0.2], method="logit").low)
+    assert np.isnan(delong_interval([1, 1], [0.1, 0.2]).low)
+    assert 0 < delong_interval([0, 1], [0.1, 0.2]).low < 0.5
+    batch = delong_interval(y, np.stack([score, -score]))
     close(batch.value, [a, 1 - a])
     close(batch.low[0], 1 - batch.high[1])
 
@@ -401,10 +428,12 @@ def influences_by_differences(y: np.ndarray, score: np.ndarray) -> tuple[np.ndar
 
     def derivatives(times: float) -> np.ndarray:
         ahead, behind = (
-            np.array([average_precision(y, score, 1 + sign * times * step) for step in steps])
+            np.array(
+                [oracles.average_precision(y, score, 1 + sign * times * step) for step in steps]
+            )
             for sign in (1, -1)
         )
-        at = average_precision(y, score, np.ones(len(y)))
+        at = oracles.average_precision(y, score, np.ones(len(y)))
         return np.array([(ahead - behind) / 2, (ahead + behind - 2 * at) / (times * 2e-3)]) / (
             times * 2e-3
         )
@@ -431,7 +460,7 @@ def test_influences_on_the_average_precision_are_its_derivatives(name: str) -> N
     y, score = problems_of_precision()[name]
     influence, curvature = influences_by_differences(y, score)
     found = linearized(rank(y, score))
-    close(found.value, jm.average_precision(y, score))
+    close(found.value, average_precision(y, score))
     assert_allclose(found.influence, influence, atol=1e-8)
     assert_allclose(found.bias, curvature.sum() / 2, atol=1e-6)
     assert abs(found.influence.sum()) < 1e-12  # the number of examples does not matter
@@ -443,7 +472,7 @@ def test_the_interval_of_an_average_precision_from_its_definition(
 ) -> None:
     y, score, _ = PROBLEMS["ties"]
     u, curvature = influences_by_differences(y, score)
-    m, value = np.array([60 - y.sum(), y.sum()]), average_precision(y, score, np.ones(60))
+    m, value = np.array([60 - y.sum(), y.sum()]), oracles.average_precision(y, score, np.ones(60))
     squares = (u * (m / (m - 1))[y]) ** 2
     variance, share, freedom = squares.sum(), 1.0, m[1] - 1.0
     if clusters is not None:
@@ -458,18 +487,18 @@ def test_the_interval_of_an_average_precision_from_its_definition(
     a = value - curvature.sum() / 2 / share
     n = (m[1] * a * (1 - a) + 0.5) / (m[1] ** 2 * squares.sum() + 0.25) * m[1] * share
     t = stats.t.ppf(0.95, freedom)
-    estimate = jm.average_precision_interval(y, score, level=0.9, clusters=clusters)
+    estimate = average_precision_interval(y, score, level=0.9, clusters=clusters)
     close(estimate.value, value)
     assert_allclose(estimate.standard_error, np.sqrt(variance), rtol=1e-8)
     first = np.append(y, 0), np.append(score, np.inf)
-    loss = value - average_precision(*first, np.ones(61))
+    loss = value - oracles.average_precision(*first, np.ones(61))
     low = value - np.sqrt((value - estimate.low) ** 2 - (stats.norm.ppf(0.95) * loss) ** 2)
     for end in (low, estimate.high):
         assert_allclose(abs(a - end) / np.sqrt(end * (1 - end) / n), t, rtol=1e-4)
 
 
 def test_average_precision_intervals_at_the_edges() -> None:
-    separated = jm.average_precision_interval([0] * 50 + [1] * 10, np.arange(60))
+    separated = average_precision_interval([0] * 50 + [1] * 10, np.arange(60))
     assert separated.value == separated.high == 1
     # Wilson's interval for 20 successes, and one negative ranked first, which costs 0.2.
     t = stats.t.ppf(0.975, 9)
@@ -477,27 +506,27 @@ def test_average_precision_intervals_at_the_edges() -> None:
     unseen = stats.norm.ppf(0.975) * loss
     assert_allclose(1 - separated.low, np.hypot(t**2 / (20 + t**2), unseen))
     assert separated.standard_error == 0
-    worst = jm.average_precision_interval([1] * 10 + [0] * 50, np.arange(60))
+    worst = average_precision_interval([1] * 10 + [0] * 50, np.arange(60))
     assert 0 <= worst.low < worst.value < worst.high < 0.5
-    only_positives = jm.average_precision_interval(np.ones(10, int), np.arange(10))
+    only_positives = average_precision_interval(np.ones(10, int), np.arange(10))
     assert only_positives.low < only_positives.value == only_positives.high == 1
-    one = jm.average_precision_interval([0, 1, 0], [0.1, 0.2, 0.3])
+    one = average_precision_interval([0, 1, 0], [0.1, 0.2, 0.3])
     assert one.value == 0.5
     assert np.isnan(parts(one)[1:]).all()
-    assert np.isnan(parts(jm.average_precision_interval([0, 0, 0], [0.1, 0.2, 0.3]))).all()
+    assert np.isnan(parts(average_precision_interval([0, 0, 0], [0.1, 0.2, 0.3]))).all()
     missing = jnp.array([0.1, jnp.nan, 0.3])
-    assert np.isnan(jm.average_precision_interval(jnp.array([0, 1, 1]), missing).value)
+    assert np.isnan(average_precision_interval(jnp.array([0, 1, 1]), missing).value)
     ids = np.arange(50) // 2
-    in_one = jm.average_precision_interval(ids == 3, np.arange(50), clusters=ids)
+    in_one = average_precision_interval(ids == 3, np.arange(50), clusters=ids)
     assert not np.isnan(in_one.value)
     assert np.isnan(parts(in_one)[1:]).all()
 
 
 AREAS: dict[str, Callable[..., Any]] = {
-    "average_precision": jm.average_precision,
-    "roc_auc": jm.roc_auc,
-    "along specificity": partial(jm.roc_auc, max_fpr=0.3),
-    "along sensitivity": partial(jm.roc_auc, min_tpr=0.4, standardized=False),
+    "average_precision": average_precision,
+    "roc_auc": roc_auc,
+    "along specificity": partial(roc_auc, max_fpr=0.3),
+    "along sensitivity": partial(roc_auc, min_tpr=0.4, standardized=False),
 }
 
 
@@ -544,18 +573,18 @@ def test_an_area_is_sorted_once_for_all_replicates(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(ranks, "order", counted)
     y, score, _ = PROBLEMS["ties"]
-    few = jm.bootstrap_examples(0, jm.average_precision, y, score, num_samples=200)
+    few = jm.bootstrap_examples(0, average_precision, y, score, num_samples=200)
     number = len(calls)
-    jm.bootstrap_examples(0, jm.average_precision, y, score, num_samples=400)
+    jm.bootstrap_examples(0, average_precision, y, score, num_samples=400)
     assert len(calls) == 2 * number <= 6
-    with_weights = partial(jm.average_precision, sample_weight=np.ones(60))  # not resampled
+    with_weights = partial(average_precision, sample_weight=np.ones(60))  # not resampled
     alike = jm.bootstrap_examples(
         0, lambda y, s: with_weights(y, s), y, score, num_samples=200, kind="percentile"
     )
     assert_allclose(few.standard_error, alike.standard_error, rtol=1e-10)
     scores_of_jax = jnp.where(jnp.arange(60) == 0, jnp.nan, score)
     undefined = jm.bootstrap_examples(
-        KEY, jm.average_precision, jnp.asarray(y), scores_of_jax, num_samples=200
+        KEY, average_precision, jnp.asarray(y), scores_of_jax, num_samples=200
     )
     assert 90 < undefined.num_undefined < 160  # those that draw the example without a score
 
@@ -566,16 +595,16 @@ def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:
 
 MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
     "label_ranking_average_precision": (
-        jm.label_ranking_average_precision,
+        label_ranking_average_precision,
         sk.label_ranking_average_precision_score,
     ),
-    "label_ranking_loss": (jm.label_ranking_loss, sk.label_ranking_loss),
-    "coverage_error": (jm.coverage_error, sk.coverage_error),
-    "ndcg": (jm.ndcg, sk.ndcg_score),
-    "dcg": (jm.dcg, sk.dcg_score),
-    "dcg of three ranks": (partial(jm.dcg, k=3), partial(sk.dcg_score, k=3)),
-    "hamming_loss": (of_sets(jm.hamming_loss), of_sets(sk.hamming_loss)),
-    "exact_match": (of_sets(jm.exact_match), of_sets(sk.accuracy_score)),
+    "label_ranking_loss": (label_ranking_loss, sk.label_ranking_loss),
+    "coverage_error": (coverage_error, sk.coverage_error),
+    "ndcg": (ndcg, sk.ndcg_score),
+    "dcg": (dcg, sk.dcg_score),
+    "dcg of three ranks": (partial(dcg, k=3), partial(sk.dcg_score, k=3)),
+    "hamming_loss": (of_sets(hamming_loss), of_sets(sk.hamming_loss)),
+    "exact_match": (of_sets(exact_match), of_sets(sk.accuracy_score)),
 }
 
 
@@ -598,16 +627,16 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
 def test_ndcg_of_the_first_ranks() -> None:
     rng = default_rng(8)
     gain, score = rng.integers(0, 4, (20, 6)), np.round(2 * rng.normal(size=(20, 6)))
-    close(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
-    close(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
+    close(ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
+    close(ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
 
 
 @pytest.mark.parametrize("spacing", [1, 2])  # 2: pairs of ties
 def test_dcg_of_one_relevant_label_far_down_a_long_ranking_on_the_device(spacing: int) -> None:
     place = jnp.arange(100_000)[None]
-    dcg = jm.dcg(jnp.where(place == 50_000, 1.0, 0.0), -(place // spacing))
+    gain = dcg(jnp.where(place == 50_000, 1.0, 0.0), -(place // spacing))
     ranks = np.arange(50_001, 50_001 + spacing)
-    assert_allclose(dcg, np.mean(1 / np.log2(ranks + 1)), rtol=1e-6)
+    assert_allclose(gain, np.mean(1 / np.log2(ranks + 1)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
@@ -615,7 +644,7 @@ def test_dcg_of_one_relevant_label_far_down_a_long_ranking_on_the_device(spacing
 def test_ranking_loss_of_more_pairs_than_int32_holds(convert: Any, step: int) -> None:
     is_true = np.arange(100_000) < 50_000
     rising = step * np.arange(100_000, dtype=np.float32)
-    loss = jm.label_ranking_loss(convert(is_true[None]), convert(rising[None]))
+    loss = label_ranking_loss(convert(is_true[None]), convert(rising[None]))
     assert_allclose(loss, 1, rtol=1e-5)
 
 
@@ -635,9 +664,9 @@ def test_top_k_labels_are_averaged_over_the_orders_of_ties(k: int) -> None:
         hits.append(np.mean([truth[list(order[:k])].sum() for order in orders]))
         true.append((truth == 1).sum())
     w = rng.random(12)
-    close(jm.top_k_precision(y, score, k=k, sample_weight=w), np.average(hits, weights=w) / k)
+    close(top_k_precision(y, score, k=k, sample_weight=w), np.average(hits, weights=w) / k)
     recalls = np.array(hits) / np.maximum(true, 1)
-    close(jm.top_k_recall(y, score, k=k, sample_weight=w), np.average(recalls, weights=w))
+    close(top_k_recall(y, score, k=k, sample_weight=w), np.average(recalls, weights=w))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -645,7 +674,7 @@ def test_top_k_accuracy(k: int) -> None:
     rng = default_rng(9)
     y, score = rng.integers(0, 4, 50), np.round(rng.normal(size=(50, 4)))
     expected = sk.top_k_accuracy_score(y, score, k=k, labels=range(4))
-    close(jm.top_k_accuracy(y, score, k=k), expected)
+    close(top_k_accuracy(y, score, k=k), expected)
     orders = rng.permuted(np.tile(np.arange(4), (4000, 1)), axis=1)
     hits = []
     for permutation in orders:
@@ -653,13 +682,13 @@ def test_top_k_accuracy(k: int) -> None:
         hits.append((permutation[place][:, :k] == y[:, None]).any(-1).mean())
     error = np.std(hits) / np.sqrt(len(hits))
     assert_allclose(
-        jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
+        top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
     )
 
 
 @pytest.mark.parametrize("score", [np.array([[2**53 + 1, 2**53]]), jnp.array([[2**24 + 1, 2**24]])])
 def test_top_k_accuracy_of_integers_that_no_float_tells_apart(score: Any) -> None:
-    assert jm.top_k_accuracy(np.array([0]), score, k=1) == 1
+    assert top_k_accuracy(np.array([0]), score, k=1) == 1
 
 
 def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -683,15 +712,15 @@ def test_bounds_contain_the_exact_area(name: str, scale: Any) -> None:
     if scale == "edges":
         how = {"edges": np.unique(np.quantile(score, np.linspace(0, 1, 4097)[1:-1]))}
     first, second, histogram = (
-        jm.score_histogram(y[part], score[part], **how)
+        score_histogram(y[part], score[part], **how)
         for part in (slice(20_000), slice(20_000, None), slice(None))
     )
     assert_array_equal(first + second, histogram)
     assert histogram.sum() == len(y)
-    area = jm.roc_auc(histogram)
+    area = roc_auc(histogram)
     for bounds, exact in (
         (area, sk.roc_auc_score(y, score)),
-        (jm.average_precision(histogram), sk.average_precision_score(y, score)),
+        (average_precision(histogram), sk.average_precision_score(y, score)),
     ):
         assert bounds.low <= exact <= bounds.high
         assert bounds.low <= bounds.value <= bounds.high
@@ -701,8 +730,8 @@ def test_bounds_contain_the_exact_area(name: str, scale: Any) -> None:
 def test_bounds_of_average_precision_are_sharp() -> None:
     """Against all orders of the examples within each bin."""
     histogram = np.array([[1, 2, 0, 1], [0, 2, 1, 2]])
-    worst, best = best_and_worst_average_precision(histogram)
-    bounds = jm.average_precision(histogram)
+    worst, best = oracles.best_and_worst_average_precision(histogram)
+    bounds = average_precision(histogram)
     assert_allclose(bounds.high, best, rtol=1e-5)
     assert worst - 0.1 < bounds.low <= worst
 
@@ -719,25 +748,25 @@ def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
     """The positives of the full bin may all come first in it: a few negatives above it must not be
     lost.
     """
-    close(jm.average_precision(histogram).high, best)
-    of_device = jm.average_precision(jnp.asarray(histogram, jnp.float32)).high
+    close(average_precision(histogram).high, best)
+    of_device = average_precision(jnp.asarray(histogram, jnp.float32)).high
     assert_allclose(of_device, best, atol=3e-6)  # slack 2e-6
 
 
 def test_bins_of_double_precision_rise_too() -> None:
     score = np.array([0.5 - 1e-9] * 5 + [0.5] * 5)
-    bounds = jm.roc_auc(jm.score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
+    bounds = roc_auc(score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
     assert bounds.low <= 1 <= bounds.high
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_weights_of_any_size(scale: float) -> None:
     y, prob, weight = multiclass_problem()
-    weighted = partial(jm.roc_auc_one_vs_one, average="weighted")
-    for call in (jm.roc_auc_one_vs_one, weighted, jm.per_class(jm.roc_auc)):
+    weighted = partial(roc_auc_one_vs_one, average="weighted")
+    for call in (roc_auc_one_vs_one, weighted, per_class(roc_auc)):
         expected = call(y, prob, sample_weight=weight)
         close(call(y, prob, sample_weight=scale * weight), expected)
-        if call is not jm.roc_auc_one_vs_one:
+        if call is not roc_auc_one_vs_one:
             in_float32 = (scale * weight).astype(np.float32)
             of_device = call(jnp.asarray(y), prob, sample_weight=in_float32)
             assert_allclose(of_device, expected, rtol=2e-6)
@@ -747,7 +776,7 @@ def test_gradients_of_weights_that_are_absorbed() -> None:
     """Beside 1e8, a weight of 1 does not change a sum in float32; its gradient is its own all the
     same.
     """
-    area = partial(jm.average_precision, np.array([0, 1, 0, 1, 0, 1]), np.arange(6, 0, -1))
+    area = partial(average_precision, np.array([0, 1, 0, 1, 0, 1]), np.arange(6, 0, -1))
     weight = jnp.array([1e8, 1e8, 1, 1, 1, 1])
     gradient = jax.grad(lambda w: area(sample_weight=w))(weight)
     assert_allclose(gradient, [-2.5e-9, 2.5e-9, 0, 0, 0, 0], rtol=1e-3, atol=1e-15)
@@ -764,24 +793,22 @@ def test_bins_rise_with_the_score() -> None:
         )
     )
     for scale, scores in (("probability", probabilities), ("logit", reals), ("float", reals)):
-        histograms = jm.score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)  # type: ignore[arg-type]
+        histograms = score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)  # type: ignore[arg-type]
         bins = histograms[0, :, 1].argmax(-1)
         assert (np.diff(bins) >= 0).all()
         assert bins[0] <= 3
         assert bins[-1] >= 254  # the leading bits of +inf have one of their own
-    nan = jm.score_histogram(
-        jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability"
-    )
+    nan = score_histogram(jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability")
     assert nan.sum() == 2
 
 
 def test_histogram_weights() -> None:
     y, score, weight = PROBLEMS["ties and weights"]
-    histogram = jm.score_histogram(y, score, scale="logit", sample_weight=weight)
+    histogram = score_histogram(y, score, scale="logit", sample_weight=weight)
     exact = sk.roc_auc_score(y, score, sample_weight=weight)
-    assert jm.roc_auc(histogram).low <= exact <= jm.roc_auc(histogram).high
-    close(jm.roc_auc(histogram).value, exact)  # scores that tie share a bin
-    assert np.isnan(jm.roc_auc(np.zeros((2, 64))).value)
+    assert roc_auc(histogram).low <= exact <= roc_auc(histogram).high
+    close(roc_auc(histogram).value, exact)  # scores that tie share a bin
+    assert np.isnan(roc_auc(np.zeros((2, 64))).value)
 
 
 HUGE = np.iinfo(np.int64).max
@@ -791,53 +818,53 @@ Y, S = [0, 1], [0.1, 0.2]
 
 
 def subject_to(constraint: Any) -> Any:
-    return jm.best_threshold(jm.recall, Y, S, subject_to=constraint)
+    return best_threshold(jm.recall, Y, S, subject_to=constraint)
 
 
 def best_of(metric: Any, **options: Any) -> Callable[[], Any]:
-    return lambda: jm.best_threshold(metric, Y, S, **options)
+    return lambda: best_threshold(metric, Y, S, **options)
 
 
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: jm.roc_auc([0.0, 1.0], [0.1, 0.2]), "y_true must hold class ids"),
-    (lambda: jm.roc_auc(Y, ["a", "b"]), "y_score must hold real numbers"),
-    (lambda: jm.roc_auc(Y, S, max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
-    (lambda: jm.roc_auc(Y, S, min_tpr=1), r"min_tpr must lie in \[0, 1\)"),
+    (lambda: roc_auc([0.0, 1.0], [0.1, 0.2]), "y_true must hold class ids"),
+    (lambda: roc_auc(Y, ["a", "b"]), "y_score must hold real numbers"),
+    (lambda: roc_auc(Y, S, max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
+    (lambda: roc_auc(Y, S, min_tpr=1), r"min_tpr must lie in \[0, 1\)"),
     (
-        lambda: jm.roc_auc(Y, S, min_tpr=0.5, max_fpr=0.5),
+        lambda: roc_auc(Y, S, min_tpr=0.5, max_fpr=0.5),
         "max_fpr and min_tpr cannot be used together",
     ),
     (
-        lambda: jm.per_class(jm.roc_auc)(Y, S),
+        lambda: per_class(roc_auc)(Y, S),
         r"y_score must have shape \(..., n, K\)",
     ),
-    (lambda: jm.per_class(jm.roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
+    (lambda: per_class(roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
     (
-        lambda: jm.per_class(jm.roc_curve, average="macro")([0, 1], [[0.1, 0.9], [0.2, 0.8]]),
+        lambda: per_class(roc_curve, average="macro")([0, 1], [[0.1, 0.9], [0.2, 0.8]]),
         "returns one number",
     ),
-    (lambda: jm.per_label(jm.roc_auc)([Y], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
-    (lambda: jm.per_class(0.5), "per_class takes measure, a function"),  # type: ignore[arg-type]
-    (lambda: jm.auc([0.0], [1.0]), "at least 2"),
+    (lambda: per_label(roc_auc)([Y], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
+    (lambda: per_class(0.5), "per_class takes measure, a function"),  # type: ignore[arg-type]
+    (lambda: auc([0.0], [1.0]), "at least 2"),
     (
-        lambda: jm.score_histogram(Y, S),
+        lambda: score_histogram(Y, S),
         'The bins are not defined. Pass scale="probability"',
     ),
     (
-        lambda: jm.score_histogram(Y, S, scale="probability", num_bins=100),
+        lambda: score_histogram(Y, S, scale="probability", num_bins=100),
         "power of two",
     ),
-    (lambda: jm.score_histogram(Y, S, edges=[0.5, 0.1]), "edges must be increasing"),
+    (lambda: score_histogram(Y, S, edges=[0.5, 0.1]), "edges must be increasing"),
     (
-        lambda: jm.score_histogram(*map(jnp.array, (Y, S)), edges=jnp.array([1, 0])),
+        lambda: score_histogram(*map(jnp.array, (Y, S)), edges=jnp.array([1, 0])),
         "edges must be increasing",
     ),
     (
-        lambda: jm.roc_auc([1, 2]),
+        lambda: roc_auc([1, 2]),
         r"y_true \(a histogram if y_score is not given\) must have shape \(..., 2, B\)",
     ),
-    (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
-    (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
+    (lambda: top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
+    (lambda: top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
     (lambda: subject_to((jm.precision, [0.5])), r"subject_to\[1\] must be a number, or an array"),
     (lambda: subject_to((jm.precision, np.nan)), r"subject_to\[1\] is nan, expected the least"),
     (
@@ -851,10 +878,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "metric must return one number for each confusion matrix",
     ),
     (best_of(lambda c: {}), "metric must return an array or a pytree"),
-    (lambda: jm.metric_at_thresholds(lambda c: "text", Y, S), "metric must return"),
-    (lambda: jm.metric_at_thresholds(lambda c: 1j * jm.accuracy(c), Y, S), "metric must return"),
+    (lambda: metric_at_thresholds(lambda c: "text", Y, S), "metric must return"),
+    (lambda: metric_at_thresholds(lambda c: 1j * jm.accuracy(c), Y, S), "metric must return"),
     (
-        lambda: jm.delong_interval(Y, S, method="wald"),  # type: ignore[arg-type]
+        lambda: delong_interval(Y, S, method="wald"),  # type: ignore[arg-type]
         "'score', 'logit' or 'normal'",
     ),
     (
@@ -865,53 +892,53 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
 # What only values show: checked on the host.
 IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: jm.roc_auc([0, 1, 2], [0.1, 0.2, 0.3]),
+        lambda: roc_auc([0, 1, 2], [0.1, 0.2, 0.3]),
         r"y_true\[2\] is 2, but class ids must lie in \[0, 2\).* y_true == 1",
     ),
-    (lambda: jm.roc_auc([[0, 1], [3, 0]], [0.1, 0.2]), r"y_true\[1, 0\] is 3"),
-    (lambda: jm.roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
+    (lambda: roc_auc([[0, 1], [3, 0]], [0.1, 0.2]), r"y_true\[1, 0\] is 3"),
+    (lambda: roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
     (
-        lambda: jm.roc_auc([[0], [1]], [[0.1], [0.2]]),
+        lambda: roc_auc([[0], [1]], [[0.1], [0.2]]),
         r"y_true has shape \(2, 1\), which is a column.* y_true.ravel\(\)",
     ),
-    (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), which is a column"),
+    (lambda: roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), which is a column"),
     (
-        lambda: jm.roc_auc(Y, [[0.1], [0.2]]),
+        lambda: roc_auc(Y, [[0.1], [0.2]]),
         r"y_score must have shape \(..., n\).* If .* length 1, use y_score\[..., 0\]",
     ),
     (
-        lambda: jm.roc_auc(Y, [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]),
+        lambda: roc_auc(Y, [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]),
         r"If .* length 2, use y_score\[..., 1\]\. .* per_class",
     ),
     (
-        lambda: jm.average_precision(Y, [[0.1, 0.2], [0.3, np.nan]]),
+        lambda: average_precision(Y, [[0.1, 0.2], [0.3, np.nan]]),
         r"y_score\[1, 1\] is nan, not a number; use where=",
     ),
     (lambda: jm.delong([0, 1, 1], [0.1, 0.2, 0.3], [0.1, np.nan, 0.3]), r"y_score_b\[1\] is nan"),
     (
-        lambda: jm.per_class(jm.roc_auc)([0, 1, 2], [[0.1, 0.9]] * 3),
+        lambda: per_class(roc_auc)([0, 1, 2], [[0.1, 0.9]] * 3),
         r"y_true\[2\] is 2, but class ids must lie in \[0, 2\)",
     ),
     (
-        lambda: jm.per_class(jm.roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]),
+        lambda: per_class(roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]),
         r"y_true has shape \(2, 1\), which is a column",
     ),
     (
-        lambda: jm.per_label(jm.roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]),
+        lambda: per_label(roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]),
         r"y_true\[1, 1\] is 2",
     ),
-    (lambda: jm.roc_auc_one_vs_one([0, 1], [[0.1], [0.2]]), "K >= 2 classes"),
-    (lambda: jm.hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
+    (lambda: roc_auc_one_vs_one([0, 1], [[0.1], [0.2]]), "K >= 2 classes"),
+    (lambda: hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
     (
-        lambda: jm.hamming_loss(2**70, jnp.ones((3, 4), int)),
+        lambda: hamming_loss(2**70, jnp.ones((3, 4), int)),
         r"got dtype object: y_true is 118\d+\.",
     ),
     (
-        lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]),
+        lambda: ndcg([[0, -1]], [[0.1, 0.2]]),
         r"y_true\[0, 1\] is -1, but relevance must be a number >= 0",
     ),
     (
-        lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1),
+        lambda: top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1),
         r"y_true\[0\] is 4, .* start from 1, subtract 1",
     ),
 ]
@@ -934,6 +961,6 @@ def test_numbers_below_the_normal_ones_are_no_ties(dtype: Any, x64: bool) -> Non
     truth = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 1])
     expected = sk.roc_auc_score(truth, np.clip(steps, -9, 9))
     on_device = jnp.asarray(score)
-    for call in (jm.roc_auc, jax.jit(jm.roc_auc)):
+    for call in (roc_auc, jax.jit(roc_auc)):
         assert_allclose(call(jnp.asarray(truth), on_device), expected, rtol=1e-6)
-    assert_allclose(jm.roc_auc(truth, score), expected)
+    assert_allclose(roc_auc(truth, score), expected)

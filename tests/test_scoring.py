@@ -18,6 +18,25 @@ from sklearn import calibration, metrics
 
 from jaxmetrics import scoring as sc
 from jaxmetrics._examples import are_distributions
+from jaxmetrics.scoring import (
+    CalibrationCurve,
+    ScoreDecomposition,
+    brier_score,
+    calibration_bins,
+    calibration_curve,
+    calibration_error,
+    calibration_interval,
+    d2_brier_score,
+    d2_log_loss_score,
+    fit_temperature,
+    log_loss,
+    normalized_entropy,
+    ranked_probability_score,
+    score_decomposition,
+    spherical_score,
+    top_label,
+    two_class,
+)
 
 K, N = 4, 40
 close = partial(assert_allclose, rtol=1e-12)
@@ -38,9 +57,9 @@ W[np.flatnonzero(W == 0)[: N - int(W.sum())]] = (
 
 def numbers(result: Any) -> np.ndarray:
     """All numbers of a result `(...)`, on the last axis; a bin's or curve's too."""
-    if isinstance(result, sc.ScoreDecomposition):
+    if isinstance(result, ScoreDecomposition):
         return np.stack(result, -1)
-    if isinstance(result, sc.CalibrationCurve):
+    if isinstance(result, CalibrationCurve):
         return np.concatenate(result, -1)
     return np.asarray(result)
 
@@ -64,22 +83,22 @@ def test_equal_scikit_learn(num_classes: int) -> None:
     for weights in (np.ones(300, np.float32), draw.exponential(size=300).astype(np.float32)):
         ours: dict[str, Any] = {"sample_weight": weights}
         theirs: dict[str, Any] = {"sample_weight": weights, "labels": labels}
-        close(sc.log_loss(y, p, **ours), metrics.log_loss(y, p, **theirs))
-        close(sc.d2_log_loss_score(y, p, **ours), metrics.d2_log_loss_score(y, p, **theirs))
+        close(log_loss(y, p, **ours), metrics.log_loss(y, p, **theirs))
+        close(d2_log_loss_score(y, p, **ours), metrics.d2_log_loss_score(y, p, **theirs))
         if num_classes == 2:
             expected = metrics.brier_score_loss(y, p[:, 1].astype(float), sample_weight=weights)
-            close(sc.brier_score(y, p, **ours), expected)
+            close(brier_score(y, p, **ours), expected)
         if hasattr(metrics, "d2_brier_score"):
             wide = p.astype(float)
             for half in ("auto", True, False):
                 expected = metrics.brier_score_loss(y, wide, scale_by_half=half, **theirs)
-                close(sc.brier_score(y, p, scale_by_half=half, **ours), expected)
+                close(brier_score(y, p, scale_by_half=half, **ours), expected)
             expected = metrics.d2_brier_score(y, wide, **theirs)
-            close(sc.d2_brier_score(y, p, **ours), expected)
+            close(d2_brier_score(y, p, **ours), expected)
     single = np.zeros(300, int)
     expected = metrics.log_loss(single, p, sample_weight=weights, labels=labels)
-    close(sc.log_loss(single, p, sample_weight=weights), expected)
-    for score in (sc.normalized_entropy, sc.d2_log_loss_score, sc.d2_brier_score):
+    close(log_loss(single, p, sample_weight=weights), expected)
+    for score in (normalized_entropy, d2_log_loss_score, d2_brier_score):
         assert np.isnan(score(single, p, sample_weight=weights))
 
 
@@ -93,20 +112,20 @@ def test_scores_of_several_hot_truth_equal_scikit_learns(num_labels: int) -> Non
         warnings.filterwarnings("ignore", "The y_prob values do not sum to one")
         for half in ("auto", True, False):
             expected = metrics.brier_score_loss(true, p, sample_weight=w, scale_by_half=half)
-            of_labels = sc.brier_score(true.astype(float), p, sample_weight=w, scale_by_half=half)
+            of_labels = brier_score(true.astype(float), p, sample_weight=w, scale_by_half=half)
             close(of_labels, expected)
         expected = metrics.d2_brier_score(true, p, sample_weight=w)
-    close(sc.d2_brier_score(true.astype(float), p, sample_weight=w), expected)
+    close(d2_brier_score(true.astype(float), p, sample_weight=w), expected)
 
 
 ALL_PROPER: tuple[Callable[..., Any], ...] = (
-    sc.log_loss,
-    sc.normalized_entropy,
-    sc.d2_log_loss_score,
-    sc.brier_score,
-    sc.d2_brier_score,
-    sc.spherical_score,
-    sc.ranked_probability_score,
+    log_loss,
+    normalized_entropy,
+    d2_log_loss_score,
+    brier_score,
+    d2_brier_score,
+    spherical_score,
+    ranked_probability_score,
 )
 
 
@@ -127,31 +146,29 @@ def test_scores_of_soft_truth_equal_loops() -> None:
     z, p = Z.astype(float), P.astype(float)
     w = W.astype(float)
     of_classes = {
-        sc.log_loss: [-np.log(p)[:, k] for k in range(K)],
-        sc.spherical_score: [p[:, k] / np.linalg.norm(p, axis=1) for k in range(K)],
+        log_loss: [-np.log(p)[:, k] for k in range(K)],
+        spherical_score: [p[:, k] / np.linalg.norm(p, axis=1) for k in range(K)],
     }
     for score, by_class in of_classes.items():
         expected = sum(np.average(t[:, k] * by_class[k], weights=w) for k in range(K))
         close(score(t, p, sample_weight=w), expected)
     close(
-        sc.log_loss(t, logits=z, sample_weight=w),
-        sc.log_loss(t, special.softmax(z, -1), sample_weight=w),
+        log_loss(t, logits=z, sample_weight=w),
+        log_loss(t, special.softmax(z, -1), sample_weight=w),
     )
     impossible = np.where(t == 0, -np.inf, z)  # which is never true
-    assert np.isfinite(sc.log_loss(t, logits=impossible))
+    assert np.isfinite(log_loss(t, logits=impossible))
     f = np.average(t, 0, weights=w)
     entropy = -(f * np.log(f)).sum()
-    close(
-        sc.normalized_entropy(t, p, sample_weight=w), sc.log_loss(t, p, sample_weight=w) / entropy
-    )
+    close(normalized_entropy(t, p, sample_weight=w), log_loss(t, p, sample_weight=w) / entropy)
     distance, constant = (
         np.average(((q - t) ** 2).sum(-1), weights=w) for q in (p, np.tile(f, (N, 1)))
     )
-    close(sc.brier_score(t, p, sample_weight=w), distance)
-    close(sc.d2_brier_score(t, p, sample_weight=w), 1 - distance / constant)
-    assert np.isnan(sc.d2_brier_score(np.tile(t[1], (N, 1)), p, sample_weight=w))
+    close(brier_score(t, p, sample_weight=w), distance)
+    close(d2_brier_score(t, p, sample_weight=w), 1 - distance / constant)
+    assert np.isnan(d2_brier_score(np.tile(t[1], (N, 1)), p, sample_weight=w))
     ranked = (np.cumsum(p - t, -1)[:, :-1] ** 2).mean(-1)
-    close(sc.ranked_probability_score(t, p, sample_weight=w), np.average(ranked, weights=w))
+    close(ranked_probability_score(t, p, sample_weight=w), np.average(ranked, weights=w))
 
 
 def test_soft_truth_that_is_none() -> None:
@@ -159,7 +176,7 @@ def test_soft_truth_that_is_none() -> None:
     p = t.copy()
     for bad in (2 * t, np.where(t == t[0, 0], np.nan, t)):
         for score in ALL_PROPER:
-            if bad[0, 0] <= 1 and score in (sc.brier_score, sc.d2_brier_score):
+            if bad[0, 0] <= 1 and score in (brier_score, d2_brier_score):
                 continue  # classes need not exclude one another
             with pytest.raises(ValueError, match=r"y_true\[0"):
                 score(bad, p)
@@ -180,37 +197,37 @@ def test_logits_keep_their_digits() -> None:
     z = (30 * draw.normal(size=(2000, 10))).astype(np.float32)
     y = draw.integers(0, 10, 2000)
     exact = (special.logsumexp(z.astype(float), -1) - z[np.arange(2000), y]).mean()
-    close(sc.log_loss(y, logits=z), exact)
-    assert_allclose(sc.log_loss(y, logits=jnp.asarray(z)), exact, rtol=1e-6)
-    assert sc.log_loss(y, special.softmax(z, -1)) < 0.8 * exact
+    close(log_loss(y, logits=z), exact)
+    assert_allclose(log_loss(y, logits=jnp.asarray(z)), exact, rtol=1e-6)
+    assert log_loss(y, special.softmax(z, -1)) < 0.8 * exact
     half = jnp.asarray(z, jnp.bfloat16)
     exact = (
         special.logsumexp(np.asarray(half, float), -1) - np.asarray(half, float)[np.arange(2000), y]
     ).mean()
-    assert_allclose(sc.log_loss(y, logits=half), exact, rtol=1e-6)
-    close(sc.log_loss(y, logits=np.asarray(half)), exact)
+    assert_allclose(log_loss(y, logits=half), exact, rtol=1e-6)
+    close(log_loss(y, logits=np.asarray(half)), exact)
 
 
 def test_extreme_logits() -> None:
-    assert_allclose(sc.log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
-    assert_allclose(sc.log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
+    assert_allclose(log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
+    assert_allclose(log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
     # Logsumexp - z_y is 0 in float32.
-    close(sc.log_loss([0], logits=[[1000.0, 970.0]]), np.log1p(np.exp(-30)))
-    assert sc.log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
-    assert sc.log_loss([1], logits=[[0.0, -np.inf]]) == np.inf
+    close(log_loss([0], logits=[[1000.0, 970.0]]), np.log1p(np.exp(-30)))
+    assert log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
+    assert log_loss([1], logits=[[0.0, -np.inf]]) == np.inf
     with pytest.raises(
         ValueError,
         match=r"the greatest of logits\[0\] is inf, but a softmax needs a finite greatest logit",
     ):
-        sc.log_loss([0], logits=[[np.inf, 0.0]])
+        log_loss([0], logits=[[np.inf, 0.0]])
     with pytest.raises(
         ValueError, match=r"the greatest of logits\[1\] is -inf, .* at least one class"
     ):
-        sc.log_loss([0, 1], logits=[[2.0, 0.0], [-np.inf, -np.inf]])
+        log_loss([0, 1], logits=[[2.0, 0.0], [-np.inf, -np.inf]])
     impossible = jnp.array([[[jnp.inf, 0.0]], [[-jnp.inf, -jnp.inf]], [[jnp.nan, 0.0]]])
-    assert np.isnan(sc.log_loss(jnp.array([0]), logits=impossible)).all()
+    assert np.isnan(log_loss(jnp.array([0]), logits=impossible)).all()
     z = jnp.array([[1e4, -1e4, 2.0], [3.0, 3.0, -jnp.inf]])
-    slope = jax.grad(lambda z: sc.log_loss([1, 0], logits=z))(z)
+    slope = jax.grad(lambda z: log_loss([1, 0], logits=z))(z)
     assert_allclose(slope, [[0.5, -0.5, 0], [-0.25, 0.25, 0]], atol=1e-6)
 
 
@@ -219,13 +236,11 @@ def test_eps_is_that_of_the_given_dtype(x64: bool) -> None:
     for dtype in (np.float32, np.float64, jnp.bfloat16, np.float16, np.int32):
         given = wrong.astype(dtype)
         eps = float(jnp.finfo(np.float64 if dtype == np.int32 else dtype).eps)
-        close(sc.log_loss(y, given), -np.log(eps))
-        of_device = sc.log_loss(jnp.asarray(y), given)
+        close(log_loss(y, given), -np.log(eps))
+        of_device = log_loss(jnp.asarray(y), given)
         eps = max(eps, float(np.finfo(np.float64 if x64 else np.float32).eps))
         assert_allclose(of_device, -np.log(eps), rtol=1e-6)
-    assert np.isfinite(
-        jax.grad(lambda p: sc.log_loss([0], p))(jnp.asarray(wrong, jnp.float32))
-    ).all()
+    assert np.isfinite(jax.grad(lambda p: log_loss([0], p))(jnp.asarray(wrong, jnp.float32))).all()
 
 
 def test_rare_classes_keep_their_digits() -> None:
@@ -238,27 +253,23 @@ def test_rare_classes_keep_their_digits() -> None:
     logits = np.stack([np.zeros(n), special.logit(exact)], -1)
     loss = -np.where(y == 1, np.log(exact), np.log1p(-exact)).mean()
     brier = ((exact - y) ** 2).mean()
-    close(sc.normalized_entropy(y, logits=logits), loss / entropy, rtol=1e-10)
-    close(sc.d2_brier_score(y, sc.two_class(p)), 1 - brier / variance, atol=1e-12)
-    assert_allclose(sc.normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6)
-    assert_allclose(
-        sc.d2_brier_score(y, sc.two_class(jnp.asarray(p))), 1 - brier / variance, atol=2e-7
-    )
+    close(normalized_entropy(y, logits=logits), loss / entropy, rtol=1e-10)
+    close(d2_brier_score(y, two_class(p)), 1 - brier / variance, atol=1e-12)
+    assert_allclose(normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6)
+    assert_allclose(d2_brier_score(y, two_class(jnp.asarray(p))), 1 - brier / variance, atol=2e-7)
 
 
 def test_sums_do_not_drift() -> None:
     """A million equal values, whose running sum in float32 is off by 1 %; weights too."""
     p = jnp.full(10**6, 0.3)
     zeros = np.zeros(10**6, np.int8)
-    assert_allclose(sc.log_loss(zeros, sc.two_class(p)), -np.log1p(-0.3), rtol=1e-6)
-    assert_allclose(sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6)
-    assert_allclose(
-        sc.calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6
-    )
-    close(sc.calibration_bins(zeros, np.full(10**6, 0.3)).sum(-2), [1e6, 3e5, 0], rtol=1e-10)
+    assert_allclose(log_loss(zeros, two_class(p)), -np.log1p(-0.3), rtol=1e-6)
+    assert_allclose(brier_score(zeros, two_class(p), sample_weight=p), 0.09, rtol=1e-6)
+    assert_allclose(calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6)
+    close(calibration_bins(zeros, np.full(10**6, 0.3)).sum(-2), [1e6, 3e5, 0], rtol=1e-10)
 
 
-PROPER = (sc.log_loss, sc.brier_score, sc.spherical_score, sc.ranked_probability_score)
+PROPER = (log_loss, brier_score, spherical_score, ranked_probability_score)
 
 
 @pytest.mark.parametrize(
@@ -274,9 +285,9 @@ def test_impossible_probabilities_are_named_on_the_host(bad: float, message: str
     rows = np.array([[0.5, 0.25, 0.25], [0.5, 0.5, bad]])
     for score in (
         *PROPER,
-        sc.d2_brier_score,
-        sc.normalized_entropy,
-        sc.top_label(sc.calibration_error),
+        d2_brier_score,
+        normalized_entropy,
+        top_label(calibration_error),
     ):
         with pytest.raises(ValueError, match=r"y_prob\[1, 2\] is " + message):
             score([0, 1], rows)
@@ -285,9 +296,9 @@ def test_impossible_probabilities_are_named_on_the_host(bad: float, message: str
         score([0, 1], rows, where=[True, False])
         score([0, 1], rows, sample_weight=[1, 0])
     for function in (
-        sc.calibration_bins,
-        partial(sc.calibration_error, strategy="quantile"),
-        partial(sc.score_decomposition, strategy="uniform"),
+        calibration_bins,
+        partial(calibration_error, strategy="quantile"),
+        partial(score_decomposition, strategy="uniform"),
     ):
         with pytest.raises(ValueError, match=r"y_prob\[1\] is " + message):
             function([0, 1], [0.5, bad])
@@ -309,16 +320,16 @@ def test_rounding_is_no_mistake() -> None:
                 assert np.isfinite(score(y, given))
     by_rounding = np.nextafter(np.float32(1), np.float32(2))
     for one in (by_rounding, float(by_rounding)):
-        assert sc.calibration_error([1], [one]) == 0
-        assert np.isfinite(sc.log_loss([1], [[0, one]]))
+        assert calibration_error([1], [one]) == 0
+        assert np.isfinite(log_loss([1], [[0, one]]))
     for dtype, total in ((np.float64, 1.003), (np.float32, 1.003), (np.float16, 1.1)):
         rows = np.array([[0.5, 0.5], [0.5, total - 0.5]], dtype)
         with pytest.raises(
             ValueError,
             match=r"the sum of y_prob\[1\] is 1\.\d+, but probabilities of all classes sum to 1:",
         ):
-            sc.brier_score([0, 1], rows)
-        assert np.isfinite(sc.brier_score([0, -1], rows))
+            brier_score([0, 1], rows)
+        assert np.isfinite(brier_score([0, -1], rows))
 
 
 @pytest.mark.quick
@@ -332,7 +343,7 @@ def test_probabilities_rounded_to_a_few_decimals_are_accepted(
     logits = draw.normal(size=(2000, num_classes))
     y, rows = draw.integers(0, num_classes, 2000), special.softmax(logits, -1).round(decimals)
     assert are_distributions(rows).all()
-    for score in (*PROPER, sc.top_label(sc.calibration_error)):
+    for score in (*PROPER, top_label(calibration_error)):
         assert np.isfinite(score(y, rows))
     for wrong, message in (
         (logits, r"probabilities lie in \[0, 1\]"),
@@ -342,7 +353,7 @@ def test_probabilities_rounded_to_a_few_decimals_are_accepted(
     ):
         assert not are_distributions(wrong).all()
         with pytest.raises(ValueError, match=message):
-            sc.brier_score(y % wrong.shape[-1], wrong)
+            brier_score(y % wrong.shape[-1], wrong)
 
 
 def sums_by_loop(
@@ -366,10 +377,10 @@ def uniform_edges(num_bins: int) -> np.ndarray:
 def test_bins_equal_a_loop() -> None:
     for num_bins in (1, 10, 15):
         expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins).astype(np.float32), W)
-        close(sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
+        close(calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
     edges = np.array([0.1, 0.5, 0.5, 0.75], np.float32)
     expected = sums_by_loop(EVENT_Y, EVENT_P, edges, np.ones(N))
-    close(sc.calibration_bins(EVENT_Y, EVENT_P, edges=edges), expected)
+    close(calibration_bins(EVENT_Y, EVENT_P, edges=edges), expected)
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -381,7 +392,7 @@ def test_curve_equals_scikit_learn(strategy: Any) -> None:
     y, p = draw.integers(0, 2, 193), np.round(draw.beta(0.4, 0.8, 193), 2)
     for num_bins in (5, 25):
         truth, prob = calibration.calibration_curve(y, p, n_bins=num_bins, strategy=strategy)
-        curve = np.stack(sc.calibration_curve(y, p, num_bins=num_bins, strategy=strategy))
+        curve = np.stack(calibration_curve(y, p, num_bins=num_bins, strategy=strategy))
         assert np.isnan(curve[:4, curve[4] == 0]).all()
         mean_prob, frequency, low, high, n = curve[:, curve[4] > 0]
         close(frequency, truth)
@@ -395,14 +406,14 @@ def test_curve_equals_scikit_learn(strategy: Any) -> None:
 def test_quantile_bins_at_exact_quantiles() -> None:
     """11 examples, 5 bins: the edges are examples 2, 4, 6 and 8, which belong below."""
     p = np.linspace(0, 1, 11)
-    curve = sc.calibration_curve(np.ones(11, int), p[::-1], num_bins=5, strategy="quantile")
+    curve = calibration_curve(np.ones(11, int), p[::-1], num_bins=5, strategy="quantile")
     assert_array_equal(curve.weight, [3, 2, 2, 2, 2])
     close(curve.mean_prob, [0.1, 0.35, 0.55, 0.75, 0.95])
 
 
 def test_quantile_bins_whose_square_is_beyond_int32() -> None:
     p = default_rng(0).random(99_999).astype(np.float32)
-    curve = partial(sc.calibration_curve, strategy="quantile", num_bins=50_000)
+    curve = partial(calibration_curve, strategy="quantile", num_bins=50_000)
     host, device = (curve(as_(p < 0.5), as_(p)).weight for as_ in (np.asarray, jnp.asarray))
     assert host.max() == 3
     assert_array_equal(device, host)
@@ -411,7 +422,7 @@ def test_quantile_bins_whose_square_is_beyond_int32() -> None:
 def test_quantile_bins_of_fractional_weights() -> None:
     # Rows from 0, 0.5, 1 and 3.5: row floor(4 / 2) is the third.
     weights = np.array([0.5, 0.5, 2.5, 1.5], np.float32)
-    curve = sc.calibration_curve(
+    curve = calibration_curve(
         [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights
     )
     assert_allclose(curve.weight, [3.5, 1.5])
@@ -452,7 +463,7 @@ def test_errors_equal_a_loop(strategy: Any) -> None:
         l2 += share * (p_b - f_b) ** 2
         debiased += share * ((p_b - f_b) ** 2 - f_b * (1 - f_b) / (n_b - 1))
         greatest = max(greatest, abs(p_b - f_b))
-    error = partial(sc.calibration_error, EVENT_Y, EVENT_P, strategy=strategy, num_bins=7)
+    error = partial(calibration_error, EVENT_Y, EVENT_P, strategy=strategy, num_bins=7)
     close(error(), l1)
     close(error(norm="l2"), np.sqrt(l2))
     close(error(norm="max"), greatest)
@@ -464,7 +475,7 @@ def test_the_interval_of_the_calibration_error() -> None:
     of the score test, and the variance of the shares by a loop over examples.
     """
     bins = np.array([[40, 2.0, 3], [25, 9, 14], [10, 6.5, 5], [125, 117, 110], [0, 0, 0]])
-    estimate = sc.calibration_interval(bins, level=0.9)
+    estimate = calibration_interval(bins, level=0.9)
     z = stats.norm.isf(0.05)
     n, p, f = bins[:4, 0], bins[:4, 1] / bins[:4, 0], bins[:4, 2] / bins[:4, 0]
     w, gap = n / 200, abs(p - f)
@@ -489,19 +500,19 @@ def test_the_interval_of_the_calibration_error() -> None:
 
 def test_certainty_is_in_the_last_bin() -> None:
     """p = 1 in a bin of its own, as in torchmetrics, gives 0.525: |0.95 - 1| / 2 + |1 - 0| / 2."""
-    close(sc.calibration_error([1, 0], [0.95, 1.0], num_bins=10), 0.475)
-    assert_array_equal(sc.calibration_bins([1, 0], [0.0, 0.0], num_bins=4)[0], [2, 0, 1])
+    close(calibration_error([1, 0], [0.95, 1.0], num_bins=10), 0.475)
+    assert_array_equal(calibration_bins([1, 0], [0.0, 0.0], num_bins=4)[0], [2, 0, 1])
 
 
 def test_forty_million_examples_in_one_bin() -> None:
     """Perfect forecasts, p = 1/2 half the time: a float32 counter that stops at 2^24 says 0.5."""
-    batch = sc.calibration_bins(np.arange(10**5) % 2, jnp.full(10**5, 0.5))
+    batch = calibration_bins(np.arange(10**5) % 2, jnp.full(10**5, 0.5))
     bins = jax.lax.fori_loop(0, 400, lambda _, total: total + batch, jnp.zeros_like(batch))
     assert_allclose(bins.sum(-2), [4e7, 2e7, 2e7], rtol=1e-6)
-    assert sc.calibration_error(bins) < 1e-6
-    weighted = sc.calibration_bins([0, 1], [0.5, 0.5], sample_weight=jnp.array([2e7, 2e7]))
-    assert sc.calibration_error(weighted) == 0
-    assert sc.calibration_curve(weighted).frequency[7] == 0.5
+    assert calibration_error(bins) < 1e-6
+    weighted = calibration_bins([0, 1], [0.5, 0.5], sample_weight=jnp.array([2e7, 2e7]))
+    assert calibration_error(weighted) == 0
+    assert calibration_curve(weighted).frequency[7] == 0.5
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -518,9 +529,9 @@ def test_decomposition_by_bins(strategy: Any) -> None:
         reliability += len(y_b) / len(y) * (p_b.mean() - y_b.mean()) ** 2
         classic += len(y_b) / len(y) * (y_b.mean() - y.mean()) ** 2
         within += len(y_b) / len(y) * (2 * np.cov(p_b, y_b, bias=True)[0, 1] - p_b.var())
-    parts = sc.score_decomposition(EVENT_Y, EVENT_P, num_bins=4, strategy=strategy)
+    parts = score_decomposition(EVENT_Y, EVENT_P, num_bins=4, strategy=strategy)
     close(parts, [reliability, classic + within, y.var()], atol=1e-14)
-    brier = sc.brier_score(EVENT_Y, sc.two_class(EVENT_P))
+    brier = brier_score(EVENT_Y, two_class(EVENT_P))
     close(parts.miscalibration - parts.discrimination + parts.uncertainty, brier, atol=1e-14)
     assert abs(within) > 0.002
 
@@ -530,17 +541,17 @@ def test_top_label() -> None:
     same function.
     """
     correct = np.where(kept(Y), P.argmax(-1) == Y, -1)
-    for function in (sc.calibration_error, sc.calibration_bins):
+    for function in (calibration_error, calibration_bins):
         assert_same(
-            sc.top_label(function)(Y, P, sample_weight=W),
+            top_label(function)(Y, P, sample_weight=W),
             function(correct, P.max(-1), sample_weight=W),
         )
-    assert sc.top_label(sc.calibration_error) == sc.top_label(sc.calibration_error)
-    assert len({sc.top_label(sc.calibration_error), sc.top_label(sc.calibration_error)}) == 1
+    assert top_label(calibration_error) == top_label(calibration_error)
+    assert len({top_label(calibration_error), top_label(calibration_error)}) == 1
     ids = np.full((1, 3), 150, np.uint8)  # more classes than int8 counts
-    assert sc.top_label(sc.calibration_error)(ids, np.eye(200)[np.array([[150, 150, 0]])]) == 1 / 3
+    assert top_label(calibration_error)(ids, np.eye(200)[np.array([[150, 150, 0]])]) == 1 / 3
     ignored = np.array([1, -100, 1])  # the others are all right: not a truth of -1 and 1
-    assert sc.top_label(sc.calibration_error)(ignored, [[0.25, 0.75]] * 3) == 0.25
+    assert top_label(calibration_error)(ignored, [[0.25, 0.75]] * 3) == 0.25
 
 
 def temperature_by_search(y: np.ndarray, z: np.ndarray, weights: np.ndarray) -> float:
@@ -566,7 +577,7 @@ def test_temperature_is_the_minimum() -> None:
         z = (scale * Z).astype(np.float32)
         weights = draw.exponential(size=N).astype(np.float32)
         expected = temperature_by_search(Y, z / scale, weights) * scale
-        assert_allclose(sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6)
+        assert_allclose(fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6)
 
 
 def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
@@ -583,14 +594,14 @@ def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
         np.stack([z, z, z, z, flat, z]),
     )
     expected = [2 / np.log(501 / 499), 2 / np.log(999), np.inf, 0, np.nan, np.nan]
-    close(sc.fit_temperature(*batch), expected, rtol=1e-10)
-    of_device = sc.fit_temperature(*map(jnp.asarray, batch))
+    close(fit_temperature(*batch), expected, rtol=1e-10)
+    of_device = fit_temperature(*map(jnp.asarray, batch))
     # Near chance the slope has four digits.
     assert_allclose(of_device, expected, rtol=1e-4)
     # The mistake is a millionth of the scale.
     nearly = np.array([[1000.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]], np.float32)
     assert_allclose(
-        sc.fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-6
+        fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-6
     )
 
 
@@ -601,7 +612,7 @@ def test_temperature_is_differentiated_twice() -> None:
 
     def found(factor: Any, shift: Any, weight: Any) -> Any:
         logits = factor * z + shift * jnp.array([[1.0, 0.0]])
-        return sc.fit_temperature(y, logits, sample_weight=jnp.ones(4).at[2].set(weight))
+        return fit_temperature(y, logits, sample_weight=jnp.ones(4).at[2].set(weight))
 
     gradient, hessian = (jax.jit(d(found, argnums=(0, 1, 2))) for d in (jax.grad, jax.hessian))
     at, got = np.array([1.0, 0.0, 1.0]), np.array(hessian(1.0, 0.0, 1.0))
@@ -617,91 +628,91 @@ def test_temperature_of_impossible_classes() -> None:
     some = kept(Y) & (Y < K - 1)
     ruled_out = Z.copy()
     ruled_out[:, K - 1] = -np.inf
-    expected = sc.fit_temperature(Y[some], Z[some, : K - 1])
-    close(sc.fit_temperature(Y, ruled_out, where=some), expected)
-    assert np.isnan(sc.fit_temperature(Y, ruled_out))
-    slope = jax.grad(lambda z: sc.fit_temperature(Y, z, where=some))(jnp.asarray(ruled_out))
+    expected = fit_temperature(Y[some], Z[some, : K - 1])
+    close(fit_temperature(Y, ruled_out, where=some), expected)
+    assert np.isnan(fit_temperature(Y, ruled_out))
+    slope = jax.grad(lambda z: fit_temperature(Y, z, where=some))(jnp.asarray(ruled_out))
     assert np.isfinite(slope).all()
     for mask in (-1e9, -1e30, float(np.finfo(np.float32).min)):
         ruled_out[:, K - 1] = mask
         masked = jnp.asarray(ruled_out, jnp.float32)
-        close(sc.fit_temperature(Y, masked, where=some), expected, rtol=1e-5)
-        slope_of_mask = jax.grad(lambda z: sc.fit_temperature(Y, z, where=some))(masked)
+        close(fit_temperature(Y, masked, where=some), expected, rtol=1e-5)
+        slope_of_mask = jax.grad(lambda z: fit_temperature(Y, z, where=some))(masked)
         close(slope_of_mask, slope, rtol=1e-3, atol=1e-6)
 
 
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: sc.log_loss(Y), "Exactly one of y_prob and logits must be given, got neither"),
+    (lambda: log_loss(Y), "Exactly one of y_prob and logits must be given, got neither"),
     (
-        lambda: sc.log_loss(Y, P, logits=Z),
+        lambda: log_loss(Y, P, logits=Z),
         "Exactly one of y_prob and logits must be given, got both",
     ),
     (
-        lambda: sc.log_loss(EVENT_Y, EVENT_P),
+        lambda: log_loss(EVENT_Y, EVENT_P),
         r"each of the n examples of y_true .* is \(40,\), .* two_class",
     ),
-    (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), "K >= 2 classes"),
-    (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), r"logits must have shape .* np.stack"),
+    (lambda: brier_score(EVENT_Y, EVENT_P[:, None]), "K >= 2 classes"),
+    (lambda: fit_temperature(EVENT_Y, EVENT_P), r"logits must have shape .* np.stack"),
     (
-        lambda: sc.brier_score(Y, P, scale_by_half="no"),  # type: ignore[arg-type]
+        lambda: brier_score(Y, P, scale_by_half="no"),  # type: ignore[arg-type]
         "scale_by_half must be True, False or 'auto'",
     ),
     (
-        lambda: sc.calibration_error(Y, P),
+        lambda: calibration_error(Y, P),
         r"probability of class 1\)\. .* is \(40, 4\), .* top_label",
     ),
     (
-        lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
+        lambda: calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
         "norm must be 'l1', 'l2' or 'max', got 'l3'",
     ),
     (
-        lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True),
+        lambda: calibration_error(EVENT_Y, EVENT_P, debiased=True),
         "debiased=True needs norm=\"l2\".*'l1'",
     ),
-    (lambda: sc.calibration_error(np.ones((4, 3)), norm="max", debiased=True), "debiased"),
+    (lambda: calibration_error(np.ones((4, 3)), norm="max", debiased=True), "debiased"),
     (
-        lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
+        lambda: calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
         "'uniform', 'quantile' or 'isotonic', got 'equal'",
     ),
-    (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0), "num_bins must be at least 1"),
+    (lambda: calibration_bins(EVENT_Y, EVENT_P, num_bins=0), "num_bins must be at least 1"),
     (
-        lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
+        lambda: calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
         r"edges must be an array of shape \(B - 1,\)",
     ),
     (
-        lambda: sc.calibration_curve(np.ones((3, 2))),
+        lambda: calibration_curve(np.ones((3, 2))),
         r"y_true must contain the bins .* have the shape \(..., B, 3\), got shape \(3, 2\)",
     ),
-    (lambda: sc.calibration_error([0, 1, 1]), r"contain the bins .*, got shape \(3,\)"),
+    (lambda: calibration_error([0, 1, 1]), r"contain the bins .*, got shape \(3,\)"),
     (
-        lambda: sc.log_loss([0, 4], P[:2]),
+        lambda: log_loss([0, 4], P[:2]),
         r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
     ),
-    (lambda: sc.calibration_error([1, 2], [0.5, 0.5]), r"y_true\[1\] is 2, but .* \[0, 2\)"),
+    (lambda: calibration_error([1, 2], [0.5, 0.5]), r"y_true\[1\] is 2, but .* \[0, 2\)"),
     (
-        lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
+        lambda: calibration_error(EVENT_Y, EVENT_P[:, None]),
         r"y_prob must have .* If .* length 1, use y_prob\[..., 0\]",
     ),
-    (lambda: sc.log_loss(Y, Z), r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert"),
-    (lambda: sc.brier_score(Y, 2 * P / 3), r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1"),
-    (lambda: sc.fit_temperature(Y, P), r"logits must contain logits, but .* pass np.log\(logits\)"),
-    (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
+    (lambda: log_loss(Y, Z), r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert"),
+    (lambda: brier_score(Y, 2 * P / 3), r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1"),
+    (lambda: fit_temperature(Y, P), r"logits must contain logits, but .* pass np.log\(logits\)"),
+    (lambda: jax.jit(lambda p: log_loss(EVENT_Y, p))(EVENT_P), "two_class"),
     (
-        lambda: sc.calibration_bins(*map(jnp.asarray, (EVENT_Y, EVENT_P)), edges=jnp.array([1, 0])),
+        lambda: calibration_bins(*map(jnp.asarray, (EVENT_Y, EVENT_P)), edges=jnp.array([1, 0])),
         "edges must be increasing",
     ),
-    (lambda: sc.log_loss(P, Y), "y_true must hold class ids .* Truth comes first"),
-    (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), "num_bins must be a Python int"),  # type: ignore[arg-type]
+    (lambda: log_loss(P, Y), "y_true must hold class ids .* Truth comes first"),
+    (lambda: calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), "num_bins must be a Python int"),  # type: ignore[arg-type]
     (
-        lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
+        lambda: calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
         r"num_bins, where may only be passed together with both labels and predictions,"
         r" as in \(y_true, y_prob\)\.",
     ),
     (
-        lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
+        lambda: calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
         "clusters may only be passed together with both labels and predictions",
     ),
-    (lambda: sc.top_label("error"), "top_label takes a function of"),  # type: ignore[arg-type]
+    (lambda: top_label("error"), "top_label takes a function of"),  # type: ignore[arg-type]
 ]
 
 
@@ -718,6 +729,6 @@ def test_scores_of_rows_that_sum_to_more_than_1_by_rounding(dtype: str, put: Any
     """Scores of wrong predictions were beyond their range, which `mean_interval` refuses."""
     above = 1 + float(jnp.finfo(dtype).eps)
     rows, label = put(jnp.array([[above, 0, 0]], dtype)), put(np.array([2]))
-    assert sc.brier_score(label, rows) == 2
-    assert sc.ranked_probability_score(label, rows) == 1
-    assert sc.calibration_error(put(np.array([0])), rows[:, 0]) == 1
+    assert brier_score(label, rows) == 2
+    assert ranked_probability_score(label, rows) == 1
+    assert calibration_error(put(np.array([0])), rows[:, 0]) == 1
