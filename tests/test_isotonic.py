@@ -60,17 +60,7 @@ def test_frequency_where_every_example_is_a_block() -> None:
         assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
 
 
-def test_frequency_of_batches_and_on_the_device() -> None:
-    p = np.round(rng.random((3, 400)), 2).astype(np.float32)
-    y = (rng.random((3, 400)) < p).astype(int)
-    host = isotonic_curve(y, p)
-    for i in range(3):
-        row = isotonic_curve(y[i], p[i])
-        for one, expected in zip(host[:4], row[:4], strict=True):
-            assert_allclose(one[i], expected, rtol=1e-12)
-    device = isotonic_curve(jnp.asarray(y), jnp.asarray(p))
-    for one, expected in zip(device[:4], host[:4], strict=True):
-        assert_allclose(one, expected, atol=3e-6)
+def test_impossible_probabilities_in_jax_arrays_make_nan() -> None:
     assert np.isnan(isotonic_curve(jnp.array([0, 1]), jnp.array([0.5, 1.5]))[:4]).all()
 
 
