@@ -161,6 +161,10 @@ def alone(arrays: Mapping[str, Any]) -> dict[str, Case]:
     return {kind: (np.asarray(x),) for kind, x in arrays.items()}
 
 
+def two_cases(ordinary: tuple[Any, ...], other: tuple[Any, ...]) -> dict[str, Case]:
+    return {"ordinary": tuple(map(np.asarray, ordinary)), "other": tuple(map(np.asarray, other))}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Metric(Row):
     """A function of counts.
@@ -286,6 +290,7 @@ _THRESHOLDS = np.array([0.5, -0.2, 1.1], np.float32)
 
 
 _GROUPED: dict[str, Any] = {"options": ("where", "sample_weight", "groups"), "adds": True}
+_labelled = against(_TRUE, _PRED)
 _binary = against(_BINARY, _SCORE)
 _event = against(_BINARY, _PROB[:, 0])
 _probs = against(_TRUE, _PROB)
@@ -297,7 +302,7 @@ _label_sets = against(_LABELS[0], _LABELS[1], axis=-2)
 COUNTERS: dict[str, Row] = {
     "confusion_matrix": Row(
         call=partial(jm.confusion_matrix, num_classes=K),
-        cases=against(_TRUE, _PRED),
+        cases=_labelled,
         examples=(-1, -1),
         **_GROUPED,
     ),
@@ -461,7 +466,7 @@ _bins = alone(
         "empty bin": _BINS * np.array([[1.0], [0], [1], [1]]),
     }
 )
-_tables = alone({"ordinary": np.arange(3, 15).reshape(3, 2, 2), "other": np.eye(2) + [[[3]]] * 3})
+_tables = two_cases((np.arange(3, 15).reshape(3, 2, 2),), (np.eye(2) + [[[3]]] * 3,))
 _no_information = alone({kind: MATRICES[kind] for kind in ("ordinary", "perfect", "all wrong")})
 _FPR, _TPR = single([0, 0, 0.25, 0.5, 1]), single([0, 0.5, 0.5, 0.875, 1])
 _IDS = np.arange(N) * 2 // 3
@@ -482,9 +487,7 @@ OF_CURVES: dict[str, Row] = {
         batch=False,
         why="the metric sees (n, 2, 2)",
     ),
-    "auc": Row(
-        call=jm.auc, cases={"ordinary": (_FPR, _TPR), "other": (_FPR, _TPR**2)}, smooth=(1,)
-    ),
+    "auc": Row(call=jm.auc, cases=two_cases((_FPR, _TPR), (_FPR, _TPR**2)), smooth=(1,)),
     **rows(
         {
             f"{average.__name__} classes": average(jm.f1, classes=[0, 2])
@@ -522,7 +525,7 @@ OF_CURVES: dict[str, Row] = {
         cases=_bins,
     ),
     "two_class": Row(
-        call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)
+        call=jm.two_class, cases=two_cases((_PROB[:, 0],), (_PROB[:, 1],)), smooth=(0,)
     ),
     "delong_interval": Row(call=jm.delong_interval, cases=_binary, **_MASKED_PAIRS),
     "average_precision_interval": Row(
@@ -667,31 +670,26 @@ TOGETHER = {
 # Intervals and comparisons.
 
 DRAWS = 500
-_TABLES = alone({"ordinary": [[90, 10], [5, 95]], "other": [[40, 20], [9, 71]]})
-_GROUPS_OF_TWO = alone(
-    {
-        "ordinary": [[[90, 10], [25, 95]], [[40, 20], [9, 71]], [[50, 2], [3, 60]]],
-        "other": [[[40, 20], [9, 71]], [[31, 6], [15, 60]], [[12, 3], [4, 10]]],
-    }
+_TABLES = two_cases(([[90, 10], [5, 95]],), ([[40, 20], [9, 71]],))
+_GROUPS_OF_TWO = two_cases(
+    ([[[90, 10], [25, 95]], [[40, 20], [9, 71]], [[50, 2], [3, 60]]],),
+    ([[[40, 20], [9, 71]], [[31, 6], [15, 60]], [[12, 3], [4, 10]]],),
 )
-_paired = alone(
-    {
-        "ordinary": [[[70, 8], [5, 7]], [[4, 6], [9, 81]]],
-        "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]],
-    }
+_paired = two_cases(
+    ([[[70, 8], [5, 7]], [[4, 6], [9, 81]]],),
+    ([[[60, 9], [6, 5]], [[3, 9], [4, 51]]],),
 )
-_judged: dict[str, Any] = {
-    "ordinary": (*_paired["ordinary"], np.array([[800, 120], [90, 990]])),
-    "other": (*_paired["other"], np.array([[700, 150], [40, 860]])),
-}
+_judged = two_cases(
+    (*_paired["ordinary"], [[800, 120], [90, 990]]),
+    (*_paired["other"], [[700, 150], [40, 860]]),
+)
 _judged_pairs: dict[str, Any] = {
     kind: (np.stack([cube, cube[:, ::-1]], 1), np.stack([10 * cube.sum(0), 9 * cube.sum(0)], 1))
     for kind, (cube,) in _paired.items()
 }
-_pair: dict[str, Any] = {
-    "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
-    "other": (*_TABLES["other"], *_TABLES["ordinary"]),
-}
+_pair = two_cases(
+    (*_TABLES["ordinary"], *_TABLES["other"]), (*_TABLES["other"], *_TABLES["ordinary"])
+)
 _random: dict[str, Any] = {"draws": DRAWS, "why": "random: the same in distribution only"}
 _looks = "looks for the combinations of labels that occur"
 
@@ -714,7 +712,7 @@ _paired_clusters = {
     kind: (np.stack([np.roll(cube, i, (0, 1, 2)) for i in range(24)]),)
     for kind, (cube,) in _paired.items()
 }
-_shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
+_shares = two_cases((_PROB[:, 0],), (_PROB[:, 1] ** 2,))
 _OF_VALUES: dict[str, Any] = {"examples": (-1,), "options": ("where", "sample_weight")}
 _made = np.where(np.arange(N * 4).reshape(N, 4) % 5 == 0, np.nan, 0)  # some attempts were not
 _attempts = alone(
@@ -935,17 +933,13 @@ ESTIMATES: dict[str, Row] = {
 # Losses: of logits, differentiable; most of them one per example.
 
 _EACH: dict[str, Any] = {"per_example": True, "adds": True, "smooth": (0,), "options": ("where",)}
-_rows: dict[str, Any] = {"ordinary": (_LOGITS, _TRUE), "other": (_LOGITS, np.roll(_TRUE, 5))}
-_events: dict[str, Any] = {
-    "ordinary": (_LOGITS[:, 0], _BINARY),
-    "other": (_LOGITS[:, 0], np.roll(_BINARY, 5)),
-}
+_rows = two_cases((_LOGITS, _TRUE), (_LOGITS, np.roll(_TRUE, 5)))
+_events = two_cases((_LOGITS[:, 0], _BINARY), (_LOGITS[:, 0], np.roll(_BINARY, 5)))
 _HIDDEN, _KERNEL = single(_rng.normal(size=(N, 3))), single(_rng.normal(size=(3, 7)))
-_fields = alone({"ordinary": _LOSS, "other": _LOSS[::-1] ** 2})
-_words = {
-    "ordinary": (_HIDDEN, _KERNEL, _rng.integers(-1, 7, N)),
-    "other": (_HIDDEN[::-1], _KERNEL, _rng.integers(-1, 7, N)),
-}
+_fields = two_cases((_LOSS,), (_LOSS[::-1] ** 2,))
+_words = two_cases(
+    (_HIDDEN, _KERNEL, _rng.integers(-1, 7, N)), (_HIDDEN[::-1], _KERNEL, _rng.integers(-1, 7, N))
+)
 
 LOSSES: dict[str, Row] = {
     **rows(
@@ -961,13 +955,13 @@ LOSSES: dict[str, Row] = {
     ),
     "soft_cross_entropy": Row(
         call=jm.soft_cross_entropy,
-        cases={"ordinary": (_LOGITS, _PROB), "other": (_LOGITS, _PROB[::-1])},
+        cases=two_cases((_LOGITS, _PROB), (_LOGITS, _PROB[::-1])),
         examples=(-2, -2),
         **_EACH,
     ),
     "nll": Row(
         call=jm.nll,
-        cases={"ordinary": (_PROB, _TRUE), "other": (_PROB[::-1], _TRUE)},
+        cases=two_cases((_PROB, _TRUE), (_PROB[::-1], _TRUE)),
         examples=(-2, -1),
         **_EACH,
     ),
@@ -992,7 +986,7 @@ LOSSES: dict[str, Row] = {
     "pairwise_auc_loss": Row(call=jm.pairwise_auc_loss, cases=_events, smooth=(0,), **OF_EXAMPLES),
     "soft_calibration_error": Row(
         call=jm.soft_calibration_error,
-        cases={"ordinary": (_PROB[:, 0], _BINARY), "other": (_PROB[:, 1], _BINARY)},
+        cases=two_cases((_PROB[:, 0], _BINARY), (_PROB[:, 1], _BINARY)),
         smooth=(0,),
         float32=1e-4,  # bins of temperature 0.01
         **OF_EXAMPLES,
@@ -1011,16 +1005,17 @@ _STATES: dict[str, Any] = {
 
 
 def _streamed(
-    *accumulators: jm.streaming.Accumulator, fields: tuple[str, ...]
-) -> Callable[..., Any]:
-    """The results of a batch with these fields."""
-    evaluator = jm.evaluator(*accumulators)
+    fields: str, cases: Mapping[str, Case], *accumulators: jm.streaming.Accumulator, **promises: Any
+) -> Row:
+    """The results of one batch with these fields."""
+    evaluator, names = jm.evaluator(*accumulators), fields.split()
 
     def call(*arrays: Any, **options: Any) -> Any:
-        batch = dict(zip(fields, arrays, strict=True)) | options
+        batch = dict(zip(names, arrays, strict=True)) | options
         return evaluator.compute(evaluator.update(evaluator.init(), **batch))
 
-    return call
+    examples = tuple(-2 if name == "logits" else -1 for name in names)
+    return Row(call=call, cases=cases, examples=examples, **(_STATES | promises))
 
 
 def _round_trip(loss: Any) -> Any:
@@ -1036,7 +1031,6 @@ def _sequence(values: Any) -> Any:
     return sequence.compute(sequence.update(sequence.init(), values))
 
 
-_MASKED_STATES: dict[str, Any] = _STATES | {"options": ("where",)}
 _files: dict[str, Any] = {
     "host": False,
     "jit": False,
@@ -1045,72 +1039,46 @@ _files: dict[str, Any] = {
 }
 
 STREAMS: dict[str, Row] = {
-    "evaluator": Row(
-        call=_streamed(
-            jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K),
-            jm.mean_of("loss", level=0.9),
-            fields=("y_true", "logits", "loss"),
-        ),
-        cases=against(_TRUE, _LOGITS, _LOSS),
-        examples=(-1, -2, -1),
+    "evaluator": _streamed(
+        "y_true logits loss",
+        against(_TRUE, _LOGITS, _LOSS),
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K),
+        jm.mean_of("loss", level=0.9),
         float32=1e-5,
-        **_STATES,
     ),
-    "count_metrics": Row(
-        call=_streamed(
-            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta()),
-            fields=("y_true", "y_pred"),
-        ),
-        cases=against(_TRUE, _PRED),
-        examples=(-1, -1),
-        **_MASKED_STATES,
+    "count_metrics": _streamed(
+        "y_true y_pred",
+        _labelled,
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta()),
+        options=("where",),
     ),
-    "mean_of": Row(
-        call=_streamed(
-            jm.mean_of("loss", level=0.9),
-            jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
-            fields=("loss", "cost", "kind", "size"),
+    "mean_of": _streamed(
+        "loss cost kind size",
+        two_cases(
+            (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
+            (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
         ),
-        cases={
-            "ordinary": (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
-            "other": (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
-        },
-        examples=(-1, -1, -1, -1),
+        jm.mean_of("loss", level=0.9),
+        jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
         float32=1e-5,
-        **_STATES,
     ),
-    "ranking_metrics": Row(
-        call=_streamed(
-            jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
-            fields=("y_true", "y_score"),
-        ),
-        cases=_binary,
-        examples=(-1, -1),
-        **_STATES,
+    "ranking_metrics": _streamed(
+        "y_true y_score",
+        _binary,
+        jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
     ),
-    "calibration_metrics": Row(
-        call=_streamed(jm.calibration_metrics(), fields=("y_true", "y_prob")),
-        cases=_event,
-        examples=(-1, -1),
-        **_STATES,
+    "calibration_metrics": _streamed("y_true y_prob", _event, jm.calibration_metrics()),
+    "paired_metrics": _streamed(
+        "y_true y_pred_a y_pred_b",
+        _pairs,
+        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
     ),
-    "paired_metrics": Row(
-        call=_streamed(
-            jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
-            fields=("y_true", "y_pred_a", "y_pred_b"),
-        ),
-        cases=_pairs,
-        examples=(-1, -1, -1),
-        **_STATES,
-    ),
-    "poisson_bootstrap": Row(
-        call=_streamed(
-            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50), fields=("loss", "unit")
-        ),
-        cases={"ordinary": (_LOSS, np.arange(N)), "other": (_LOSS**2, np.arange(N) // 2)},
-        examples=(-1, -1),
+    "poisson_bootstrap": _streamed(
+        "loss unit",
+        two_cases((_LOSS, np.arange(N)), (_LOSS**2, np.arange(N) // 2)),
+        jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50),
+        options=("where",),
         float32=1e-5,
-        **_MASKED_STATES,
     ),
     "confidence_sequence": Row(
         call=_sequence,
@@ -1131,7 +1099,6 @@ def _frame(**columns: Any) -> pl.DataFrame:
 
 _plain: dict[str, Any] = {"device": False, "jit": False, "batch": False, "why": "Python's numbers"}
 _of_frames: dict[str, Any] = _plain | {"why": "of tables"}
-_labelled = against(_TRUE, _PRED)
 
 ANSWERS: dict[str, Row] = {
     "check_labels": Row(

@@ -46,8 +46,7 @@ from jaxmetrics.ranking import (
     top_k_precision,
     top_k_recall,
 )
-from jaxmetrics.ranking.precision_intervals import linearized
-from jaxmetrics.ranking.ranks import order, rank
+from jaxmetrics.ranking.ranks import order
 from tests import oracles
 from tests.estimates import assert_close, parts
 
@@ -225,22 +224,13 @@ def test_scores_keep_the_precision_in_which_they_came() -> None:
     doubles, integers = np.array([0.9, 0.9 + 1e-12]), np.array([2**24, 2**24 + 1])
     assert roc_auc(y, doubles) == roc_auc(jnp.asarray(y), doubles) == 1
     assert roc_auc(y, integers) == traced(y, jnp.asarray(integers)) == 1
+    for few in (np.array([-128, 127], np.int8), np.array([False, True])):
+        assert roc_auc(y, few) == traced(y, jnp.asarray(few)) == 1
     for zeros in (np.array([0.0, -0.0], np.float32), np.array([0.0, -0.0]), jnp.array([0.0, -0.0])):
         assert roc_auc(y, zeros) == traced(y, zeros) == 0.5
     half = jnp.array([0.1, 0.3, 0.2, 0.2, np.inf, -np.inf], jnp.bfloat16)
     y = np.array([0, 1, 0, 1, 1, 0])
     assert_allclose([roc_auc(y, half), traced(y, half)], 17 / 18, rtol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
-def test_sorted_by_numpy_or_by_xla(dtype: Any) -> None:
-    score = (10 * default_rng(6).normal(size=(3, 50))).astype(dtype)
-    for position, last in (order(score), jax.jit(order)(score)):
-        falling = np.take_along_axis(score, np.asarray(position), -1).astype(float)
-        steps = np.diff(falling, axis=-1)
-        assert (steps <= 0).all()
-        assert_array_equal(last[:, :-1], steps < 0)
-        assert_array_equal(np.sort(position, -1), np.tile(np.arange(50), (3, 1)))
 
 
 def test_thresholds_are_the_scores_and_nothing_warns() -> None:
@@ -425,63 +415,32 @@ def test_delong_interval() -> None:
 def influences_by_differences(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first and the second derivative of the average precision by each example's weight."""
     steps = 2e-3 * np.eye(len(y))
+    values = lambda weights: np.array([oracles.average_precision(y, score, w) for w in weights])
 
     def derivatives(times: float) -> np.ndarray:
-        ahead, behind = (
-            np.array(
-                [oracles.average_precision(y, score, 1 + sign * times * step) for step in steps]
-            )
-            for sign in (1, -1)
-        )
-        at = oracles.average_precision(y, score, np.ones(len(y)))
-        return np.array([(ahead - behind) / 2, (ahead + behind - 2 * at) / (times * 2e-3)]) / (
-            times * 2e-3
-        )
+        ahead, behind = values(1 + times * steps), values(1 - times * steps)
+        step, at = times * 2e-3, values(np.ones((1, len(y))))
+        return np.array([(ahead - behind) / 2, (ahead + behind - 2 * at) / step]) / step
 
     first, second = (4 * derivatives(0.5) - derivatives(1)) / 3  # by Richardson
     return first, second
 
 
-def problems_of_precision() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    rng = default_rng(3)
-    y = (rng.random(40) < 0.3).astype(int)
-    score = rng.normal(size=40) + y
-    return {
-        "no ties": (y, score),
-        "ties": (y, np.round(score)),
-        "constant": (y, 0 * score),
-        "separated": (y, y * 1.0),
-        "two positives": (np.arange(40) % 20 // 19, score),
-    }
-
-
-@pytest.mark.parametrize("name", problems_of_precision())
-def test_influences_on_the_average_precision_are_its_derivatives(name: str) -> None:
-    y, score = problems_of_precision()[name]
-    influence, curvature = influences_by_differences(y, score)
-    found = linearized(rank(y, score))
-    close(found.value, average_precision(y, score))
-    assert_allclose(found.influence, influence, atol=1e-8)
-    assert_allclose(found.bias, curvature.sum() / 2, atol=1e-6)
-    assert abs(found.influence.sum()) < 1e-12  # the number of examples does not matter
-
-
+@pytest.mark.parametrize("name", ["no ties", "ties"])
 @pytest.mark.parametrize("clusters", [None, np.arange(60) * 7 % 23])
 def test_the_interval_of_an_average_precision_from_its_definition(
-    clusters: np.ndarray | None,
+    clusters: np.ndarray | None, name: str
 ) -> None:
-    y, score, _ = PROBLEMS["ties"]
+    y, score, _ = PROBLEMS[name]
     u, curvature = influences_by_differences(y, score)
     m, value = np.array([60 - y.sum(), y.sum()]), oracles.average_precision(y, score, np.ones(60))
     squares = (u * (m / (m - 1))[y]) ** 2
     variance, share, freedom = squares.sum(), 1.0, m[1] - 1.0
     if clusters is not None:
-        ids = range(23)
-        moves = np.array(
-            [u[clusters == c].sum() / (1 - y[clusters == c].sum() / m[1]) for c in ids]
-        )
+        members = [clusters == c for c in range(23)]
+        moves = np.array([u[c].sum() / (1 - y[c].sum() / m[1]) for c in members])
         parts = np.array([squares[y == k].mean() + 0.25 / m[k] ** 3 for k in (0, 1)])
-        sizes = np.array([parts[y[clusters == c]].sum() for c in ids])
+        sizes = np.array([parts[y[c]].sum() for c in members])
         share = min(variance / (22 * moves.var()), 1)
         variance, freedom = 22 * moves.var(), sizes.sum() ** 2 / (sizes**2).sum() - 1
     a = value - curvature.sum() / 2 / share
@@ -602,6 +561,8 @@ MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
     "coverage_error": (coverage_error, sk.coverage_error),
     "ndcg": (ndcg, sk.ndcg_score),
     "dcg": (dcg, sk.dcg_score),
+    "ndcg of three ranks": (partial(ndcg, k=3), partial(sk.ndcg_score, k=3)),
+    "ndcg of all ranks": (partial(ndcg, k=60), sk.ndcg_score),
     "dcg of three ranks": (partial(dcg, k=3), partial(sk.dcg_score, k=3)),
     "hamming_loss": (of_sets(hamming_loss), of_sets(sk.hamming_loss)),
     "exact_match": (of_sets(exact_match), of_sets(sk.accuracy_score)),
@@ -614,6 +575,8 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
     rng = default_rng(7)
     y = rng.integers(0, 2, (40, 5))
     y[:2] = [[0], [1]]  # none and all
+    if "dcg" in name:  # of relevances
+        y *= rng.integers(1, 4, y.shape)
     for score in (
         rng.normal(size=(40, 5)).astype(np.float32) + y,
         np.round(rng.normal(size=(40, 5)) + y),
@@ -622,13 +585,6 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
         for options in ({}, {"sample_weight": rng.random(40) + 0.1}):
             close(ours(y, score, **options), theirs(y, score, **options))
     close(ours(y[:1], score[:1]), theirs(y[:1], score[:1]))
-
-
-def test_ndcg_of_the_first_ranks() -> None:
-    rng = default_rng(8)
-    gain, score = rng.integers(0, 4, (20, 6)), np.round(2 * rng.normal(size=(20, 6)))
-    close(ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
-    close(ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
 
 
 @pytest.mark.parametrize("spacing", [1, 2])  # 2: pairs of ties
@@ -651,21 +607,18 @@ def test_ranking_loss_of_more_pairs_than_int32_holds(convert: Any, step: int) ->
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_top_k_labels_are_averaged_over_the_orders_of_ties(k: int) -> None:
     rng = default_rng(9)
-    y, score = rng.integers(-1, 2, (12, 5)), np.round(rng.normal(size=(12, 5)))
+    y, score, w = rng.integers(-1, 2, (12, 5)), np.round(rng.normal(size=(12, 5))), rng.random(12)
     y[0] = 0
-    hits, true = [], []
+    hits = []
     for truth, values in zip(y, score, strict=True):
-        labels = np.flatnonzero(truth >= 0)
         orders = [
             order
-            for order in itertools.permutations(labels)
-            if all(values[a] >= values[b] for a, b in itertools.pairwise(order))
+            for order in itertools.permutations(np.flatnonzero(truth >= 0))
+            if (np.diff(values[list(order)]) <= 0).all()
         ]
         hits.append(np.mean([truth[list(order[:k])].sum() for order in orders]))
-        true.append((truth == 1).sum())
-    w = rng.random(12)
     close(top_k_precision(y, score, k=k, sample_weight=w), np.average(hits, weights=w) / k)
-    recalls = np.array(hits) / np.maximum(true, 1)
+    recalls = np.array(hits) / np.maximum((y == 1).sum(1), 1)
     close(top_k_recall(y, score, k=k, sample_weight=w), np.average(recalls, weights=w))
 
 
@@ -676,14 +629,11 @@ def test_top_k_accuracy(k: int) -> None:
     expected = sk.top_k_accuracy_score(y, score, k=k, labels=range(4))
     close(top_k_accuracy(y, score, k=k), expected)
     orders = rng.permuted(np.tile(np.arange(4), (4000, 1)), axis=1)
-    hits = []
-    for permutation in orders:
-        place = np.argsort(-score[:, permutation], axis=-1, kind="stable")
-        hits.append((permutation[place][:, :k] == y[:, None]).any(-1).mean())
+    first = [order[np.argsort(-score[:, order], -1, kind="stable")][:, :k] for order in orders]
+    hits = (np.array(first) == y[:, None]).any(-1).mean(-1)
     error = np.std(hits) / np.sqrt(len(hits))
-    assert_allclose(
-        top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
-    )
+    expected = top_k_accuracy(y, score, k=k, ties="expected")
+    assert_allclose(expected, np.mean(hits), atol=5 * error + 1e-6)
 
 
 @pytest.mark.parametrize("score", [np.array([[2**53 + 1, 2**53]]), jnp.array([[2**24 + 1, 2**24]])])
@@ -753,12 +703,6 @@ def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
     assert_allclose(of_device, best, atol=3e-6)  # slack 2e-6
 
 
-def test_bins_of_double_precision_rise_too() -> None:
-    score = np.array([0.5 - 1e-9] * 5 + [0.5] * 5)
-    bounds = roc_auc(score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
-    assert bounds.low <= 1 <= bounds.high
-
-
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_weights_of_any_size(scale: float) -> None:
     y, prob, weight = multiclass_problem()
@@ -782,24 +726,22 @@ def test_gradients_of_weights_that_are_absorbed() -> None:
     assert_allclose(gradient, [-2.5e-9, 2.5e-9, 0, 0, 0, 0], rtol=1e-3, atol=1e-15)
 
 
-def test_bins_rise_with_the_score() -> None:
-    probabilities = np.concatenate(
-        [np.logspace(-45, 0, 3000), 1 - np.logspace(-9, -0.3, 3000), [0, 1, 0.5]]
+@pytest.mark.parametrize("scale", ["probability", "logit", "float"])
+def test_bins_rise_with_the_score(scale: Any) -> None:
+    tiny, real = np.logspace(-9, -0.3, 3000), np.logspace(-40, 38, 500)
+    scores = (
+        np.concatenate([np.logspace(-45, 0, 3000), 1 - tiny, [0, 1, 0.5]])
+        if scale == "probability"
+        else np.concatenate([-real, [0], real])
     )
-    probabilities = np.unique(probabilities.astype(np.float32))
-    reals = np.unique(
-        np.concatenate([-np.logspace(-40, 38, 500), [0], np.logspace(-40, 38, 500)]).astype(
-            np.float32
-        )
-    )
-    for scale, scores in (("probability", probabilities), ("logit", reals), ("float", reals)):
-        histograms = score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)  # type: ignore[arg-type]
-        bins = histograms[0, :, 1].argmax(-1)
-        assert (np.diff(bins) >= 0).all()
-        assert bins[0] <= 3
-        assert bins[-1] >= 254  # the leading bits of +inf have one of their own
-    nan = score_histogram(jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability")
-    assert nan.sum() == 2
+    scores = np.unique(scores.astype(np.float32))
+    histograms = score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)
+    bins = histograms[0, :, 1].argmax(-1)
+    assert (np.diff(bins) >= 0).all()
+    assert bins[0] <= 3
+    assert bins[-1] >= 254  # the leading bits of +inf have one of their own
+    missing = jnp.array([np.nan, 0.5, 0.5])
+    assert score_histogram(jnp.array([0, 1, 1]), missing, scale=scale).sum() == 2
 
 
 def test_histogram_weights() -> None:
@@ -895,13 +837,11 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
         lambda: roc_auc([0, 1, 2], [0.1, 0.2, 0.3]),
         r"y_true\[2\] is 2, but class ids must lie in \[0, 2\).* y_true == 1",
     ),
-    (lambda: roc_auc([[0, 1], [3, 0]], [0.1, 0.2]), r"y_true\[1, 0\] is 3"),
     (lambda: roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
     (
         lambda: roc_auc([[0], [1]], [[0.1], [0.2]]),
         r"y_true has shape \(2, 1\), which is a column.* y_true.ravel\(\)",
     ),
-    (lambda: roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), which is a column"),
     (
         lambda: roc_auc(Y, [[0.1], [0.2]]),
         r"y_score must have shape \(..., n\).* If .* length 1, use y_score\[..., 0\]",
