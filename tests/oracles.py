@@ -168,55 +168,52 @@ def krippendorff_alpha(c: np.ndarray, weights: str | None = None) -> float:
     return 1 - ratio(observed, expected, NAN)
 
 
+def surprise(shares: Iterable[Decimal]) -> Decimal:
+    return -sum((x * x.ln() for x in shares if x), Decimal(0))
+
+
 def confusion_entropy(c: np.ndarray) -> float:
-    present, total = occurring(c), c.sum()
-    base = 2 * (len(present) - 1)
-    if base <= 0:
+    """In 50 digits, as all entropies: of rare classes the terms cancel."""
+    present = occurring(c)
+    if len(present) < 2:
         return 0.0
-    result = 0.0
-    for j in present:
-        s = c[j, :].sum() + c[:, j].sum()
-        shares = [c[j, k] / s for k in present if k != j] + [c[k, j] / s for k in present if k != j]
-        cen = -sum(x * math.log(x, base) if base > 1 else x * math.log(x) for x in shares if x > 0)
-        result += s / (2 * total) * cen
-    return result
+    with localcontext(prec=50):
+        result = Decimal(0)
+        for j in present:
+            both = np.concatenate([c[j], c[:, j]])
+            s, wrong = Decimal(both.sum().item()), np.delete(both, [j, j + len(c)])
+            result += s * surprise(Decimal(x) / s for x in wrong.tolist())
+        return float(result / (2 * Decimal(c.sum().item()) * Decimal(2 * len(present) - 2).ln()))
 
 
 def cramers_v(c: np.ndarray) -> float:
-    rows, columns = c.sum(1) > 0, c.sum(0) > 0
-    size = min(rows.sum(), columns.sum())
+    """In fractions up to the root: near independence the terms cancel."""
+    t, q = c.sum(1).tolist(), c.sum(0).tolist()
+    size = min(sum(x > 0 for x in t), sum(x > 0 for x in q))
     if size <= 1:
         return NAN
-    c = c[rows][:, columns]
-    expected = np.outer(c.sum(1), c.sum(0)) / c.sum()
-    return math.sqrt((((c - expected) ** 2) / expected).sum() / c.sum() / (size - 1))
+    square = sum(
+        Fraction(x) ** 2 / (Fraction(t[i]) * Fraction(q[j])) for (i, j), x in np.ndenumerate(c) if x
+    )
+    return math.sqrt((square - 1) / (size - 1))
+
+
+def entropies(c: np.ndarray) -> list[Decimal]:
+    """Of truth, of predictions, and of both together."""
+    n = Decimal(c.sum().item()) or 1
+    return [surprise(Decimal(x) / n for x in y.ravel().tolist()) for y in (c.sum(1), c.sum(0), c)]
 
 
 def mutual_information(c: np.ndarray) -> float:
-    p = c / c.sum() if c.sum() else c
-    t, q = p.sum(1), p.sum(0)
-    k = len(c)
-    return sum(
-        float(p[i, j] * math.log(p[i, j] / (t[i] * q[j])))
-        for i, j in np.ndindex(k, k)
-        if p[i, j] > 0
-    )
+    with localcontext(prec=50):
+        t, q, both = entropies(c)
+        return float(t + q - both)
 
 
 def normalized_mutual_information(c: np.ndarray) -> float:
-    """In 50 digits: of rare classes the terms cancel."""
-    with localcontext() as context:
-        context.prec = 50
-        x = [[Decimal(v) for v in row] for row in c.tolist()]
-        n = Decimal(sum(c.ravel().tolist()))
-
-        def entropy(sums: Iterable[Any]) -> Decimal:
-            return Decimal(-sum(v / n * (v / n).ln() for v in sums if v))
-
-        entropies = [entropy(map(sum, x)), entropy(map(sum, zip(*x, strict=True)))]
-        joint = entropy(itertools.chain(*x))
-        mean = (entropies[0] + entropies[1]) / 2
-        return float((2 * mean - joint) / mean) if mean else 1.0
+    with localcontext(prec=50):
+        t, q, both = entropies(c)
+        return float(2 * (t + q - both) / (t + q)) if t + q else 1.0
 
 
 def recalls_in_truth(c: np.ndarray) -> list[float]:
