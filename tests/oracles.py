@@ -193,7 +193,10 @@ def cramers_v(c: np.ndarray) -> float:
     if size <= 1:
         return NAN
     square = sum(
-        Fraction(x) ** 2 / (Fraction(t[i]) * Fraction(q[j])) for (i, j), x in np.ndenumerate(c) if x
+        Fraction(x) ** 2 / (Fraction(t[i]) * Fraction(q[j]))
+        for i, row in enumerate(c.tolist())
+        for j, x in enumerate(row)
+        if x
     )
     return math.sqrt((square - 1) / (size - 1))
 

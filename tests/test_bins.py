@@ -63,10 +63,10 @@ def test_calibration_bins_of_edges_and_their_neighbours(x64: bool) -> None:
 
 
 @pytest.mark.parametrize("num_bins", [5, 10, 15, 100, 4096])
-def test_uniform_bins_of_the_host(num_bins: int) -> None:
+def test_uniform_bins(num_bins: int) -> None:
     p = around(uniform_edges(num_bins), np.float32)
     which = np.searchsorted(uniform_edges(num_bins).astype(np.float32), p)
-    for given in (p, p.astype(float)):
+    for given in (p, p.astype(float), jnp.asarray(p)):
         bins = jm.calibration_bins(np.arange(len(p)) % 2, given, num_bins=num_bins)
         assert_array_equal(bins[:, 0], np.bincount(which, minlength=num_bins))
 
@@ -111,11 +111,3 @@ def test_thresholds_have_the_precision_of_the_scores(x64: bool) -> None:
 
         assert_counted(predicted, np.array(expected), y, score)
         assert_counted(reached, np.array(expected), y, score)
-
-
-@pytest.mark.parametrize("array", [np.asarray, jnp.asarray], ids=["host", "device"])
-def test_calibration_error_of_probabilities_on_edges(array: Callable[..., Any]) -> None:
-    p = np.array([0.68, 0.72, 0.7, 0.3, 0.36, 0.34], np.float32)
-    error = jm.calibration_error(array([1, 1, 0, 0, 1, 0]), array(p), num_bins=10)
-    # Of .3, of .34 and .36, of .68 and .7, of .72.
-    np.testing.assert_allclose(error, (0.3 + 0.3 + 0.38 + 0.28) / 6, rtol=1e-6)

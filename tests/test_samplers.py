@@ -61,17 +61,16 @@ def test_binomial(n: int, success: int, failure: int) -> None:
     assert p_value(draws if success <= failure else n - draws, stats.binom(n, p)) > 1e-3
 
 
-@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 100, 10**6, 2**31 - 1])
-def test_heads(n: int) -> None:
-    assert p_value(np.asarray(heads(WORDS, jnp.full(N, n))), stats.binom(n, 0.5)) > 1e-3
-
-
-@pytest.mark.parametrize("mean", [0.01, 1, 9.99, 10, 12, 30, 200, 1e4, 1e6])
-def test_poisson(mean: float) -> None:
-    assert (
-        p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean))
-        > 1e-3
-    )
+@pytest.mark.parametrize(
+    ("draw", "parameter", "law"),
+    [
+        *((heads, n, stats.binom(n, 0.5)) for n in (1, 2, 31, 32, 33, 100, 10**6, 2**31 - 1)),
+        *((poisson, m, stats.poisson(m)) for m in (0.01, 1.0, 9.99, 10.0, 12.0, 30.0, 200.0)),
+        *((poisson, m, stats.poisson(m)) for m in (1e4, 1e6)),
+    ],
+)
+def test_heads_and_poisson(draw: Any, parameter: float, law: Any) -> None:
+    assert p_value(np.asarray(draw(WORDS, jnp.full(N, parameter))), law) > 1e-3
 
 
 @pytest.mark.parametrize("n", [1, 7, 1000, 65536, 10**9, 2**31 - 1])
