@@ -37,7 +37,8 @@ def test_frequency_equals_scikit_learns(n: int, decimals: int) -> None:
     assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
     curve = isotonic_curve(y, p, sample_weight=w, where=counts)
     counted = (counts & (w > 0))[order]
-    y, p, w = (x[order[counted]] for x in (y, p, w))
+    among: Any = [x[order[counted]] for x in (y, p, w)]
+    y, p, w = among
     assert_allclose(curve.frequency[counted], _fit(y, p, w), atol=1e-12)
     assert_allclose(np.unique(curve.mean_prob), np.unique(p))
     short = isotonic_curve(y, p, sample_weight=w)
@@ -138,8 +139,9 @@ def test_decomposition_at_its_limits(score: Any) -> None:
     perfect = decomposition(y, y.astype(float))
     assert_allclose(perfect.miscalibration, 0, atol=1e-14)
     assert_allclose(perfect.discrimination, perfect.uncertainty)
-    for y, p in ((np.zeros(0, int), np.zeros(0)), (jnp.array([0, 1]), jnp.array([0.5, 1.5]))):
-        assert np.isnan(decomposition(y, p)).all()
+    impossible: Any = jnp.array([0, 1]), jnp.array([0.5, 1.5])
+    for arrays in ((np.zeros(0, int), np.zeros(0)), impossible):
+        assert np.isnan(decomposition(*arrays)).all()
     with pytest.raises(ValueError, match="score must be"):
         jm.score_decomposition([0, 1], [0.5, 0.5], score="zero_one")  # type: ignore[arg-type]
 

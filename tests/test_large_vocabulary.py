@@ -44,7 +44,7 @@ def problem(n: int = N, d: int = D, v: int = V, dtype: Any = np.float32) -> Arra
     rng = np.random.default_rng(0)
     labels = rng.integers(0, v, n)
     labels[:4] = [0, -1, v - 1, v]
-    shapes = {"hidden": (n, d), "kernel": (d, v), "bias": v, "g": n}
+    shapes: dict[str, Any] = {"hidden": (n, d), "kernel": (d, v), "bias": v, "g": n}
     return {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()} | {
         "labels": labels
     }
@@ -406,7 +406,7 @@ def test_words_and_examples_spread_by_shard_map(
     """
     arrays = problem(n=16, v=40)
     hidden, kernel, bias, g, labels = map(jnp.asarray, arrays.values())
-    loss = jax.shard_map(
+    loss: Any = jax.shard_map(
         partial(with_bias, chunk_size=3, axis_name="v", **OPTIONS["all"]),
         mesh=mesh_of(*mesh_shape),
         in_specs=tuple(OF_WORDS.values()),

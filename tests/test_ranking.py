@@ -82,7 +82,7 @@ PROBLEMS = binary_problems()
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     area, expected = (partial(f, y, score, **options) for f in (roc_auc, sk.roc_auc_score))
     close(area(), expected())
     for limit in (0.08, 0.5, 1.0):
@@ -115,7 +115,7 @@ def test_partial_areas_are_integrals_of_scikit_learns_curve(name: str, limit: fl
 def test_curves_equal_scikit_learns(name: str) -> None:
     """But for repeated points."""
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     curve, precision_recall, det = (
         np.stack(of(y, score, **options)) for of in (roc_curve, precision_recall_curve, det_curve)
     )
