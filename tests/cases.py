@@ -80,6 +80,25 @@ class Row:
         return tuple(np.stack(arrays) for arrays in zip(*self.cases.values(), strict=True))
 
 
+def function(name: str) -> Any:
+    """The function of a row: its name is followed by a variant, if there are several."""
+    found: Any = jm
+    for part in name.split()[0].split("."):
+        found = getattr(found, part)
+    return found
+
+
+def rows(calls: str | Mapping[str, Callable[..., Any]], **promises: Any) -> dict[str, Row]:
+    """Functions with the same promises, or those of jaxmetrics with these names."""
+    if isinstance(calls, str):
+        calls = named(calls)
+    return {name: Row(call=call, **promises) for name, call in calls.items()}
+
+
+def named(names: str) -> dict[str, Callable[..., Any]]:
+    return {name: function(name) for name in names.split()}
+
+
 NAMESPACES = ("betas", "plots", "ranking", "scoring", "streaming")
 
 
@@ -100,28 +119,35 @@ def single(x: Any) -> np.ndarray:
 
 # Matrices of counts, and functions of them.
 
-MATRICES: dict[str, np.ndarray] = {
-    "ordinary": np.array([[31, 4, 2, 0], [3, 22, 6, 1], [0, 5, 40, 7], [2, 1, 3, 18]]),
-    "absent class": np.array([[31, 4, 0, 2], [3, 22, 0, 6], [0, 0, 0, 0], [2, 1, 0, 18]]),
-    "only in truth": np.array([[31, 4, 0, 2], [3, 22, 0, 6], [5, 1, 0, 2], [2, 1, 0, 18]]),
-    "only in prediction": np.array([[31, 4, 1, 2], [3, 22, 4, 6], [0, 0, 0, 0], [2, 1, 3, 18]]),
-    "constant prediction": np.array([[0, 0, 9, 0], [0, 0, 5, 0], [0, 0, 70, 0], [0, 0, 16, 0]]),
-    "one class": np.array([[0, 0, 0, 0], [0, 12, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
-    "one class, all wrong": np.array([[0, 0, 0, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
-    "perfect": np.diag([3, 1, 8, 2]),
-    "all wrong": np.array([[0, 3, 1, 2], [4, 0, 2, 5], [1, 2, 0, 2], [2, 1, 2, 0]]),
-    "rare": np.array([[10**9, 30, 2, 5], [40, 300, 1, 0], [7, 0, 12, 3], [1, 2, 1, 4]]),
-    "transposed": np.array([[31, 3, 0, 2], [4, 22, 5, 1], [2, 6, 40, 3], [0, 1, 7, 18]]),
-    "empty": np.zeros((4, 4), int),
-}
-TWO_CLASS_MATRICES: dict[str, np.ndarray] = {
-    "ordinary": np.array([[80, 7], [3, 21]]),
-    "rare": np.array([[2 * 10**9, 300], [40, 1000]]),
-    "never positive": np.array([[9, 0], [4, 0]]),
-    "transposed": np.array([[80, 3], [7, 21]]),
-    "one class": np.array([[9, 0], [0, 0]]),
-    "empty": np.zeros((2, 2), int),
-}
+
+def matrices(text: str) -> dict[str, np.ndarray]:
+    """On each line a name, a colon and the rows, separated by slashes."""
+    lines = (line.split(":") for line in text.strip().splitlines())
+    return {name: np.array([row.split() for row in rows.split("/")], int) for name, rows in lines}
+
+
+MATRICES = matrices("""
+ordinary:             31 4 2 0 /  3 22 6 1 /   0 5 40 7 / 2 1  3 18
+absent class:         31 4 0 2 /  3 22 0 6 /   0 0  0 0 / 2 1  0 18
+only in truth:        31 4 0 2 /  3 22 0 6 /   5 1  0 2 / 2 1  0 18
+only in prediction:   31 4 1 2 /  3 22 4 6 /   0 0  0 0 / 2 1  3 18
+constant prediction:   0 0 9 0 /  0  0 5 0 /   0 0 70 0 / 0 0 16  0
+one class:             0 0 0 0 /  0 12 0 0 /   0 0  0 0 / 0 0  0  0
+one class, all wrong:  0 0 0 0 /  0  0 5 0 /   0 0  0 0 / 0 0  0  0
+perfect:               3 0 0 0 /  0  1 0 0 /   0 0  8 0 / 0 0  0  2
+all wrong:             0 3 1 2 /  4  0 2 5 /   1 2  0 2 / 2 1  2  0
+rare:      1000000000 30 2 5 / 40 300 1 0 /   7 0 12 3 / 1 2  1  4
+transposed:           31 3 0 2 /  4 22 5 1 /   2 6 40 3 / 0 1  7 18
+empty:                 0 0 0 0 /  0  0 0 0 /   0 0  0 0 / 0 0  0  0
+""")
+TWO_CLASS_MATRICES = matrices("""
+ordinary:       80 7 / 3 21
+rare:           2000000000 300 / 40 1000
+never positive: 9 0 / 4 0
+transposed:     80 3 / 7 21
+one class:      9 0 / 0 0
+empty:          0 0 / 0 0
+""")
 GROUPED: dict[str, np.ndarray] = {
     "ordinary": np.stack([MATRICES["ordinary"], MATRICES["all wrong"], MATRICES["perfect"]]),
     "empty group": np.stack([MATRICES["ordinary"], MATRICES["empty"], MATRICES["absent class"]]),
@@ -133,6 +159,10 @@ GROUPED: dict[str, np.ndarray] = {
 def alone(arrays: Mapping[str, Any]) -> dict[str, Case]:
     """Cases of one argument."""
     return {kind: (np.asarray(x),) for kind, x in arrays.items()}
+
+
+def two_cases(ordinary: tuple[Any, ...], other: tuple[Any, ...]) -> dict[str, Case]:
+    return {"ordinary": tuple(map(np.asarray, ordinary)), "other": tuple(map(np.asarray, other))}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,26 +187,6 @@ class Metric(Row):
     inside: float = 0.5  # no cell is empty there
 
 
-def _overall(name: str, call: Callable[..., Any], **promises: Any) -> tuple[str, Metric]:
-    return name, Metric(call=call, oracle=oracles.OVERALL[name], **promises)
-
-
-def _rate(name: str) -> tuple[str, Metric]:
-    """The function of jaxmetrics that an oracle is named after."""
-    assert hasattr(jm, name), f"oracles.py has {name!r}: write it, in __all__ of its file too"
-    call = _WITH_PARAMETERS.get(name, getattr(jm, name))
-    _, *others = inspect.signature(call).parameters.values()
-    unbound = [x.name for x in others if x.default is x.empty]
-    assert not unbound, f"{name!r} needs {unbound}: bind them in _WITH_PARAMETERS of cases.py"
-    return name, Metric(call=call, oracle=oracles.RATES[name], per_class=True)
-
-
-def _of_groups(name: str, call: Callable[..., Any]) -> tuple[str, Metric]:
-    return name, Metric(
-        call=call, oracle=oracles.GROUPS[name], per_class=True, cases=alone(GROUPED)
-    )
-
-
 def _costs(counts: Any) -> np.ndarray:
     return oracles.example_costs(np.shape(counts)[-1])
 
@@ -187,100 +197,68 @@ _WITH_PARAMETERS = {
     "tversky": partial(jm.tversky, alpha=0.3, beta=0.8),
     "net_benefit": partial(jm.net_benefit, threshold=0.2),
 }
+_CALLS: dict[str, Callable[..., Any]] = {
+    **_WITH_PARAMETERS,
+    **{name: partial(function(name), **words) for name, words in oracles.KEYWORDS.items()},
+    **{name: function(name)(getattr(jm, rate)) for name, rate in oracles.AVERAGES.items()},
+    "group_ratio": jm.group_ratio(jm.precision),
+    "group_difference": jm.group_difference(jm.precision),
+    "cohen_kappa costs": lambda c: jm.cohen_kappa(c, weights=_costs(c)),
+    "expected_cost": lambda c: jm.expected_cost(c, _costs(c)),
+}
+_order: dict[str, Any] = {"any_class_order": False}
+_all_classes: dict[str, Any] = {"ignores_absent_classes": False}
+_size: dict[str, Any] = {"scale_free": False}
+_maximum: dict[str, Any] = {"smooth": (), "why": "a maximum"}
+_OTHER_PROMISES = {
+    "no_information_rate": _maximum,
+    "cohen_kappa linear": _order,
+    "cohen_kappa quadratic": _order,
+    "cohen_kappa costs": _order,
+    "cohen_kappa uniform": _all_classes,
+    "cohen_kappa majority": _maximum,
+    "cohen_kappa gwet": _all_classes,
+    "cohen_kappa gwet linear": _order | _all_classes,
+    "krippendorff_alpha": _size,
+    "krippendorff_alpha quadratic": _size | _order,
+    "expected_cost": _order,
+} | {name: {"cases": alone(GROUPED)} for name in oracles.GROUPS}
 
-METRICS: dict[str, Metric] = dict(
-    [
-        _overall("accuracy", jm.accuracy),
-        _overall("naive_accuracy", jm.naive_accuracy),
-        _overall("error_rate", jm.error_rate),
-        _overall("no_information_rate", jm.no_information_rate, smooth=(), why="a maximum"),
-        _overall("balanced_accuracy", jm.balanced_accuracy),
-        _overall("balanced_accuracy adjusted", partial(jm.balanced_accuracy, adjusted=True)),
-        _overall("g_mean", jm.g_mean),
-        _overall("matthews_corrcoef", jm.matthews_corrcoef),
-        _overall("cohen_kappa", jm.cohen_kappa),
-        _overall(
-            "cohen_kappa linear", partial(jm.cohen_kappa, weights="linear"), any_class_order=False
-        ),
-        _overall(
-            "cohen_kappa quadratic",
-            partial(jm.cohen_kappa, weights="quadratic"),
-            any_class_order=False,
-        ),
-        _overall(
-            "cohen_kappa costs",
-            lambda c: jm.cohen_kappa(c, weights=_costs(c)),
-            any_class_order=False,
-        ),
-        _overall("cohen_kappa pooled", partial(jm.cohen_kappa, chance="pooled")),
-        _overall(
-            "cohen_kappa uniform",
-            partial(jm.cohen_kappa, chance="uniform"),
-            ignores_absent_classes=False,
-        ),
-        _overall(
-            "cohen_kappa majority",
-            partial(jm.cohen_kappa, chance="majority"),
-            smooth=(),
-            why="a maximum",
-        ),
-        _overall(
-            "cohen_kappa gwet", partial(jm.cohen_kappa, chance="gwet"), ignores_absent_classes=False
-        ),
-        _overall(
-            "cohen_kappa gwet linear",
-            partial(jm.cohen_kappa, chance="gwet", weights="linear"),
-            any_class_order=False,
-            ignores_absent_classes=False,
-        ),
-        _overall("krippendorff_alpha", jm.krippendorff_alpha, scale_free=False),
-        _overall(
-            "krippendorff_alpha quadratic",
-            partial(jm.krippendorff_alpha, weights="quadratic"),
-            scale_free=False,
-            any_class_order=False,
-        ),
-        _overall("cramers_v", jm.cramers_v),
-        _overall("mutual_information", jm.mutual_information),
-        _overall("normalized_mutual_information", jm.normalized_mutual_information),
-        _overall("confusion_entropy", jm.confusion_entropy),
-        _overall("expected_cost", lambda c: jm.expected_cost(c, _costs(c)), any_class_order=False),
-        _overall("macro", jm.macro(jm.f1)),
-        _overall("macro precision", jm.macro(jm.precision)),
-        _overall("weighted", jm.weighted(jm.f1)),
-        _overall("micro", jm.micro(jm.f1)),
-        _overall("micro specificity", jm.micro(jm.specificity)),
-        _overall("weighted_micro", jm.weighted_micro(jm.precision)),
-        _overall("weighted_micro recall", jm.weighted_micro(jm.recall)),
-        *map(_rate, oracles.RATES),
-        (
-            "binary",
-            Metric(
-                call=jm.binary(jm.precision),
-                oracle=lambda c: oracles.RATES["precision"](c)[1],
-                cases=alone(TWO_CLASS_MATRICES),
-                any_class_order=False,
-                ignores_absent_classes=False,
-            ),
-        ),
-        (
-            "at_prevalence",
-            Metric(
-                call=jm.at_prevalence(jm.precision, [0.1, 0.2, 0.3, 0.4]),
-                oracle=partial(oracles.precision_at_prevalence, prevalence=(0.1, 0.2, 0.3, 0.4)),
-                per_class=True,
-                cases=alone({name: x for name, x in MATRICES.items() if x.sum(1).all()}),
-                any_class_order=False,
-                ignores_absent_classes=False,
-                why="of a class without examples nothing is known",
-            ),
-        ),
-        _of_groups("group_ratio", jm.group_ratio(jm.precision)),
-        _of_groups("group_difference", jm.group_difference(jm.precision)),
-        _of_groups("demographic_parity_ratio", jm.demographic_parity_ratio),
-        _of_groups("equal_opportunity_ratio", jm.equal_opportunity_ratio),
-    ]
-)
+
+def _metric(name: str, oracle: Callable[..., Any]) -> Metric:
+    """The function of jaxmetrics that an oracle is named after."""
+    assert hasattr(jm, name.split()[0]), (
+        f"oracles.py has {name!r}: write it, in __all__ of its file too"
+    )
+    call = _CALLS.get(name) or function(name)
+    _, *others = inspect.signature(call).parameters.values()
+    unbound = [x.name for x in others if x.default is x.empty and x.kind is not x.VAR_KEYWORD]
+    assert not unbound, f"{name!r} needs {unbound}: bind them in _WITH_PARAMETERS of cases.py"
+    promises = {"per_class": name not in oracles.OVERALL, **_OTHER_PROMISES.get(name, {})}
+    return Metric(call=call, oracle=oracle, **promises)
+
+
+_PREVALENCE = (0.1, 0.2, 0.3, 0.4)
+METRICS: dict[str, Metric] = {
+    **{
+        name: _metric(name, oracle)
+        for name, oracle in (oracles.OVERALL | oracles.RATES | oracles.GROUPS).items()
+    },
+    "binary": Metric(
+        call=jm.binary(jm.precision),
+        oracle=lambda c: oracles.RATES["precision"](c)[1],
+        cases=alone(TWO_CLASS_MATRICES),
+        **(_order | _all_classes),
+    ),
+    "at_prevalence": Metric(
+        call=jm.at_prevalence(jm.precision, _PREVALENCE),
+        oracle=partial(oracles.precision_at_prevalence, prevalence=_PREVALENCE),
+        per_class=True,
+        cases=alone({name: x for name, x in MATRICES.items() if x.sum(1).all()}),
+        why="of a class without examples nothing is known",
+        **(_order | _all_classes),
+    ),
+}
 
 
 # Examples, and functions of them. Their labels are -1, which is ignored, or in [0, K): on the host
@@ -311,33 +289,40 @@ OF_TABLES: dict[str, Any] = {"examples": (-2, -2), "options": ("where", "sample_
 _THRESHOLDS = np.array([0.5, -0.2, 1.1], np.float32)
 
 
-def _counter(
-    call: Callable[..., Any], cases: dict[str, Case], examples: tuple[int, ...], **promises: Any
-) -> Row:
-    """A function of examples to counts."""
-    options = ("where", "sample_weight", "groups")
-    return Row(call=call, cases=cases, examples=examples, options=options, adds=True, **promises)
-
+_GROUPED: dict[str, Any] = {"options": ("where", "sample_weight", "groups"), "adds": True}
+_labelled = against(_TRUE, _PRED)
+_binary = against(_BINARY, _SCORE)
+_event = against(_BINARY, _PROB[:, 0])
+_probs = against(_TRUE, _PROB)
+_soft = against(_PROB[::-1].copy(), _PROB, axis=-2)
+_labels = against(_LABELS[0], _PROB[:, :3], axis=-2)
+_pairs = against(_TRUE, _PRED, _OTHER)
+_label_sets = against(_LABELS[0], _LABELS[1], axis=-2)
 
 COUNTERS: dict[str, Row] = {
-    "confusion_matrix": _counter(
-        partial(jm.confusion_matrix, num_classes=K), against(_TRUE, _PRED), (-1, -1)
+    "confusion_matrix": Row(
+        call=partial(jm.confusion_matrix, num_classes=K),
+        cases=_labelled,
+        examples=(-1, -1),
+        **_GROUPED,
     ),
-    "paired_confusion_matrix": _counter(
-        partial(jm.paired_confusion_matrix, num_classes=K),
-        against(_TRUE, _PRED, _OTHER),
-        (-1, -1, -1),
+    "paired_confusion_matrix": Row(
+        call=partial(jm.paired_confusion_matrix, num_classes=K),
+        cases=_pairs,
+        examples=(-1, -1, -1),
+        **_GROUPED,
     ),
-    "soft_confusion_matrix": _counter(
-        jm.soft_confusion_matrix, against(_TRUE, _PROB), (-1, -2), smooth=(1,)
+    "soft_confusion_matrix": Row(
+        call=jm.soft_confusion_matrix, cases=_probs, examples=(-1, -2), smooth=(1,), **_GROUPED
     ),
-    "multilabel_confusion_matrix": _counter(
-        jm.multilabel_confusion_matrix, against(_LABELS[0], _LABELS[1], axis=-2), (-2, -2)
+    "multilabel_confusion_matrix": Row(
+        call=jm.multilabel_confusion_matrix, cases=_label_sets, examples=(-2, -2), **_GROUPED
     ),
-    "confusion_matrix_at_thresholds": _counter(
-        partial(jm.confusion_matrix_at_thresholds, thresholds=_THRESHOLDS),
-        against(_BINARY, _SCORE),
-        (-1, -1),
+    "confusion_matrix_at_thresholds": Row(
+        call=partial(jm.confusion_matrix_at_thresholds, thresholds=_THRESHOLDS),
+        cases=_binary,
+        examples=(-1, -1),
+        **_GROUPED,
     ),
 }
 
@@ -350,135 +335,110 @@ _constrained = {
 # A histogram of few bins cannot hold all orders; the scores stand at its edges' middles.
 _histogram = partial(jm.score_histogram, scale="logit", num_bins=64)
 
-_binary = against(_BINARY, _SCORE)
-_event = against(_BINARY, _PROB[:, 0])
-_probs = against(_TRUE, _PROB)
-_soft = against(_PROB[::-1].copy(), _PROB, axis=-2)
-_labels = against(_LABELS[0], _PROB[:, :3], axis=-2)
+
+def _of_logits(score: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda y, z, **options: score(y, logits=z, **options)
+
 
 SCORERS: dict[str, Row] = {
-    "roc_auc": Row(call=jm.roc_auc, cases=_binary, **OF_EXAMPLES),
-    "roc_auc partial": Row(call=partial(jm.roc_auc, max_fpr=0.3), cases=_binary, **OF_EXAMPLES),
-    "roc_auc along sensitivity": Row(
-        call=partial(jm.roc_auc, min_tpr=0.6, standardized=False), cases=_binary, **OF_EXAMPLES
-    ),
-    "average_precision": Row(call=jm.average_precision, cases=_binary, **OF_EXAMPLES),
-    "equal_error_rate": Row(call=jm.equal_error_rate, cases=_binary, **OF_EXAMPLES),
-    "ks_statistic": Row(call=jm.ks_statistic, cases=_binary, **OF_EXAMPLES),
-    "best_threshold": Row(
-        call=partial(jm.best_threshold, jm.accuracy), cases=_binary, **OF_EXAMPLES
-    ),
-    **{
-        f"best_threshold {name}": Row(
-            call=partial(jm.best_threshold, metric, subject_to=(constraint, 0.7)),
-            cases=_binary,
-            **OF_EXAMPLES,
-        )
-        for name, (metric, constraint) in _constrained.items()
-    },
-    "score_histogram": Row(
-        call=_histogram,
+    **rows(
+        {
+            **named("roc_auc average_precision equal_error_rate ks_statistic"),
+            "roc_auc partial": partial(jm.roc_auc, max_fpr=0.3),
+            "roc_auc along sensitivity": partial(jm.roc_auc, min_tpr=0.6, standardized=False),
+            "best_threshold": partial(jm.best_threshold, jm.accuracy),
+            **{
+                f"best_threshold {name}": partial(
+                    jm.best_threshold, metric, subject_to=(constraint, 0.7)
+                )
+                for name, (metric, constraint) in _constrained.items()
+            },
+        },
         cases=_binary,
-        adds=True,
-        **(OF_EXAMPLES | {"options": ("where", "sample_weight", "groups")}),
+        **OF_EXAMPLES,
     ),
-    "roc_auc_one_vs_one": Row(call=jm.roc_auc_one_vs_one, cases=_probs, **OF_ROWS),
-    "roc_auc_one_vs_one weighted": Row(
-        call=partial(jm.roc_auc_one_vs_one, average="weighted"), cases=_probs, **OF_ROWS
+    "score_histogram": Row(call=_histogram, cases=_binary, **(OF_EXAMPLES | _GROUPED)),
+    **rows(
+        {
+            "roc_auc_one_vs_one": jm.roc_auc_one_vs_one,
+            "roc_auc_one_vs_one weighted": partial(jm.roc_auc_one_vs_one, average="weighted"),
+            "per_class": jm.per_class(jm.roc_auc),
+            "per_class micro": jm.per_class(jm.roc_auc, average="micro"),
+            "per_class weighted": jm.per_class(jm.average_precision, average="weighted"),
+            "top_k_accuracy": partial(jm.top_k_accuracy, k=2),
+            "top_k_accuracy expected": partial(jm.top_k_accuracy, k=2, ties="expected"),
+        },
+        cases=_probs,
+        **OF_ROWS,
     ),
-    "per_class": Row(call=jm.per_class(jm.roc_auc), cases=_probs, **OF_ROWS),
-    "per_class micro": Row(call=jm.per_class(jm.roc_auc, average="micro"), cases=_probs, **OF_ROWS),
-    "per_class weighted": Row(
-        call=jm.per_class(jm.average_precision, average="weighted"), cases=_probs, **OF_ROWS
+    **rows(
+        {
+            **named("label_ranking_average_precision label_ranking_loss coverage_error"),
+            "per_label": jm.per_label(jm.average_precision, average="macro"),
+            "top_k_precision": partial(jm.top_k_precision, k=2),
+            "top_k_recall": partial(jm.top_k_recall, k=2),
+        },
+        cases=_labels,
+        **OF_TABLES,
     ),
-    "per_label": Row(
-        call=jm.per_label(jm.average_precision, average="macro"), cases=_labels, **OF_TABLES
+    **rows("hamming_loss exact_match", cases=_label_sets, **OF_TABLES),
+    **rows("ndcg dcg", cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
+    **rows(
+        {
+            **named("log_loss d2_log_loss_score normalized_entropy brier_score d2_brier_score"),
+            **named("spherical_score ranked_probability_score"),
+            "top_label": jm.top_label(jm.calibration_error),
+        },
+        cases=_probs,
+        smooth=(1,),
+        **OF_ROWS,
     ),
-    "top_k_accuracy": Row(call=partial(jm.top_k_accuracy, k=2), cases=_probs, **OF_ROWS),
-    "top_k_accuracy expected": Row(
-        call=partial(jm.top_k_accuracy, k=2, ties="expected"), cases=_probs, **OF_ROWS
-    ),
-    "top_k_precision": Row(call=partial(jm.top_k_precision, k=2), cases=_labels, **OF_TABLES),
-    "top_k_recall": Row(call=partial(jm.top_k_recall, k=2), cases=_labels, **OF_TABLES),
-    "hamming_loss": Row(
-        call=jm.hamming_loss, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
-    ),
-    "exact_match": Row(
-        call=jm.exact_match, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
-    ),
-    "label_ranking_average_precision": Row(
-        call=jm.label_ranking_average_precision, cases=_labels, **OF_TABLES
-    ),
-    "label_ranking_loss": Row(call=jm.label_ranking_loss, cases=_labels, **OF_TABLES),
-    "coverage_error": Row(call=jm.coverage_error, cases=_labels, **OF_TABLES),
-    "ndcg": Row(call=jm.ndcg, cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
-    "dcg": Row(call=jm.dcg, cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
-    "log_loss": Row(call=jm.log_loss, cases=_probs, smooth=(1,), **OF_ROWS),
-    "log_loss logits": Row(
-        call=lambda y, z, **options: jm.log_loss(y, logits=z, **options),
+    **rows(
+        {
+            "log_loss logits": _of_logits(jm.log_loss),
+            "d2_log_loss_score logits": _of_logits(jm.d2_log_loss_score),
+        },
         cases=against(_TRUE, _LOGITS),
         smooth=(1,),
         **OF_ROWS,
     ),
-    "log_loss soft": Row(call=jm.log_loss, cases=_soft, smooth=(1,), **OF_TABLES),
+    **rows(
+        {f"{name} soft": f for name, f in named("log_loss brier_score d2_brier_score").items()},
+        cases=_soft,
+        smooth=(1,),
+        **OF_TABLES,
+    ),
     "log_loss soft logits": Row(
-        call=lambda t, z, **options: jm.log_loss(t, logits=z, **options),
+        call=_of_logits(jm.log_loss),
         cases=against(_PROB, _LOGITS, axis=-2),
         smooth=(1,),
         **OF_TABLES,
     ),
-    "brier_score": Row(call=jm.brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
-    "brier_score soft": Row(call=jm.brier_score, cases=_soft, smooth=(1,), **OF_TABLES),
-    "spherical_score": Row(call=jm.spherical_score, cases=_probs, smooth=(1,), **OF_ROWS),
-    "ranked_probability_score": Row(
-        call=jm.ranked_probability_score, cases=_probs, smooth=(1,), **OF_ROWS
-    ),
-    "d2_log_loss_score": Row(call=jm.d2_log_loss_score, cases=_probs, smooth=(1,), **OF_ROWS),
-    "d2_log_loss_score logits": Row(
-        call=lambda y, z, **options: jm.d2_log_loss_score(y, logits=z, **options),
-        cases=against(_TRUE, _LOGITS),
-        smooth=(1,),
-        **OF_ROWS,
-    ),
-    "d2_brier_score": Row(call=jm.d2_brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
-    "d2_brier_score soft": Row(call=jm.d2_brier_score, cases=_soft, smooth=(1,), **OF_TABLES),
-    "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
     "calibration_bins": Row(
         call=jm.calibration_bins, cases=_event, smooth=(1,), adds=True, **OF_EXAMPLES
     ),
-    "calibration_error": Row(call=jm.calibration_error, cases=_event, smooth=(1,), **OF_EXAMPLES),
-    "calibration_error l2": Row(
-        call=partial(
-            jm.calibration_error, norm="l2", debiased=True, strategy="quantile", num_bins=7
-        ),
+    **rows(
+        {
+            "calibration_error": jm.calibration_error,
+            "calibration_error l2": partial(
+                jm.calibration_error, norm="l2", debiased=True, strategy="quantile", num_bins=7
+            ),
+            "calibration_error max": partial(jm.calibration_error, norm="max", num_bins=4),
+            "calibration_curve": partial(jm.calibration_curve, strategy="quantile"),
+            "score_decomposition bins": partial(jm.score_decomposition, strategy="quantile"),
+        },
         cases=_event,
         smooth=(1,),
         **OF_EXAMPLES,
     ),
-    "calibration_error max": Row(
-        call=partial(jm.calibration_error, norm="max", num_bins=4),
+    **rows(
+        {
+            **named("calibration_interval score_decomposition"),
+            "score_decomposition log_loss": partial(jm.score_decomposition, score="log_loss"),
+        },
         cases=_event,
-        smooth=(1,),
         **OF_EXAMPLES,
     ),
-    "calibration_interval": Row(call=jm.calibration_interval, cases=_event, **OF_EXAMPLES),
-    "calibration_curve": Row(
-        call=partial(jm.calibration_curve, strategy="quantile"),
-        cases=_event,
-        smooth=(1,),
-        **OF_EXAMPLES,
-    ),
-    "score_decomposition bins": Row(
-        call=partial(jm.score_decomposition, strategy="quantile"),
-        cases=_event,
-        smooth=(1,),
-        **OF_EXAMPLES,
-    ),
-    "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
-    "score_decomposition log_loss": Row(
-        call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
-    ),
-    "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, smooth=(1,), **OF_ROWS),
     "fit_temperature": Row(
         call=jm.fit_temperature,
         cases=against(_TRUE, single(3 * np.log(_PROB))),
@@ -506,14 +466,15 @@ _bins = alone(
         "empty bin": _BINS * np.array([[1.0], [0], [1], [1]]),
     }
 )
-_tables = alone({"ordinary": np.arange(3, 15).reshape(3, 2, 2), "other": np.eye(2) + [[[3]]] * 3})
+_tables = two_cases((np.arange(3, 15).reshape(3, 2, 2),), (np.eye(2) + [[[3]]] * 3,))
 _no_information = alone({kind: MATRICES[kind] for kind in ("ordinary", "perfect", "all wrong")})
 _FPR, _TPR = single([0, 0, 0.25, 0.5, 1]), single([0, 0.5, 0.5, 0.875, 1])
+_IDS = np.arange(N) * 2 // 3
+_MASKED_PAIRS: dict[str, Any] = {"examples": (-1, -1), "options": ("where",)}
+_two_scores = against(_BINARY, _SCORE, _SCORE_B)
 
 OF_CURVES: dict[str, Row] = {
-    "roc_curve": Row(call=jm.roc_curve, cases=_binary, **_as_points),
-    "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
-    "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
+    **rows("roc_curve precision_recall_curve det_curve", cases=_binary, **_as_points),
     "calibration_curve isotonic": Row(
         call=partial(jm.calibration_curve, strategy="isotonic"),
         cases=_event,
@@ -526,64 +487,62 @@ OF_CURVES: dict[str, Row] = {
         batch=False,
         why="the metric sees (n, 2, 2)",
     ),
-    "auc": Row(
-        call=jm.auc, cases={"ordinary": (_FPR, _TPR), "other": (_FPR, _TPR**2)}, smooth=(1,)
+    "auc": Row(call=jm.auc, cases=two_cases((_FPR, _TPR), (_FPR, _TPR**2)), smooth=(1,)),
+    **rows(
+        {
+            f"{average.__name__} classes": average(jm.f1, classes=[0, 2])
+            for average in (jm.macro, jm.weighted, jm.micro)
+        },
+        cases=alone(MATRICES),
+        smooth=(0,),
+        inside=0.5,
     ),
-    # In float32 the bounds are moved apart by the rounding.
-    **{
-        f"{average.__name__} classes": Row(
-            call=average(jm.f1, classes=[0, 2]), cases=alone(MATRICES), smooth=(0,), inside=0.5
-        )
-        for average in (jm.macro, jm.weighted, jm.micro)
-    },
-    "label_macro": Row(call=jm.label_macro(jm.f1), cases=_tables, smooth=(0,), inside=0.5),
-    "label_weighted": Row(call=jm.label_weighted(jm.f1), cases=_tables, smooth=(0,), inside=0.5),
+    **rows(
+        {"label_macro": jm.label_macro(jm.f1), "label_weighted": jm.label_weighted(jm.f1)},
+        cases=_tables,
+        smooth=(0,),
+        inside=0.5,
+    ),
     "no_information_test": Row(call=jm.no_information_test, cases=_no_information, float32=1e-4),
     "delong_unpaired": Row(
         call=jm.delong_unpaired,
         cases=against(_BINARY, _SCORE, np.roll(_BINARY, 7), _SCORE_B),
         float32=1e-4,
     ),
-    "roc_auc histogram": Row(call=jm.roc_auc, cases=_histograms, float32=5e-5),
-    "average_precision histogram": Row(call=jm.average_precision, cases=_histograms, float32=5e-5),
-    "calibration_error bins": Row(call=jm.calibration_error, cases=_bins),
-    "calibration_interval bins": Row(call=jm.calibration_interval, cases=_bins),
-    "calibration_curve bins": Row(call=jm.calibration_curve, cases=_bins),
+    # In float32 the bounds are moved apart by the rounding.
+    **rows(
+        {"roc_auc histogram": jm.roc_auc, "average_precision histogram": jm.average_precision},
+        cases=_histograms,
+        float32=5e-5,
+    ),
+    **rows(
+        {
+            f"{name} bins": call
+            for name, call in named(
+                "calibration_error calibration_interval calibration_curve"
+            ).items()
+        },
+        cases=_bins,
+    ),
     "two_class": Row(
-        call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)
+        call=jm.two_class, cases=two_cases((_PROB[:, 0],), (_PROB[:, 1],)), smooth=(0,)
     ),
-    "delong_interval": Row(
-        call=jm.delong_interval, cases=_binary, examples=(-1, -1), options=("where",)
-    ),
-    "calibration_interval clusters": Row(
-        call=partial(jm.calibration_interval, clusters=np.arange(N) * 2 // 3),
-        cases=_event,
-        float32=1e-5,
-    ),
-    "delong_interval clusters": Row(
-        call=partial(jm.delong_interval, clusters=np.arange(N) * 2 // 3),
-        cases=_binary,
-        float32=1e-5,
-    ),
+    "delong_interval": Row(call=jm.delong_interval, cases=_binary, **_MASKED_PAIRS),
     "average_precision_interval": Row(
-        call=jm.average_precision_interval,
-        cases=_binary,
-        examples=(-1, -1),
-        options=("where",),
-        float32=1e-5,
+        call=jm.average_precision_interval, cases=_binary, float32=1e-5, **_MASKED_PAIRS
     ),
-    "average_precision_interval clusters": Row(
-        call=partial(jm.average_precision_interval, clusters=np.arange(N) * 2 // 3),
-        cases=_binary,
-        float32=1e-5,
-    ),
+    **{
+        f"{name} clusters": Row(call=partial(call, clusters=_IDS), cases=cases, float32=1e-5)
+        for cases, names in (
+            (_event, "calibration_interval"),
+            (_binary, "delong_interval average_precision_interval"),
+        )
+        for name, call in named(names).items()
+    },
     "compare_average_precision": Row(
-        call=jm.compare_average_precision,
-        cases=against(_BINARY, _SCORE, _SCORE_B),
-        examples=(-1, -1, -1),
-        float32=1e-4,
+        call=jm.compare_average_precision, cases=_two_scores, examples=(-1, -1, -1), float32=1e-4
     ),
-    "delong": Row(call=jm.delong, cases=against(_BINARY, _SCORE, _SCORE_B), examples=(-1, -1, -1)),
+    "delong": Row(call=jm.delong, cases=_two_scores, examples=(-1, -1, -1)),
 }
 
 
@@ -672,29 +631,25 @@ BETAS: dict[str, Row] = {
     "betas.convolve_betas": Row(
         call=_moments_of_convolution, cases=alone(_PARAMETERS), float32=1e-3, float64=1e-4
     ),
-    "betas.get_beta_parameters": Row(
-        call=jm.betas.get_beta_parameters, cases=alone(MATRICES), smooth=(0,), inside=0.5
+    **rows(
+        "betas.get_beta_parameters balanced_accuracy_expected",
+        cases=alone(MATRICES),
+        smooth=(0,),
+        inside=0.5,
     ),
-    "betas.beta_pdf": Row(call=jm.betas.beta_pdf, cases=_x_a_b, float32=1e-5),
-    "betas.beta_cdf": Row(call=jm.betas.beta_cdf, cases=_x_a_b, float32=1e-5),
-    "betas.beta_ppf": Row(call=jm.betas.beta_ppf, cases=_x_a_b, float32=1e-5),
-    "balanced_accuracy_expected": Row(
-        call=jm.balanced_accuracy_expected, cases=alone(MATRICES), smooth=(0,), inside=0.5
-    ),
+    **rows("betas.beta_pdf betas.beta_cdf betas.beta_ppf", cases=_x_a_b, float32=1e-5),
     "balanced_accuracy_posterior": Row(
         call=lambda c: _summary(jm.balanced_accuracy_posterior(c)), cases=_two_classes, **_TABULATED
     ),
     **{
-        f"{name}_posterior": Row(
+        name: Row(
             call=lambda c, posterior=posterior: _summary(posterior(c)),
             cases=_two_classes,
             float32=1e-5,
         )
-        for name, posterior in {
-            "recall": jm.recall_posterior,
-            "precision": jm.precision_posterior,
-            "accuracy": jm.accuracy_posterior,
-        }.items()
+        for name, posterior in named(
+            "recall_posterior precision_posterior accuracy_posterior"
+        ).items()
     },
     "posterior_counts": Row(
         call=lambda c: jm.posterior_counts(key(), c, 400),
@@ -715,57 +670,50 @@ TOGETHER = {
 # Intervals and comparisons.
 
 DRAWS = 500
-_TABLES = alone({"ordinary": [[90, 10], [5, 95]], "other": [[40, 20], [9, 71]]})
-_GROUPS_OF_TWO = alone(
-    {
-        "ordinary": [[[90, 10], [25, 95]], [[40, 20], [9, 71]], [[50, 2], [3, 60]]],
-        "other": [[[40, 20], [9, 71]], [[31, 6], [15, 60]], [[12, 3], [4, 10]]],
-    }
+_TABLES = two_cases(([[90, 10], [5, 95]],), ([[40, 20], [9, 71]],))
+_GROUPS_OF_TWO = two_cases(
+    ([[[90, 10], [25, 95]], [[40, 20], [9, 71]], [[50, 2], [3, 60]]],),
+    ([[[40, 20], [9, 71]], [[31, 6], [15, 60]], [[12, 3], [4, 10]]],),
 )
-_paired = alone(
-    {
-        "ordinary": [[[70, 8], [5, 7]], [[4, 6], [9, 81]]],
-        "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]],
-    }
+_paired = two_cases(
+    ([[[70, 8], [5, 7]], [[4, 6], [9, 81]]],),
+    ([[[60, 9], [6, 5]], [[3, 9], [4, 51]]],),
 )
-_judged: dict[str, Any] = {
-    "ordinary": (*_paired["ordinary"], np.array([[800, 120], [90, 990]])),
-    "other": (*_paired["other"], np.array([[700, 150], [40, 860]])),
-}
+_judged = two_cases(
+    (*_paired["ordinary"], [[800, 120], [90, 990]]),
+    (*_paired["other"], [[700, 150], [40, 860]]),
+)
 _judged_pairs: dict[str, Any] = {
     kind: (np.stack([cube, cube[:, ::-1]], 1), np.stack([10 * cube.sum(0), 9 * cube.sum(0)], 1))
     for kind, (cube,) in _paired.items()
 }
-_pair: dict[str, Any] = {
-    "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
-    "other": (*_TABLES["other"], *_TABLES["ordinary"]),
-}
+_pair = two_cases(
+    (*_TABLES["ordinary"], *_TABLES["other"]), (*_TABLES["other"], *_TABLES["ordinary"])
+)
 _random: dict[str, Any] = {"draws": DRAWS, "why": "random: the same in distribution only"}
 _looks = "looks for the combinations of labels that occur"
 
 
-def _proportion(method: Any) -> Row:
-    cases = {
-        "ordinary": (np.array(18), np.array(20)),
-        "none": (np.array(0), np.array(7)),
-        "all": (np.array(9), np.array(9)),
-    }
-    return Row(call=partial(jm.proportion_interval, method=method), cases=cases, float32=1e-5)
+_of_proportions: Any = [("", "wilson")] + [
+    (f" {name}", name) for name in ("likelihood", "jeffreys", "clopper_pearson", "agresti_coull")
+]
+_proportions = {
+    "ordinary": (np.array(18), np.array(20)),
+    "none": (np.array(0), np.array(7)),
+    "all": (np.array(9), np.array(9)),
+}
 
 
 def _roc_auc(y: Any, s: Any, sample_weight: Any = None) -> Any:
     return jm.roc_auc(y, s, sample_weight=sample_weight)
 
 
-_mcnemars: dict[str, Any] = {"": {}} | {
-    f" {name}": {"method": name} for name in ("exact", "corrected", "asymptotic")
-}
-
 _paired_clusters = {
     kind: (np.stack([np.roll(cube, i, (0, 1, 2)) for i in range(24)]),)
     for kind, (cube,) in _paired.items()
 }
-_shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
+_shares = two_cases((_PROB[:, 0],), (_PROB[:, 1] ** 2,))
+_OF_VALUES: dict[str, Any] = {"examples": (-1,), "options": ("where", "sample_weight")}
 _made = np.where(np.arange(N * 4).reshape(N, 4) % 5 == 0, np.nan, 0)  # some attempts were not
 _attempts = alone(
     {"ordinary": (_PROB[:, :1] > np.linspace(0.1, 0.5, 4)) + _made, "right": np.ones((N, 4))}
@@ -805,6 +753,11 @@ def _intervals() -> dict[str, Row]:
     return rows
 
 
+_compare_groups = partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta())
+_compare_predictions = partial(
+    jm.compare_predictions, jm.accuracy, num_classes=K, method=jm.Delta()
+)
+
 ESTIMATES: dict[str, Row] = {
     **_intervals(),
     "interval of a histogram": Row(
@@ -829,43 +782,27 @@ ESTIMATES: dict[str, Row] = {
         batch=False,
         **_random,
     ),
-    "compare_groups": Row(
-        call=partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta()),
+    **rows(
+        {
+            "compare_groups": _compare_groups,
+            "compare_groups ratio": partial(_compare_groups, ratio=True),
+        },
         cases=_GROUPS_OF_TWO,
         smooth=(0,),
         float32=1e-5,
     ),
-    "compare_groups ratio": Row(
-        call=partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta(), ratio=True),
-        cases=_GROUPS_OF_TWO,
-        smooth=(0,),
-        float32=1e-5,
-    ),
-    "mean_interval": Row(
-        call=jm.mean_interval,
-        cases=_shares,
-        smooth=(0,),
-        examples=(-1,),
-        options=("where", "sample_weight"),
-    ),
+    "mean_interval": Row(call=jm.mean_interval, cases=_shares, smooth=(0,), **_OF_VALUES),
     "mean_interval bounds": Row(
-        call=partial(jm.mean_interval, bounds=(0, 1)),
-        cases=_shares,
-        examples=(-1,),
-        options=("where", "sample_weight"),
-        float32=1e-5,
+        call=partial(jm.mean_interval, bounds=(0, 1)), cases=_shares, float32=1e-5, **_OF_VALUES
     ),
     "mean_interval clusters": Row(
-        call=partial(jm.mean_interval, transform="log", clusters=np.arange(N) * 2 // 3),
-        cases=_shares,
-        smooth=(0,),
+        call=partial(jm.mean_interval, transform="log", clusters=_IDS), cases=_shares, smooth=(0,)
     ),
     "mean_interval missing": Row(
         call=partial(jm.mean_interval, bounds=(0, 1), missing="bounds"),
         cases=alone({"ordinary": np.where(np.arange(N) % 7 == 2, np.nan, _PROB[:, 0])}),
-        examples=(-1,),
-        options=("where", "sample_weight"),
         float32=1e-5,
+        **_OF_VALUES,
     ),
     "score_variance of a plan": Row(
         call=lambda x: jm.score_variance(x).standard_error(10, 2)[()],
@@ -878,26 +815,34 @@ ESTIMATES: dict[str, Row] = {
         smooth=(0,),
         examples=(-1,),
     ),
-    "pass_at_k": Row(call=partial(jm.pass_at_k, k=3), cases=_attempts),
-    "pass_at_k majority": Row(call=partial(jm.pass_at_k, k=2, rule="majority"), cases=_attempts),
-    "score_variance": Row(call=jm.score_variance, cases=_attempts),
-    "prediction_powered": Row(
-        call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
-    ),
-    "prediction_powered difference": Row(
-        call=partial(jm.prediction_powered, jm.difference(jm.accuracy)),
-        cases=_judged_pairs,
-        float32=1e-5,
+    **rows(
+        {
+            "pass_at_k": partial(jm.pass_at_k, k=3),
+            "pass_at_k majority": partial(jm.pass_at_k, k=2, rule="majority"),
+            "score_variance": jm.score_variance,
+        },
+        cases=_attempts,
     ),
     **{
-        f"proportion_interval{variant}": _proportion(variant.strip() or "wilson")
-        for variant in ("", " likelihood", " jeffreys", " clopper_pearson", " agresti_coull")
+        f"prediction_powered{variant}": Row(
+            call=partial(jm.prediction_powered, metric), cases=cases, float32=1e-5
+        )
+        for variant, metric, cases in (
+            ("", jm.macro(jm.f1), _judged),
+            (" difference", jm.difference(jm.accuracy), _judged_pairs),
+        )
     },
+    **rows(
+        {
+            f"proportion_interval{variant}": partial(jm.proportion_interval, method=method)
+            for variant, method in _of_proportions
+        },
+        cases=_proportions,
+        float32=1e-5,
+    ),
     "compare_predictions": Row(
-        call=lambda y, a, b, **options: jm.compare_predictions(
-            jm.accuracy, y, a, b, num_classes=K, method=jm.Delta(), **options
-        ),
-        cases=against(_TRUE, _PRED, _OTHER),
+        call=_compare_predictions,
+        cases=_pairs,
         batch=False,
         examples=(-1, -1, -1),
         options=("where",),
@@ -905,29 +850,33 @@ ESTIMATES: dict[str, Row] = {
         why=_looks,
     ),
     "compare_predictions clusters": Row(
-        call=lambda y, a, b: jm.compare_predictions(
-            jm.accuracy, y, a, b, num_classes=K, method=jm.Delta(), clusters=np.arange(N) * 2 // 3
-        ),
-        cases=against(_TRUE, _PRED, _OTHER),
+        call=partial(_compare_predictions, clusters=_IDS),
+        cases=_pairs,
         batch=False,
         float32=1e-5,
         why="labels have no batch axes",
     ),
     "compare_unpaired": Row(
-        call=lambda a, b: jm.compare_unpaired(jm.accuracy, a, b, method=jm.Delta()),
+        call=partial(jm.compare_unpaired, jm.accuracy, method=jm.Delta()),
         cases=_pair,
         float32=1e-5,
     ),
     "required_examples": Row(
-        call=lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+        call=partial(jm.required_examples, jm.accuracy, half_width=0.1),
         cases=_TABLES,
         float32=1e-5,
     ),
-    "detectable_difference": Row(
-        call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
-    ),
-    "power": Row(
-        call=lambda p: jm.power(jm.accuracy, p, 500, difference=0.05), cases=_paired, float32=1e-5
+    **rows(
+        {
+            "detectable_difference": lambda p: jm.detectable_difference(jm.accuracy, p, 500),
+            "power": lambda p: jm.power(jm.accuracy, p, 500, difference=0.05),
+            "paired_difference_interval": jm.paired_difference_interval,
+            "paired_difference_interval bonett_price": partial(
+                jm.paired_difference_interval, method="bonett_price"
+            ),
+        },
+        cases=_paired,
+        float32=1e-5,
     ),
     "simulated_error": Row(
         call=lambda c: jm.simulated_error(key(), jm.f1, c, 300, num_samples=DRAWS),
@@ -946,12 +895,11 @@ ESTIMATES: dict[str, Row] = {
     "compare_scores": Row(
         call=partial(jm.compare_scores, bounds=(0, 1)),
         cases=_two_shares,
-        examples=(-1, -1),
-        options=("where",),
         float32=1e-5,
+        **_MASKED_PAIRS,
     ),
     "compare_scores clusters": Row(
-        call=partial(jm.compare_scores, clusters=np.arange(N) * 2 // 3),
+        call=partial(jm.compare_scores, clusters=_IDS),
         cases=_two_shares,
         smooth=(0, 1),
         float32=1e-5,
@@ -963,23 +911,21 @@ ESTIMATES: dict[str, Row] = {
         draws=DRAWS,
         why="random, and the systems are no batch",
     ),
-    **{
-        # The host takes SciPy's incomplete beta function, the device Stirling's series.
-        f"mcnemar{variant}": Row(
-            call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5, float64=1e-8
-        )
-        for variant, _method in _mcnemars.items()
-    },
-    "mcnemar clusters": Row(
-        call=partial(jm.mcnemar, cluster_axis=-4), cases=_paired_clusters, float32=1e-5
-    ),
-    "paired_difference_interval": Row(
-        call=jm.paired_difference_interval, cases=_paired, float32=1e-5
-    ),
-    "paired_difference_interval bonett_price": Row(
-        call=partial(jm.paired_difference_interval, method="bonett_price"),
+    # The host takes SciPy's incomplete beta function, the device Stirling's series.
+    **rows(
+        {
+            "mcnemar": jm.mcnemar,
+            **{
+                f"mcnemar {method}": partial(jm.mcnemar, method=method)
+                for method in ("exact", "corrected", "asymptotic")
+            },
+        },
         cases=_paired,
         float32=1e-5,
+        float64=1e-8,
+    ),
+    "mcnemar clusters": Row(
+        call=partial(jm.mcnemar, cluster_axis=-4), cases=_paired_clusters, float32=1e-5
     ),
     "permutation_test": Row(
         call=lambda p: jm.permutation_test(key(), jm.accuracy, p, num_samples=DRAWS),
@@ -992,45 +938,39 @@ ESTIMATES: dict[str, Row] = {
 # Losses: of logits, differentiable; most of them one per example.
 
 _EACH: dict[str, Any] = {"per_example": True, "adds": True, "smooth": (0,), "options": ("where",)}
-_rows: dict[str, Any] = {"ordinary": (_LOGITS, _TRUE), "other": (_LOGITS, np.roll(_TRUE, 5))}
-_events: dict[str, Any] = {
-    "ordinary": (_LOGITS[:, 0], _BINARY),
-    "other": (_LOGITS[:, 0], np.roll(_BINARY, 5)),
-}
+_rows = two_cases((_LOGITS, _TRUE), (_LOGITS, np.roll(_TRUE, 5)))
+_events = two_cases((_LOGITS[:, 0], _BINARY), (_LOGITS[:, 0], np.roll(_BINARY, 5)))
 _HIDDEN, _KERNEL = single(_rng.normal(size=(N, 3))), single(_rng.normal(size=(3, 7)))
-_words = {
-    "ordinary": (_HIDDEN, _KERNEL, _rng.integers(-1, 7, N)),
-    "other": (_HIDDEN[::-1], _KERNEL, _rng.integers(-1, 7, N)),
-}
+_fields = two_cases((_LOSS,), (_LOSS[::-1] ** 2,))
+_words = two_cases(
+    (_HIDDEN, _KERNEL, _rng.integers(-1, 7, N)), (_HIDDEN[::-1], _KERNEL, _rng.integers(-1, 7, N))
+)
 
 LOSSES: dict[str, Row] = {
-    "cross_entropy": Row(call=jm.cross_entropy, cases=_rows, examples=(-2, -1), **_EACH),
-    "cross_entropy smoothed": Row(
-        call=partial(jm.cross_entropy, label_smoothing=0.1, class_weights=np.arange(1.0, K + 1)),
+    **rows(
+        {
+            **named("cross_entropy focal_loss multiclass_hinge_loss"),
+            "cross_entropy smoothed": partial(
+                jm.cross_entropy, label_smoothing=0.1, class_weights=np.arange(1.0, K + 1)
+            ),
+        },
         cases=_rows,
         examples=(-2, -1),
         **_EACH,
     ),
     "soft_cross_entropy": Row(
         call=jm.soft_cross_entropy,
-        cases={"ordinary": (_LOGITS, _PROB), "other": (_LOGITS, _PROB[::-1])},
+        cases=two_cases((_LOGITS, _PROB), (_LOGITS, _PROB[::-1])),
         examples=(-2, -2),
         **_EACH,
     ),
     "nll": Row(
         call=jm.nll,
-        cases={"ordinary": (_PROB, _TRUE), "other": (_PROB[::-1], _TRUE)},
+        cases=two_cases((_PROB, _TRUE), (_PROB[::-1], _TRUE)),
         examples=(-2, -1),
         **_EACH,
     ),
-    "focal_loss": Row(call=jm.focal_loss, cases=_rows, examples=(-2, -1), **_EACH),
-    "multiclass_hinge_loss": Row(
-        call=jm.multiclass_hinge_loss, cases=_rows, examples=(-2, -1), **_EACH
-    ),
-    "binary_cross_entropy": Row(
-        call=jm.binary_cross_entropy, cases=_events, examples=(-1, -1), **_EACH
-    ),
-    "hinge_loss": Row(call=jm.hinge_loss, cases=_events, examples=(-1, -1), **_EACH),
+    **rows("binary_cross_entropy hinge_loss", cases=_events, examples=(-1, -1), **_EACH),
     "linear_cross_entropy": Row(
         call=jm.linear_cross_entropy,
         cases=_words,
@@ -1040,33 +980,21 @@ LOSSES: dict[str, Row] = {
         why="exists for training alone, and all batches share a kernel",
     ),
     "weighted_mean": Row(
-        call=partial(jm.weighted_mean, axis=-1),
-        cases=alone({"ordinary": _LOSS, "other": _LOSS[::-1] ** 2}),
-        smooth=(0,),
-        examples=(-1,),
-        options=("where", "sample_weight"),
+        call=partial(jm.weighted_mean, axis=-1), cases=_fields, smooth=(0,), **_OF_VALUES
     ),
     "metric_loss": Row(
         call=jm.metric_loss(jm.macro(jm.f1)),
         cases=_rows,
         smooth=(0,),
-        examples=(-2, -1),
-        options=("where", "sample_weight"),
+        **(OF_ROWS | {"examples": (-2, -1)}),
     ),
-    "pairwise_auc_loss": Row(
-        call=jm.pairwise_auc_loss,
-        cases=_events,
-        smooth=(0,),
-        examples=(-1, -1),
-        options=("where", "sample_weight"),
-    ),
+    "pairwise_auc_loss": Row(call=jm.pairwise_auc_loss, cases=_events, smooth=(0,), **OF_EXAMPLES),
     "soft_calibration_error": Row(
         call=jm.soft_calibration_error,
-        cases={"ordinary": (_PROB[:, 0], _BINARY), "other": (_PROB[:, 1], _BINARY)},
+        cases=two_cases((_PROB[:, 0], _BINARY), (_PROB[:, 1], _BINARY)),
         smooth=(0,),
-        examples=(-1, -1),
-        options=("where", "sample_weight"),
         float32=1e-4,  # bins of temperature 0.01
+        **OF_EXAMPLES,
     ),
 }
 
@@ -1075,22 +1003,24 @@ LOSSES: dict[str, Row] = {
 
 _STATES: dict[str, Any] = {
     "host": False,
+    "batch": False,
     "why": "states are carries of training loops: JAX's",
     "options": ("where", "sample_weight"),
 }
 
 
 def _streamed(
-    *accumulators: jm.streaming.Accumulator, fields: tuple[str, ...]
-) -> Callable[..., Any]:
-    """The results of a batch with these fields."""
-    evaluator = jm.evaluator(*accumulators)
+    fields: str, cases: Mapping[str, Case], *accumulators: jm.streaming.Accumulator, **promises: Any
+) -> Row:
+    """The results of one batch with these fields."""
+    evaluator, names = jm.evaluator(*accumulators), fields.split()
 
     def call(*arrays: Any, **options: Any) -> Any:
-        batch = dict(zip(fields, arrays, strict=True)) | options
+        batch = dict(zip(names, arrays, strict=True)) | options
         return evaluator.compute(evaluator.update(evaluator.init(), **batch))
 
-    return call
+    examples = tuple(-2 if name == "logits" else -1 for name in names)
+    return Row(call=call, cases=cases, examples=examples, **(_STATES | promises))
 
 
 def _round_trip(loss: Any) -> Any:
@@ -1106,8 +1036,6 @@ def _sequence(values: Any) -> Any:
     return sequence.compute(sequence.update(sequence.init(), values))
 
 
-_fields = alone({"ordinary": _LOSS, "other": _LOSS[::-1] ** 2})
-_pairs = against(_TRUE, _PRED, _OTHER)
 _files: dict[str, Any] = {
     "host": False,
     "jit": False,
@@ -1116,89 +1044,54 @@ _files: dict[str, Any] = {
 }
 
 STREAMS: dict[str, Row] = {
-    "evaluator": Row(
-        call=_streamed(
-            jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K),
-            jm.mean_of("loss", level=0.9),
-            fields=("y_true", "logits", "loss"),
-        ),
-        cases=against(_TRUE, _LOGITS, _LOSS),
-        batch=False,
-        examples=(-1, -2, -1),
+    "evaluator": _streamed(
+        "y_true logits loss",
+        against(_TRUE, _LOGITS, _LOSS),
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K),
+        jm.mean_of("loss", level=0.9),
         float32=1e-5,
-        **_STATES,
     ),
-    "count_metrics": Row(
-        call=_streamed(
-            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta()),
-            fields=("y_true", "y_pred"),
-        ),
-        cases=against(_TRUE, _PRED),
-        batch=False,
-        examples=(-1, -1),
-        **(_STATES | {"options": ("where",)}),
+    "count_metrics": _streamed(
+        "y_true y_pred",
+        _labelled,
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta()),
+        options=("where",),
     ),
-    "mean_of": Row(
-        call=_streamed(
-            jm.mean_of("loss", level=0.9),
-            jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
-            fields=("loss", "cost", "kind", "size"),
+    "mean_of": _streamed(
+        "loss cost kind size",
+        two_cases(
+            (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
+            (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
         ),
-        cases={
-            "ordinary": (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
-            "other": (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
-        },
-        batch=False,
-        examples=(-1, -1, -1, -1),
+        jm.mean_of("loss", level=0.9),
+        jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
         float32=1e-5,
-        **_STATES,
     ),
-    "ranking_metrics": Row(
-        call=_streamed(
-            jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
-            fields=("y_true", "y_score"),
-        ),
-        cases=_binary,
-        batch=False,
-        examples=(-1, -1),
-        **_STATES,
+    "ranking_metrics": _streamed(
+        "y_true y_score",
+        _binary,
+        jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
     ),
-    "calibration_metrics": Row(
-        call=_streamed(jm.calibration_metrics(), fields=("y_true", "y_prob")),
-        cases=_event,
-        batch=False,
-        examples=(-1, -1),
-        **_STATES,
+    "calibration_metrics": _streamed("y_true y_prob", _event, jm.calibration_metrics()),
+    "paired_metrics": _streamed(
+        "y_true y_pred_a y_pred_b",
+        _pairs,
+        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
     ),
-    "paired_metrics": Row(
-        call=_streamed(
-            jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
-            fields=("y_true", "y_pred_a", "y_pred_b"),
-        ),
-        cases=_pairs,
-        batch=False,
-        examples=(-1, -1, -1),
-        **_STATES,
-    ),
-    "poisson_bootstrap": Row(
-        call=_streamed(
-            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50), fields=("loss", "unit")
-        ),
-        cases={"ordinary": (_LOSS, np.arange(N)), "other": (_LOSS**2, np.arange(N) // 2)},
-        batch=False,
-        examples=(-1, -1),
+    "poisson_bootstrap": _streamed(
+        "loss unit",
+        two_cases((_LOSS, np.arange(N)), (_LOSS**2, np.arange(N) // 2)),
+        jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50),
+        options=("where",),
         float32=1e-5,
-        **(_STATES | {"options": ("where",)}),
     ),
     "confidence_sequence": Row(
         call=_sequence,
         cases=_fields,
-        batch=False,
         float32=1e-5,
         **(_STATES | {"options": ()}),
     ),
-    "save_state": Row(call=_round_trip, cases=_fields, **_files),
-    "load_state": Row(call=_round_trip, cases=_fields, **_files),
+    **rows({"save_state": _round_trip, "load_state": _round_trip}, cases=_fields, **_files),
 }
 
 
@@ -1209,48 +1102,37 @@ def _frame(**columns: Any) -> pl.DataFrame:
     return pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
 
 
-_plain: dict[str, Any] = {"device": False, "jit": False, "batch": False}
+_plain: dict[str, Any] = {"device": False, "jit": False, "batch": False, "why": "Python's numbers"}
+_of_frames: dict[str, Any] = _plain | {"why": "of tables"}
 
 ANSWERS: dict[str, Row] = {
     "check_labels": Row(
         call=partial(jm.check_labels, num_classes=K),
         cases=alone({"ordinary": _OTHER % K}),
-        why="raises or not",
-        **_plain,
+        **(_plain | {"why": "raises or not"}),
     ),
-    "one_vs_rest": Row(call=jm.one_vs_rest, cases=alone(MATRICES), smooth=(0,)),
-    "normalize": Row(call=jm.normalize, cases=alone(MATRICES), smooth=(0,), inside=0.5),
+    **rows("one_vs_rest normalize", cases=alone(MATRICES), smooth=(0,), inside=0.5),
     "to_python": Row(
         call=lambda c: jm.to_python(
             {"accuracy": jm.interval(jm.accuracy, c, method=jm.Delta()), "recall": jm.recall(c)}
         ),
         cases=_TABLES,
-        why="Python's numbers",
-        **_plain,
-    ),
-    "report": Row(
-        call=lambda y, p: jm.report(y, p).to_dict(),
-        cases=against(_TRUE, _PRED),
-        examples=(-1, -1),
-        why="Python's numbers",
         **_plain,
     ),
     "confusion_matrix_of": Row(
         call=lambda y, p: jm.confusion_matrix_of(_frame(y_true=y, y_pred=p)).counts,
-        cases=against(_TRUE, _PRED),
+        cases=_labelled,
         examples=(-1, -1),
         adds=True,
-        why="of tables",
-        **_plain,
+        **_of_frames,
     ),
     "paired_confusion_matrix_of": Row(
         call=lambda y, a, b: (
             jm.paired_confusion_matrix_of(_frame(y_true=y, y_pred_a=a, y_pred_b=b)).counts
         ),
-        cases=against(_TRUE, _PRED, _OTHER),
+        cases=_pairs,
         examples=(-1, -1, -1),
-        why="of tables",
-        **_plain,
+        **_of_frames,
     ),
     "score_histogram_of": Row(
         call=lambda y, s: (
@@ -1259,37 +1141,33 @@ ANSWERS: dict[str, Row] = {
         cases=_binary,
         examples=(-1, -1),
         adds=True,
-        why="of tables",
-        **_plain,
+        **_of_frames,
     ),
     "scorer": Row(
         call=lambda y, p: jm.scorer(jm.macro(jm.f1))(SimpleNamespace(predict=lambda _: p), None, y),
-        cases=against(_TRUE, _PRED),
+        cases=_labelled,
         examples=(-1, -1),
-        why="Python's numbers",
         **_plain,
     ),
-    "multilabel_report": Row(
-        call=lambda y, p: jm.multilabel_report(y, p).to_dict(),
-        cases=against(abs(_LABELS[0]), abs(_LABELS[1]), axis=-2),
-        examples=(-2, -2),
-        why="Python's numbers",
-        **_plain,
-    ),
-    "score_report": Row(
-        call=lambda x, y: jm.score_report(x, y, bounds=(0, 1)).to_dict(),
-        cases=_two_shares,
-        examples=(-1, -1),
-        why="Python's numbers",
-        **_plain,
-    ),
-    "comparison_report": Row(
-        call=lambda y, a, b: jm.comparison_report(y, a, b).to_dict(),
-        cases=against(_TRUE, _PRED, _OTHER),
-        examples=(-1, -1, -1),
-        why="Python's numbers",
-        **_plain,
-    ),
+    **{
+        name: Row(
+            call=lambda *arrays, report=report: report(*arrays).to_dict(),
+            cases=cases,
+            examples=(axis,) * len(cases["ordinary"]),
+            **_plain,
+        )
+        for name, report, cases, axis in (
+            ("report", jm.report, _labelled, -1),
+            ("comparison_report", jm.comparison_report, _pairs, -1),
+            ("score_report", partial(jm.score_report, bounds=(0, 1)), _two_shares, -1),
+            (
+                "multilabel_report",
+                jm.multilabel_report,
+                against(abs(_LABELS[0]), abs(_LABELS[1]), axis=-2),
+                -2,
+            ),
+        )
+    },
 }
 
 ROWS: dict[str, Row] = (

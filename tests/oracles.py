@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 NAN = math.nan
+Rate = Callable[[np.ndarray], np.ndarray]
 
 
 def fields_of(x: Any) -> tuple[Any, ...]:
@@ -39,79 +40,61 @@ def ratio(a: Any, b: Any, zero: float = 0.0) -> Any:
 
 def cells(c: np.ndarray, k: int) -> tuple[float, float, float, float]:
     """TP, FP, FN, TN of class k."""
-    tp = fp = fn = tn = 0.0
-    for i, j in itertools.product(range(len(c)), repeat=2):
-        if i == k and j == k:
-            tp += c[i, j]
-        elif j == k:
-            fp += c[i, j]
-        elif i == k:
-            fn += c[i, j]
-        else:
-            tn += c[i, j]
+    sums = np.zeros((2, 2))
+    for i, j in np.ndindex(*c.shape):
+        sums[int(i == k), int(j == k)] += c[i, j]
+    (tn, fp), (fn, tp) = sums
     return tp, fp, fn, tn
 
 
-def per_class(
-    formula: Callable[[Fraction, Fraction, Fraction, Fraction], Any],
-) -> Callable[[np.ndarray], np.ndarray]:
-    """The formula of each class, in fractions: differences of nearly equal sums lose no digits."""
-    return lambda c: np.array([float(formula(*map(Fraction, cells(c, k)))) for k in range(len(c))])
+def rates(tp: Any, fp: Any, fn: Any, tn: Any) -> dict[str, Any]:
+    """The rates of one class."""
+    true, predicted = tp + fn, tp + fp
+    false, n = tn + fp, tp + fp + fn + tn
+    return {
+        "recall": ratio(tp, true),
+        "precision": ratio(tp, predicted),
+        "specificity": ratio(tn, false),
+        "negative_predictive_value": ratio(tn, tn + fn),
+        "false_positive_rate": ratio(fp, false),
+        "false_negative_rate": ratio(fn, true),
+        "false_discovery_rate": ratio(fp, predicted),
+        "false_omission_rate": ratio(fn, fn + tn),
+        "f1": ratio(2 * tp, 2 * tp + fp + fn),
+        "f_beta": ratio(5 * tp, 5 * tp + 4 * fn + fp),  # beta = 2
+        "tversky": ratio(tp, tp + 0.3 * fp + 0.8 * fn),
+        "jaccard": ratio(tp, tp + fp + fn),
+        "fowlkes_mallows": math.sqrt(ratio(tp, predicted) * ratio(tp, true)),
+        "p4": ratio(4 * tp * tn, 4 * tp * tn + (tp + tn) * (fp + fn)),
+        "informedness": tp / true + tn / false - 1 if true * false else 0.0,
+        "markedness": tp / predicted + tn / (tn + fn) - 1 if predicted * (tn + fn) else 0.0,
+        "positive_likelihood_ratio": ratio(ratio(tp, true, NAN), ratio(fp, false, NAN), NAN),
+        "negative_likelihood_ratio": ratio(ratio(fn, true, NAN), ratio(tn, false, NAN), NAN),
+        "diagnostic_odds_ratio": ratio(tp * tn, fp * fn, NAN),
+        "prevalence": ratio(true, n),
+        "selection_rate": ratio(predicted, n),
+        "lift": ratio(ratio(tp, predicted), ratio(true, n)),
+        "net_benefit": ratio(tp, n) - ratio(fp, n) * 0.2 / 0.8,  # threshold = 0.2
+    }
 
 
-# T = 0.2.
-RATES: dict[str, Callable[..., np.ndarray]] = {
-    "recall": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fn)),
-    "precision": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp)),
-    "specificity": per_class(lambda tp, fp, fn, tn: ratio(tn, tn + fp)),
-    "negative_predictive_value": per_class(lambda tp, fp, fn, tn: ratio(tn, tn + fn)),
-    "false_positive_rate": per_class(lambda tp, fp, fn, tn: ratio(fp, fp + tn)),
-    "false_negative_rate": per_class(lambda tp, fp, fn, tn: ratio(fn, fn + tp)),
-    "false_discovery_rate": per_class(lambda tp, fp, fn, tn: ratio(fp, fp + tp)),
-    "false_omission_rate": per_class(lambda tp, fp, fn, tn: ratio(fn, fn + tn)),
-    "f1": per_class(lambda tp, fp, fn, tn: ratio(2 * tp, 2 * tp + fp + fn)),
-    "f_beta": per_class(lambda tp, fp, fn, tn: ratio(5 * tp, 5 * tp + 4 * fn + fp)),  # beta = 2
-    "tversky": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + 0.3 * fp + 0.8 * fn)),
-    "jaccard": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp + fn)),
-    "fowlkes_mallows": per_class(
-        lambda tp, fp, fn, tn: math.sqrt(ratio(tp, tp + fp) * ratio(tp, tp + fn))
-    ),
-    "p4": per_class(lambda tp, fp, fn, tn: ratio(4 * tp * tn, 4 * tp * tn + (tp + tn) * (fp + fn))),
-    "informedness": per_class(
-        lambda tp, fp, fn, tn: tp / (tp + fn) + tn / (tn + fp) - 1 if (tp + fn) * (tn + fp) else 0.0
-    ),
-    "markedness": per_class(
-        lambda tp, fp, fn, tn: tp / (tp + fp) + tn / (tn + fn) - 1 if (tp + fp) * (tn + fn) else 0.0
-    ),
-    "positive_likelihood_ratio": per_class(
-        lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fn, NAN), ratio(fp, fp + tn, NAN), NAN)
-    ),
-    "negative_likelihood_ratio": per_class(
-        lambda tp, fp, fn, tn: ratio(ratio(fn, tp + fn, NAN), ratio(tn, fp + tn, NAN), NAN)
-    ),
-    "diagnostic_odds_ratio": per_class(lambda tp, fp, fn, tn: ratio(tp * tn, fp * fn, NAN)),
-    "prevalence": per_class(lambda tp, fp, fn, tn: ratio(tp + fn, tp + fp + fn + tn)),
-    "selection_rate": per_class(lambda tp, fp, fn, tn: ratio(tp + fp, tp + fp + fn + tn)),
-    "lift": per_class(
-        lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fp), ratio(tp + fn, tp + fp + fn + tn))
-    ),
-    "net_benefit": per_class(
-        lambda tp, fp, fn, tn: (
-            ratio(tp, tp + fp + fn + tn) - ratio(fp, tp + fp + fn + tn) * 0.2 / 0.8
-        )
-    ),
-}
+def rate(name: str, c: np.ndarray) -> np.ndarray:
+    """Of each class, in fractions: differences of nearly equal sums lose no digits."""
+    return np.array([float(rates(*map(Fraction, cells(c, k)))[name]) for k in range(len(c))])
+
+
+RATES: dict[str, Rate] = {name: partial(rate, name) for name in rates(1, 1, 1, 1)}
 
 
 def occurring(c: np.ndarray) -> list[int]:
     return [k for k in range(len(c)) if c[k, :].sum() + c[:, k].sum() > 0]
 
 
-def macro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+def macro(rate: Rate, c: np.ndarray) -> float:
     return float(np.mean(rate(c)[occurring(c) or range(len(c))]))
 
 
-def weighted(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+def weighted(rate: Rate, c: np.ndarray) -> float:
     return float(np.average(rate(c), weights=c.sum(1))) if c.sum() else float(np.mean(rate(c)))
 
 
@@ -123,11 +106,11 @@ def pooled(c: np.ndarray, weights: Sequence[float]) -> np.ndarray:
     return table
 
 
-def micro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+def micro(rate: Rate, c: np.ndarray) -> float:
     return float(rate(pooled(c, [1.0] * len(c)))[1])
 
 
-def weighted_micro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+def weighted_micro(rate: Rate, c: np.ndarray) -> float:
     return float(rate(pooled(c, list(c.sum(1))))[1])
 
 
@@ -179,61 +162,61 @@ def krippendorff_alpha(c: np.ndarray, weights: str | None = None) -> float:
     n, n_k = coincidences.sum(), coincidences.sum(1)
     k = len(c)
     observed = expected = 0.0
-    for i, j in itertools.product(range(k), repeat=2):
+    for i, j in np.ndindex(k, k):
         observed += disagreement(weights, i, j) * ratio(coincidences[i, j], n)
         expected += disagreement(weights, i, j) * ratio(n_k[i] * n_k[j], n * (n - 1))
     return 1 - ratio(observed, expected, NAN)
 
 
+def surprise(shares: Iterable[Decimal]) -> Decimal:
+    return -sum((x * x.ln() for x in shares if x), Decimal(0))
+
+
 def confusion_entropy(c: np.ndarray) -> float:
-    present, total = occurring(c), c.sum()
-    base = 2 * (len(present) - 1)
-    if base <= 0:
+    """In 50 digits, as all entropies: of rare classes the terms cancel."""
+    present = occurring(c)
+    if len(present) < 2:
         return 0.0
-    result = 0.0
-    for j in present:
-        s = c[j, :].sum() + c[:, j].sum()
-        shares = [c[j, k] / s for k in present if k != j] + [c[k, j] / s for k in present if k != j]
-        cen = -sum(x * math.log(x, base) if base > 1 else x * math.log(x) for x in shares if x > 0)
-        result += s / (2 * total) * cen
-    return result
+    with localcontext(prec=50):
+        result = Decimal(0)
+        for j in present:
+            both = np.concatenate([c[j], c[:, j]])
+            s, wrong = Decimal(both.sum().item()), np.delete(both, [j, j + len(c)])
+            result += s * surprise(Decimal(x) / s for x in wrong.tolist())
+        return float(result / (2 * Decimal(c.sum().item()) * Decimal(2 * len(present) - 2).ln()))
 
 
 def cramers_v(c: np.ndarray) -> float:
-    rows, columns = c.sum(1) > 0, c.sum(0) > 0
-    size = min(rows.sum(), columns.sum())
+    """In fractions up to the root: near independence the terms cancel."""
+    t, q = c.sum(1).tolist(), c.sum(0).tolist()
+    size = min(sum(x > 0 for x in t), sum(x > 0 for x in q))
     if size <= 1:
         return NAN
-    c = c[rows][:, columns]
-    expected = np.outer(c.sum(1), c.sum(0)) / c.sum()
-    return math.sqrt((((c - expected) ** 2) / expected).sum() / c.sum() / (size - 1))
+    square = sum(
+        Fraction(x) ** 2 / (Fraction(t[i]) * Fraction(q[j]))
+        for i, row in enumerate(c.tolist())
+        for j, x in enumerate(row)
+        if x
+    )
+    return math.sqrt((square - 1) / (size - 1))
+
+
+def entropies(c: np.ndarray) -> list[Decimal]:
+    """Of truth, of predictions, and of both together."""
+    n = Decimal(c.sum().item()) or 1
+    return [surprise(Decimal(x) / n for x in y.ravel().tolist()) for y in (c.sum(1), c.sum(0), c)]
 
 
 def mutual_information(c: np.ndarray) -> float:
-    p = c / c.sum() if c.sum() else c
-    t, q = p.sum(1), p.sum(0)
-    k = len(c)
-    return sum(
-        p[i, j] * math.log(p[i, j] / (t[i] * q[j]))
-        for i, j in itertools.product(range(k), repeat=2)
-        if p[i, j] > 0
-    )
+    with localcontext(prec=50):
+        t, q, both = entropies(c)
+        return float(t + q - both)
 
 
 def normalized_mutual_information(c: np.ndarray) -> float:
-    """In 50 digits: of rare classes the terms cancel."""
-    with localcontext() as context:
-        context.prec = 50
-        x = [[Decimal(v) for v in row] for row in c.tolist()]
-        n = Decimal(sum(c.ravel().tolist()))
-
-        def entropy(sums: Iterable[Any]) -> Decimal:
-            return Decimal(-sum(v / n * (v / n).ln() for v in sums if v))
-
-        entropies = [entropy(map(sum, x)), entropy(map(sum, zip(*x, strict=True)))]
-        joint = entropy(itertools.chain(*x))
-        mean = (entropies[0] + entropies[1]) / 2
-        return float((2 * mean - joint) / mean) if mean else 1.0
+    with localcontext(prec=50):
+        t, q, both = entropies(c)
+        return float(2 * (t + q - both) / (t + q)) if t + q else 1.0
 
 
 def recalls_in_truth(c: np.ndarray) -> list[float]:
@@ -254,73 +237,72 @@ def g_mean(c: np.ndarray) -> float:
 
 
 def cost(c: np.ndarray, costs: np.ndarray) -> float:
-    return sum(
-        ratio(c[i, j], c.sum()) * costs[i, j] for i, j in itertools.product(range(len(c)), repeat=2)
-    )
+    return sum(ratio(c[i, j], c.sum()) * costs[i, j] for i, j in np.ndindex(*c.shape))
 
 
 def example_costs(k: int) -> np.ndarray:
     return np.array([[(2.0 * i + j) * (i != j) for j in range(k)] for i in range(k)])
 
 
+# Keywords of a function and of its oracle, and rates that are averaged, by the names of rows.
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "balanced_accuracy adjusted": {"adjusted": True},
+    "cohen_kappa linear": {"weights": "linear"},
+    "cohen_kappa quadratic": {"weights": "quadratic"},
+    "cohen_kappa pooled": {"chance": "pooled"},
+    "cohen_kappa uniform": {"chance": "uniform"},
+    "cohen_kappa majority": {"chance": "majority"},
+    "cohen_kappa gwet": {"chance": "gwet"},
+    "cohen_kappa gwet linear": {"chance": "gwet", "weights": "linear"},
+    "krippendorff_alpha quadratic": {"weights": "quadratic"},
+}
+AVERAGES = {
+    "macro": "f1",
+    "macro precision": "precision",
+    "weighted": "f1",
+    "micro": "f1",
+    "micro specificity": "specificity",
+    "weighted_micro": "precision",
+    "weighted_micro recall": "recall",
+}
+_functions: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(balanced_accuracy, g_mean, matthews_corrcoef, cohen_kappa, krippendorff_alpha),
+        *(cramers_v, mutual_information, normalized_mutual_information, confusion_entropy),
+        *(macro, weighted, micro, weighted_micro),
+    )
+}
 OVERALL: dict[str, Callable[[np.ndarray], float]] = {
     "accuracy": lambda c: ratio(np.trace(c), c.sum()),
     "naive_accuracy": lambda c: ratio(np.trace(c), c.sum()),
     "error_rate": lambda c: ratio(c.sum() - np.trace(c), c.sum()),
     "no_information_rate": lambda c: ratio(max(c.sum(1)), c.sum()),
-    "balanced_accuracy": balanced_accuracy,
-    "balanced_accuracy adjusted": partial(balanced_accuracy, adjusted=True),
-    "g_mean": g_mean,
-    "matthews_corrcoef": matthews_corrcoef,
-    "cohen_kappa": cohen_kappa,
-    "cohen_kappa linear": partial(cohen_kappa, weights="linear"),
-    "cohen_kappa quadratic": partial(cohen_kappa, weights="quadratic"),
+    **_functions,
+    **{name: partial(_functions[name.split()[0]], **words) for name, words in KEYWORDS.items()},
+    **{name: partial(_functions[name.split()[0]], RATES[rate]) for name, rate in AVERAGES.items()},
     "cohen_kappa costs": lambda c: cohen_kappa(c, weights=example_costs(len(c))),
-    "cohen_kappa pooled": partial(cohen_kappa, chance="pooled"),
-    "cohen_kappa uniform": partial(cohen_kappa, chance="uniform"),
-    "cohen_kappa majority": partial(cohen_kappa, chance="majority"),
-    "cohen_kappa gwet": partial(cohen_kappa, chance="gwet"),
-    "cohen_kappa gwet linear": partial(cohen_kappa, chance="gwet", weights="linear"),
-    "krippendorff_alpha": krippendorff_alpha,
-    "krippendorff_alpha quadratic": partial(krippendorff_alpha, weights="quadratic"),
-    "cramers_v": cramers_v,
-    "mutual_information": mutual_information,
-    "normalized_mutual_information": normalized_mutual_information,
-    "confusion_entropy": confusion_entropy,
     "expected_cost": lambda c: cost(c, example_costs(len(c))),
-    "macro": lambda c: macro(RATES["f1"], c),
-    "macro precision": lambda c: macro(RATES["precision"], c),
-    "weighted": lambda c: weighted(RATES["f1"], c),
-    "micro": lambda c: micro(RATES["f1"], c),
-    "micro specificity": lambda c: micro(RATES["specificity"], c),
-    "weighted_micro": lambda c: weighted_micro(RATES["precision"], c),
-    "weighted_micro recall": lambda c: weighted_micro(RATES["recall"], c),
 }
 
 
-def group_values(
-    rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any
-) -> list[list[float]]:
+def group_values(rate: Rate, c: np.ndarray, defined: Any) -> list[list[float]]:
     """For each class the rates of the groups in which `defined(matrix, class)`."""
     k = c.shape[-1]
     return [[float(rate(g)[i]) for g in c if g.sum() > 0 and defined(g, i)] for i in range(k)]
 
 
-def group_ratio(
-    rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any = lambda g, i: True
-) -> np.ndarray:
-    return np.array(
-        [ratio(min(v), max(v), NAN) if v else NAN for v in group_values(rate, c, defined)]
-    )
+def group_ratio(rate: Rate, c: np.ndarray, defined: Any = lambda g, i: True) -> np.ndarray:
+    values = group_values(rate, c, defined)
+    return np.array([ratio(min(v), max(v), NAN) if v else NAN for v in values])
 
 
-def group_difference(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> np.ndarray:
-    return np.array(
-        [max(v) - min(v) if v else NAN for v in group_values(rate, c, lambda g, i: True)]
-    )
+def group_difference(rate: Rate, c: np.ndarray) -> np.ndarray:
+    values = group_values(rate, c, lambda g, i: True)
+    return np.array([max(v) - min(v) if v else NAN for v in values])
 
 
-GROUPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+GROUPS: dict[str, Rate] = {
     "group_ratio": lambda c: group_ratio(RATES["precision"], c),
     "group_difference": lambda c: group_difference(RATES["precision"], c),
     "demographic_parity_ratio": lambda c: group_ratio(RATES["selection_rate"], c),

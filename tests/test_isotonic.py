@@ -1,10 +1,12 @@
 """Isotonic calibration: against scikit-learn, SciPy and the definition of the band."""
 
 from functools import cache, partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import optimize, stats
 from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
@@ -32,14 +34,15 @@ def test_frequency_equals_scikit_learns(n: int, decimals: int) -> None:
     order = np.argsort(p)
     curve = isotonic_curve(y, p)
     np.testing.assert_array_equal(curve.mean_prob, p[order])
-    np.testing.assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
+    assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
     curve = isotonic_curve(y, p, sample_weight=w, where=counts)
-    kept = order[(counts & (w > 0))[order]]
-    fitted = _fit(y[kept], p[kept], w[kept])
-    np.testing.assert_allclose(curve.frequency[(counts & (w > 0))[order]], fitted, atol=1e-12)
-    np.testing.assert_allclose(np.unique(curve.mean_prob), np.unique(p[kept]))
-    short = isotonic_curve(y[kept], p[kept], sample_weight=w[kept])
-    np.testing.assert_allclose(curve.low[(counts & (w > 0))[order]], short.low, atol=1e-12)
+    counted = (counts & (w > 0))[order]
+    among: Any = [x[order[counted]] for x in (y, p, w)]
+    y, p, w = among
+    assert_allclose(curve.frequency[counted], _fit(y, p, w), atol=1e-12)
+    assert_allclose(np.unique(curve.mean_prob), np.unique(p))
+    short = isotonic_curve(y, p, sample_weight=w)
+    assert_allclose(curve.low[counted], short.low, atol=1e-12)
 
 
 def test_frequency_where_every_example_is_a_block() -> None:
@@ -51,25 +54,13 @@ def test_frequency_where_every_example_is_a_block() -> None:
     w = np.stack([1 - share, share], -1).reshape(-1)
     for last in (1.0, 1e9):
         w[-2:] = last, 1.0
-        expected = optimize.isotonic_regression(
-            (w * y).reshape(-1, 2).sum(-1) / w.reshape(-1, 2).sum(-1),
-            weights=w.reshape(-1, 2).sum(-1),
-        ).x
+        weights, true = w.reshape(-1, 2).sum(-1), (w * y).reshape(-1, 2).sum(-1)
+        expected = optimize.isotonic_regression(true / weights, weights=weights).x
         curve = isotonic_curve(y, p, sample_weight=w)
-        np.testing.assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
+        assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
 
 
-def test_frequency_of_batches_and_on_the_device() -> None:
-    p = np.round(rng.random((3, 400)), 2).astype(np.float32)
-    y = (rng.random((3, 400)) < p).astype(int)
-    host = isotonic_curve(y, p)
-    for i in range(3):
-        row = isotonic_curve(y[i], p[i])
-        for one, expected in zip(host[:4], row[:4], strict=True):
-            np.testing.assert_allclose(one[i], expected, rtol=1e-12)
-    device = isotonic_curve(jnp.asarray(y), jnp.asarray(p))
-    for one, expected in zip(device[:4], host[:4], strict=True):
-        np.testing.assert_allclose(one, expected, atol=3e-6)
+def test_impossible_probabilities_in_jax_arrays_make_nan() -> None:
     assert np.isnan(isotonic_curve(jnp.array([0, 1]), jnp.array([0.5, 1.5]))[:4]).all()
 
 
@@ -102,8 +93,8 @@ def test_band_is_the_tightest_of_all_intervals() -> None:
     for y in (rng.random(n) < p, p > 0.5, rng.random(n) < 0.9, p < 0.3):
         curve = isotonic_curve(y, p, level=0.9)
         low, high = _band_of_all_intervals(y, 0.9)
-        np.testing.assert_allclose(curve.low, low, atol=2e-6)
-        np.testing.assert_allclose(curve.high, high, atol=2e-6)
+        assert_allclose(curve.low, low, atol=2e-6)
+        assert_allclose(curve.high, high, atol=2e-6)
 
 
 def test_bounds_contain_those_of_clopper_and_pearson() -> None:
@@ -126,38 +117,33 @@ def test_decomposition_is_exact() -> None:
     p[:5] = [0, 0, 1, 1, 1]
     y = (rng.random(n) < p**1.5).astype(int)
     w = rng.integers(0, 3, n)
-    fitted = _fit(y[w > 0], p[w > 0], w[w > 0])
-    f = np.average(y, weights=w)
+    y, p, w = y[w > 0], p[w > 0], w[w > 0]
+    fitted, f = _fit(y, p, w), np.average(y, weights=w)
     brier = jm.score_decomposition(y, p, sample_weight=w)
-    recalibrated = np.average((fitted - y[w > 0]) ** 2, weights=w[w > 0])
+    recalibrated = np.average((fitted - y) ** 2, weights=w)
     expected = [np.average((p - y) ** 2, weights=w) - recalibrated, f * (1 - f) - recalibrated]
-    np.testing.assert_allclose(brier, [*expected, f * (1 - f)], atol=1e-12)
+    assert_allclose(brier, [*expected, f * (1 - f)], atol=1e-12)
     log = jm.score_decomposition(y, p, score="log_loss", sample_weight=w)
-    total = log.miscalibration - log.discrimination + log.uncertainty
-    np.testing.assert_allclose(total, metrics.log_loss(y, p, sample_weight=w), rtol=1e-9)
-    np.testing.assert_allclose(
-        log.uncertainty - log.discrimination,
-        metrics.log_loss(y[w > 0], fitted, sample_weight=w[w > 0]),
-        rtol=1e-9,
-    )
+    total, least = (metrics.log_loss(y, q, sample_weight=w) for q in (p, fitted))
+    assert_allclose(log.miscalibration - log.discrimination + log.uncertainty, total, rtol=1e-9)
+    assert_allclose(log.uncertainty - log.discrimination, least, rtol=1e-9)
     assert min(*brier, *log) >= 0
 
 
 @pytest.mark.quick
-def test_decomposition_at_its_limits() -> None:
+@pytest.mark.parametrize("score", ["brier", "log_loss"])
+def test_decomposition_at_its_limits(score: Any) -> None:
     y = np.array([0, 1, 0, 1, 1, 0])
-    for score in ("brier", "log_loss"):
-        constant = jm.score_decomposition(y, np.full(6, 0.5), score=score)
-        np.testing.assert_allclose(constant[:2], 0, atol=1e-15)
-        perfect = jm.score_decomposition(y, y.astype(float), score=score)
-        np.testing.assert_allclose(perfect.miscalibration, 0, atol=1e-14)
-        np.testing.assert_allclose(perfect.discrimination, perfect.uncertainty)
-        assert np.isnan(jm.score_decomposition(np.zeros(0, int), np.zeros(0), score=score)).all()
-        assert np.isnan(
-            jm.score_decomposition(jnp.array([0, 1]), jnp.array([0.5, 1.5]), score=score)
-        ).all()
+    decomposition = partial(jm.score_decomposition, score=score)
+    assert_allclose(decomposition(y, np.full(6, 0.5))[:2], 0, atol=1e-15)
+    perfect = decomposition(y, y.astype(float))
+    assert_allclose(perfect.miscalibration, 0, atol=1e-14)
+    assert_allclose(perfect.discrimination, perfect.uncertainty)
+    impossible: Any = jnp.array([0, 1]), jnp.array([0.5, 1.5])
+    for arrays in ((np.zeros(0, int), np.zeros(0)), impossible):
+        assert np.isnan(decomposition(*arrays)).all()
     with pytest.raises(ValueError, match="score must be"):
-        jm.score_decomposition(y, y / 2, score="zero_one")  # type: ignore[arg-type]
+        jm.score_decomposition([0, 1], [0.5, 0.5], score="zero_one")  # type: ignore[arg-type]
 
 
 def test_no_examples_have_an_empty_curve() -> None:

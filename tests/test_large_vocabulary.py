@@ -2,7 +2,7 @@
 hand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from numpy.testing import assert_allclose, assert_array_equal
 
 from jaxmetrics.losses import cross_entropy, linear_cross_entropy
 
@@ -32,22 +33,25 @@ def not_rounded_to_tf32() -> Iterator[None]:
         yield
 
 
-def problem(n: int = N, d: int = D, v: int = V, seed: int = 0) -> dict[str, Any]:
+Arrays = dict[str, Any]
+WEIGHTS = ("hidden", "kernel", "bias")
+
+
+def problem(n: int = N, d: int = D, v: int = V, dtype: Any = np.float32) -> Arrays:
     """One label is out of range on each side, the others lie in several blocks; g is the gradient
     that arrives.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     labels = rng.integers(0, v, n)
     labels[:4] = [0, -1, v - 1, v]
-    arrays = {
-        "hidden": rng.normal(size=(n, d)),
-        "kernel": rng.normal(size=(d, v)),
-        "bias": rng.normal(size=v),
+    shapes: dict[str, Any] = {"hidden": (n, d), "kernel": (d, v), "bias": v, "g": n}
+    return {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()} | {
+        "labels": labels
     }
-    return {k: x.astype(np.float32) for k, x in arrays.items()} | {
-        "labels": labels,
-        "g": rng.normal(size=n).astype(np.float32),
-    }
+
+
+def with_bias(hidden: Any, kernel: Any, bias: Any, labels: Any, **options: Any) -> Any:
+    return linear_cross_entropy(hidden, kernel, labels, bias=bias, **options)
 
 
 def by_definition(
@@ -63,10 +67,8 @@ def by_definition(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The losses and the gradients of `sum_i g_i loss_i`."""
     h, k, b, g = (np.asarray(x, np.float64) for x in (hidden, kernel, bias, g))
-    losses, gradients = (
-        np.zeros(len(h)),
-        {"hidden": np.zeros_like(h), "kernel": np.zeros_like(k), "bias": np.zeros_like(b)},
-    )
+    losses = np.zeros(len(h))
+    gradients = {"hidden": np.zeros_like(h), "kernel": np.zeros_like(k), "bias": np.zeros_like(b)}
     for i, y in enumerate(labels):
         if not 0 <= y < len(b):
             continue
@@ -89,51 +91,33 @@ def by_definition(
     return losses, gradients
 
 
-def ours(
-    arrays: Mapping[str, Any], *, where: Any = None, **options: Any
-) -> tuple[Any, dict[str, Any]]:
+def ours(arrays: Arrays, *, where: Any = None, **options: Any) -> tuple[Any, Arrays]:
     """The same by the library, compiled once for all arrays of the same shapes."""
-    arguments = {
-        name: jnp.asarray(arrays[name]) for name in ("hidden", "kernel", "bias", "labels", "g")
-    }
-    return _with_gradients(*arguments.values(), where, options=tuple(options.items()))
+    on_device = {name: jnp.asarray(x) for name, x in arrays.items()}
+    return _with_gradients(on_device, where, options=tuple(options.items()))
 
 
 @partial(jax.jit, static_argnames="options")
-def _with_gradients(
-    hidden: jax.Array,
-    kernel: jax.Array,
-    bias: jax.Array,
-    labels: jax.Array,
-    g: jax.Array,
-    where: jax.Array | None,
-    options: tuple[tuple[str, Any], ...],
-) -> tuple[jax.Array, dict[str, jax.Array]]:
-    def loss_of(weights: dict[str, Any]) -> jax.Array:
-        return linear_cross_entropy(**weights, labels=labels, where=where, **dict(options))
+def _with_gradients(arrays: Arrays, where: Any, options: tuple[tuple[str, Any], ...]) -> Any:
+    def loss_of(weights: Arrays) -> Any:
+        return with_bias(**weights, labels=arrays["labels"], where=where, **dict(options))
 
-    losses, pullback = jax.vjp(loss_of, {"hidden": hidden, "kernel": kernel, "bias": bias})
-    return losses, pullback(g.astype(losses.dtype))[0]
+    losses, pullback = jax.vjp(loss_of, {name: arrays[name] for name in WEIGHTS})
+    return losses, pullback(arrays["g"].astype(losses.dtype))[0]
 
 
-def assert_close(
-    got: tuple[Any, dict[str, Any]], expected: tuple[Any, dict[str, Any]], tolerance: float
-) -> None:
-    np.testing.assert_allclose(got[0], expected[0], rtol=tolerance, atol=tolerance)
+def assert_close(got: tuple[Any, Arrays], expected: tuple[Any, Arrays], tolerance: float) -> None:
+    assert_allclose(got[0], expected[0], rtol=tolerance, atol=tolerance)
     for name, gradient in expected[1].items():
         assert got[1][name].shape == gradient.shape
-        np.testing.assert_allclose(
-            np.asarray(got[1][name], np.float64),
-            gradient,
-            rtol=tolerance,
-            atol=tolerance * np.abs(gradient).max(),
-            err_msg=name,
-        )
+        atol = tolerance * np.abs(gradient).max()
+        ours = np.asarray(got[1][name], np.float64)
+        assert_allclose(ours, gradient, rtol=tolerance, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_float64_has_all_digits(float64: None, options: dict[str, Any]) -> None:
-    arrays = {k: x if k == "labels" else x.astype(np.float64) for k, x in problem(seed=1).items()}
+    arrays = problem(dtype=float)
     assert_close(ours(arrays, chunk_size=3, **options), by_definition(**arrays, **options), 1e-12)
 
 
@@ -149,66 +133,39 @@ def test_gradients_are_differences_of_first_and_second_order(float64: None) -> N
     """The slopes of the definition are those of its losses, and the second derivatives those of its
     slopes.
     """
-    arrays = {
-        k: x if k == "labels" else x.astype(np.float64) for k, x in problem(n=4, d=2, v=5).items()
-    }
-    hidden, g, step = arrays["hidden"], arrays["g"], 1e-5
-    direction = np.random.default_rng(1).normal(size=hidden.shape)
+    arrays, options, step = problem(n=4, d=2, v=5, dtype=float), OPTIONS["all"], 1e-5
+    hidden, kernel, bias, g, labels = map(jnp.asarray, arrays.values())
+    v = np.random.default_rng(1).normal(size=hidden.shape)
     ahead, behind = (
-        by_definition(**(arrays | {"hidden": hidden + x * direction}), **OPTIONS["all"])
+        by_definition(**(arrays | {"hidden": arrays["hidden"] + x * v}), **options)
         for x in (step, -step)
     )
-    gradient = by_definition(**arrays, **OPTIONS["all"])[1]["hidden"]
-    np.testing.assert_allclose(
-        (gradient * direction).sum(), g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8
-    )
-
-    @jax.jit
-    def second(
-        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array
-    ) -> jax.Array:
-        def loss(hidden: jax.Array) -> jax.Array:
-            options = OPTIONS["all"]
-            return (
-                g * linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **options)
-            ).sum()
-
-        return jax.grad(lambda hidden: (jax.grad(loss)(hidden) * direction).sum())(hidden)
-
-    got = second(*weights_of(arrays), jnp.array(arrays["labels"]))
-    np.testing.assert_allclose(
-        got, (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step), rtol=1e-7, atol=1e-9
-    )
+    slope = (by_definition(**arrays, **options)[1]["hidden"] * v).sum()
+    assert_allclose(slope, g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8)
+    loss = lambda h: (g * with_bias(h, kernel, bias, labels, chunk_size=2, **options)).sum()
+    second = jax.jit(jax.grad(lambda h: (jax.grad(loss)(h) * v).sum()))(hidden)
+    change = (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step)
+    assert_allclose(second, change, rtol=1e-7, atol=1e-9)
 
 
 def test_options_may_be_traced_and_have_gradients() -> None:
+    """The loss is linear in both."""
     arrays = problem()
-    hidden, kernel, labels = arrays["hidden"], arrays["kernel"], arrays["labels"]
+    hidden, kernel, bias, _, labels = map(jnp.asarray, arrays.values())
 
-    def loss(eps: jax.Array, weight: jax.Array) -> jax.Array:
-        words = jnp.asarray(labels)
-        return linear_cross_entropy(
-            hidden, kernel, words, label_smoothing=eps, z_loss=weight, chunk_size=4
-        )
+    def loss(eps: Any, weight: Any) -> Any:
+        options = {"label_smoothing": eps, "z_loss": weight}
+        return with_bias(hidden, kernel, bias, labels, chunk_size=4, **options)
 
-    @jax.jit
-    def with_slopes(
-        eps: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        return loss(eps, weight), jax.jacrev(loss, (0, 1))(eps, weight)
-
-    zero = np.zeros(V, np.float32)
-    at = {
-        (eps, weight): by_definition(
-            hidden, kernel, zero, labels, arrays["g"], label_smoothing=eps, z_loss=weight
-        )[0]
-        for eps, weight in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
-    }
+    plain, smooth, with_z = (
+        by_definition(**arrays, label_smoothing=eps, z_loss=weight)[0]
+        for eps, weight in ((0, 0), (1, 0), (0, 1))
+    )
     eps, weight = jnp.float32(0.25), jnp.float32(0.125)
-    slope_eps, slope_weight = at[1.0, 0.0] - at[0.0, 0.0], at[0.0, 1.0] - at[0.0, 0.0]
-    losses, slopes = with_slopes(eps, weight)
-    np.testing.assert_allclose(losses, at[0.0, 0.0] + slope_eps / 4 + slope_weight / 8, rtol=1e-5)
-    np.testing.assert_allclose(slopes, [slope_eps, slope_weight], rtol=1e-5, atol=1e-6)
+    losses = jax.jit(loss)(eps, weight)
+    assert_allclose(losses, plain + (smooth - plain) / 4 + (with_z - plain) / 8, rtol=1e-5)
+    slopes = jax.jit(jax.jacrev(loss, (0, 1)))(eps, weight)
+    assert_allclose(slopes, [smooth - plain, with_z - plain], rtol=1e-5, atol=1e-6)
 
 
 def test_labels_out_of_range_and_masked_rows_are_absent() -> None:
@@ -226,40 +183,35 @@ def test_labels_out_of_range_and_masked_rows_are_absent() -> None:
 
 def test_labels_of_the_host_beyond_the_vocabulary_raise_unless_masked() -> None:
     arrays = problem()
-    hidden, kernel, bias = weights_of(arrays)
+    hidden, kernel, bias, *_ = arrays.values()
     for label in (V, 2**32):  # the latter is 0 to JAX, which cuts it to 32 bits
         labels = np.asarray([0, 1, 2, 3, label, 5])
-        with pytest.raises(
-            ValueError, match=rf"labels\[4\] is {label}, but class ids must lie in \[0, 11\)"
-        ):
-            linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
-    got = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, where=labels < V)
+        message = rf"labels\[4\] is {label}, but class ids must lie in \[0, 11\)"
+        with pytest.raises(ValueError, match=message):
+            with_bias(hidden, kernel, bias, labels, chunk_size=4)
+    got = with_bias(hidden, kernel, bias, labels, chunk_size=4, where=labels < V)
     expected = by_definition(**(arrays | {"labels": np.where(labels < V, labels, -1)}))[0]
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_narrow_labels_of_a_wider_vocabulary() -> None:
-    arrays = problem(v=300)
-    labels = np.asarray([5, -1, 127, 3, 0, 1], np.int8)
-    expected = by_definition(**(arrays | {"labels": labels}))[0]
-    got = linear_cross_entropy(
-        arrays["hidden"], arrays["kernel"], jnp.asarray(labels), bias=arrays["bias"], chunk_size=64
-    )
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    arrays = problem(v=300) | {"labels": np.asarray([5, -1, 127, 3, 0, 1], np.int8)}
+    assert_allclose(ours(arrays, chunk_size=64)[0], by_definition(**arrays)[0], rtol=1e-5)
 
 
 def test_huge_logits() -> None:
     """The logits are +-1e4, all exact in float32: 1e4 and 9998, say."""
-    hidden = np.asarray([[1e4], [1e4], [-1e4], [1e4]], np.float32)
     kernel = np.asarray([[1.0, -1.0, 0.5, 0.9998, -0.75]], np.float32)
-    logits = np.asarray([10000.0, -10000.0, 5000.0, 9998.0, -7500.0])
-    labels, g = np.asarray([0, 1, 4, 3]), np.ones(4, np.float32)
-    bias = np.zeros(5, np.float32)
-    losses, gradients = ours(
-        {"hidden": hidden, "kernel": kernel, "bias": bias, "labels": labels, "g": g}, chunk_size=2
-    )
+    arrays = {
+        "hidden": np.asarray([[1e4], [1e4], [-1e4], [1e4]], np.float32),
+        "kernel": kernel,
+        "bias": np.zeros(5, np.float32),
+        "labels": np.asarray([0, 1, 4, 3]),
+        "g": np.ones(4, np.float32),
+    }
+    losses, gradients = ours(arrays, chunk_size=2)
     rival = 1 / (1 + np.exp(2.0))  # share of the second best
-    np.testing.assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
+    assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
     dz = np.asarray(
         [
             [-rival, 0, 0, rival, 0],
@@ -268,25 +220,18 @@ def test_huge_logits() -> None:
             [1 - rival, 0, 0, rival - 1, 0],
         ]
     )
-    np.testing.assert_allclose(gradients["bias"], dz.sum(0), rtol=1e-5)
-    np.testing.assert_allclose(gradients["hidden"][:, 0], dz @ logits / 1e4, rtol=1e-5, atol=1e-7)
+    assert_allclose(gradients["bias"], dz.sum(0), rtol=1e-5)
+    by_hidden = dz @ [1, -1, 0.5, 0.9998, -0.75]
+    assert_allclose(gradients["hidden"][:, 0], by_hidden, rtol=1e-5, atol=1e-7)
 
 
 def test_small_losses_and_gradients_keep_their_digits() -> None:
     """`ln sum exp z - z_y` and `p_y - 1` would be 0 or have one digit left."""
-    gaps = np.asarray([10.0, 20.0, 40.0, 60.0], np.float32)
-    kernel = np.asarray([[0.0, 1.0, 0.0]], np.float32)
-    arrays = {
-        "hidden": gaps[:, None],
-        "kernel": kernel,
-        "bias": np.zeros(3, np.float32),
-        "labels": np.ones(4, int),
-    }
-    losses, gradients = ours(arrays | {"g": np.ones(4, np.float32)}, chunk_size=1)
-    np.testing.assert_allclose(losses, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
-    np.testing.assert_allclose(
-        gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6
-    )
+    gaps = np.asarray([10.0, 20.0, 40.0, 60.0])
+    arrays = {"hidden": gaps[:, None], "kernel": [[0.0, 1.0, 0.0]], "bias": np.zeros(3)}
+    losses, gradients = ours(arrays | {"g": np.ones(4), "labels": np.ones(4, int)}, chunk_size=1)
+    assert_allclose(losses, np.log1p(2 * np.exp(-gaps)), rtol=4e-6)
+    assert_allclose(gradients["hidden"][:, 0], -2 / (np.exp(gaps) + 2), rtol=4e-6)
 
 
 def test_bias_rules_out_whole_blocks() -> None:
@@ -318,17 +263,12 @@ def test_bias_rules_out_whole_blocks() -> None:
     ids=str,
 )
 def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]) -> None:
-    arrays = {
-        "hidden": np.ones((2, 1)),
-        "kernel": np.zeros((1, 3)),
-        "bias": np.asarray(bias),
-        "g": np.ones(2),
-    }
-    arrays = {k: x.astype(np.float32) for k, x in arrays.items()} | {"labels": np.zeros(2, int)}
+    arrays = {"hidden": np.ones((2, 1)), "kernel": np.zeros((1, 3)), "bias": np.array(bias)}
+    arrays |= {"g": np.ones(2), "labels": np.zeros(2, int)}
     value, gradients = ours(arrays, chunk_size=2, where=np.array([True, False]), **options)
     assert value[1] == 0
     if "z_loss" not in options:
-        np.testing.assert_allclose(value[0], cross_entropy(bias, 0, **options), rtol=1e-6)
+        assert_allclose(value[0], cross_entropy(bias, 0, **options), rtol=1e-6)
     assert not np.isnan(value[0])
     assert all(np.isfinite(g).all() for g in gradients.values())
     _, of_nothing = ours(arrays, chunk_size=2, where=np.array([False, False]), **options)
@@ -336,47 +276,40 @@ def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]
 
 
 def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:
-    kernel = jnp.array([[np.nan, 0.0], [0.0, 0.0]])
-    gradient = jax.grad(lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum())(
-        kernel
-    )
-    np.testing.assert_array_equal(gradient, np.zeros((2, 2)))
+    loss = lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum()
+    gradient = jax.grad(loss)(jnp.array([[np.nan, 0.0], [0.0, 0.0]]))
+    assert_array_equal(gradient, np.zeros((2, 2)))
 
 
 def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
-    bias = jnp.array([0.0, -np.inf])
-    loss = linear_cross_entropy(
-        jnp.ones((1, 1)), jnp.zeros((1, 2)), jnp.array([0]), bias=bias, soft_cap=2.0
-    )
-    np.testing.assert_array_equal(loss, [0])
+    one = jnp.ones((1, 1))
+    loss = with_bias(one, 0 * jnp.ones((1, 2)), jnp.array([0.0, -np.inf]), [0], soft_cap=2.0)
+    assert_array_equal(loss, [0])
     # Of caps; the slope of the loss in z is sigmoid(-c tanh z/c) sech^2.
     z = np.array([3.0, 6.0, 9.0])
-    gradient = jax.vmap(
-        jax.grad(
-            lambda z: linear_cross_entropy(
-                jnp.ones((1, 1)), jnp.stack([z, 0.0])[None], jnp.array([1]), soft_cap=1.0
-            ).sum()
-        )
-    )(jnp.asarray(z, jnp.float32))
-    np.testing.assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
+    capped = lambda z: linear_cross_entropy(one, jnp.stack([z, 0.0])[None], [1], soft_cap=1.0)[0]
+    gradient = jax.vmap(jax.grad(capped))(jnp.asarray(z))
+    assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
 
 
-def test_what_should_differ_between_devices_does() -> None:
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        ((P(), P(), P()), "kernel is the same"),
+        (
+            (P("v"), P(None, "v"), P("v")),
+            "hidden and labels must be the same on all devices, but they differ",
+        ),
+    ],
+)
+def test_what_should_differ_between_devices_does(specs: Any, message: str) -> None:
     arrays = problem(n=8, v=16)
-    mesh = Mesh(np.array(jax.devices("cpu")[:2]), ("v",))
-    specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
-    for name, message in (
-        ("same kernel", "kernel is the same"),
-        ("other examples", "hidden and labels must be the same on all devices, but they differ"),
-    ):
-        call = jax.shard_map(
-            lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"),
-            mesh=mesh,
-            in_specs=specs[name],
-            out_specs=P("v"),
-        )
-        with pytest.raises(ValueError, match=message):
-            call(arrays["hidden"], arrays["kernel"], arrays["labels"])
+    loss = partial(linear_cross_entropy, axis_name="v")
+    call = jax.shard_map(
+        lambda *arrays: loss(*arrays), mesh=mesh_of(1, 8), in_specs=specs, out_specs=P("v")
+    )
+    with pytest.raises(ValueError, match=message):
+        call(arrays["hidden"], arrays["kernel"], arrays["labels"])
 
 
 def test_a_single_word_is_certain() -> None:
@@ -398,7 +331,7 @@ def test_half_precision_is_summed_in_float32(other: Any) -> None:
         **OPTIONS["all"],
     )
     assert losses.dtype == jnp.float32
-    np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-6)
+    assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-6)
     assert {k: x.dtype for k, x in gradients.items()} == {k: x.dtype for k, x in bfloat16.items()}
     for name, gradient in expected[1].items():
         # 300 terms each rounded to 2^-9 at most: a sum held in bfloat16 would be worse by the
@@ -412,80 +345,54 @@ def test_leading_axes_are_batch_and_broadcast() -> None:
     hidden, labels = arrays["hidden"].reshape(2, 6, D), jnp.asarray(arrays["labels"].reshape(2, 6))
     expected = by_definition(**arrays)[0].reshape(2, 6)
     loss = partial(linear_cross_entropy, kernel=arrays["kernel"], bias=arrays["bias"], chunk_size=4)
-    np.testing.assert_allclose(loss(hidden, labels=labels), expected, rtol=1e-5)
-    np.testing.assert_allclose(loss(hidden[0], labels=labels)[0], expected[0], rtol=1e-5)
-    np.testing.assert_allclose(loss(hidden, labels=labels[1])[1], expected[1], rtol=1e-5)
+    assert_allclose(loss(hidden, labels=labels), expected, rtol=1e-5)
+    assert_allclose(loss(hidden[0], labels=labels)[0], expected[0], rtol=1e-5)
+    assert_allclose(loss(hidden, labels=labels[1])[1], expected[1], rtol=1e-5)
     assert loss(hidden[:, :0], labels=labels[:, :0]).shape == (2, 0)
 
 
-def test_vmap_jit_remat_and_scan() -> None:
-    arrays = problem(n=12)
-    expected = by_definition(**(arrays | {"g": np.ones(12)}))
-    hidden, labels = (
-        jnp.asarray(arrays["hidden"].reshape(3, 4, D)),
-        jnp.asarray(arrays["labels"].reshape(3, 4)),
-    )
-    kernel, bias = jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
+def test_vmap_and_scan_with_remat() -> None:
+    arrays = problem(n=12) | {"g": np.ones(12)}
+    losses, gradients = by_definition(**arrays)
+    hidden, kernel, bias, _, labels = map(jnp.asarray, arrays.values())
+    loss = partial(with_bias, chunk_size=4)
 
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
+    def mapped(hidden: Any, kernel: Any, bias: Any) -> Any:
+        batches = hidden.reshape(3, 4, D), kernel, bias, labels.reshape(3, 4)
+        return jax.vmap(loss, (0, None, None, 0))(*batches).sum()
 
-    def mapped(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-        return jax.vmap(loss, (0, None, None, 0))(hidden, kernel, bias, labels).sum()
-
-    def scanned(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-        def step(total: jax.Array, batch: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-            return total + jax.checkpoint(loss)(batch[0], kernel, bias, batch[1]).sum(), None
-
-        return jax.lax.scan(step, jnp.zeros(()), (hidden, labels))[0]
+    def scanned(hidden: Any, kernel: Any, bias: Any) -> Any:
+        step = lambda total, x: (
+            total + jax.checkpoint(loss)(x[0], kernel, bias, x[1]).sum(),
+            None,
+        )
+        batches = hidden.reshape(3, 4, D), labels.reshape(3, 4)
+        return jax.lax.scan(step, jnp.zeros(()), batches)[0]
 
     for total in (mapped, scanned):
-        value, gradients = jax.jit(jax.value_and_grad(total, (0, 1, 2)))(hidden, kernel, bias)
-        named = dict(
-            zip(
-                ("hidden", "kernel", "bias"),
-                (gradients[0].reshape(12, D), *gradients[1:]),
-                strict=True,
-            )
-        )
-        assert_close((value, named), (expected[0].sum(), expected[1]), 2e-6)
+        value, slopes = jax.jit(jax.value_and_grad(total, (0, 1, 2)))(hidden, kernel, bias)
+        got = value, dict(zip(WEIGHTS, slopes, strict=True))
+        assert_close(got, (losses.sum(), gradients), 2e-6)
 
 
-def test_vmap_over_kernels() -> None:
-    arrays = problem()
-    kernels = np.stack([arrays["kernel"], 2 * arrays["kernel"]])
-    bias = np.zeros(V, np.float32)
-    labels = jnp.asarray(arrays["labels"])
-    got = jax.vmap(lambda k: linear_cross_entropy(arrays["hidden"], k, labels, chunk_size=4))(
-        jnp.asarray(kernels)
-    )
-    expected = [
-        by_definition(**(arrays | {"kernel": kernel, "bias": bias}))[0] for kernel in kernels
-    ]
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+def mesh_of(n: int, v: int) -> Mesh:
+    return Mesh(np.asarray(jax.devices("cpu")).reshape(n, v), ("n", "v"))
 
 
-def weights_of(arrays: Mapping[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return jnp.asarray(arrays["hidden"]), jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
+OF_WORDS = {"hidden": P("n"), "kernel": P(None, "v"), "bias": P("v"), "labels": P("n")}
 
 
 @pytest.mark.parametrize(
-    "specs", [(P(), P(None, "v"), P("v")), (P("v"), P(), P())], ids=["words", "examples"]
+    "spread", [{"kernel": P(None, "v"), "bias": P("v")}, {"hidden": P("v")}], ids=str
 )
-def test_sharded_inputs(specs: tuple[P, P, P]) -> None:
+def test_sharded_inputs(spread: dict[str, P]) -> None:
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices("cpu")), ("v",))
-    placed = [
-        jax.device_put(x, NamedSharding(mesh, spec))
-        for x, spec in zip(weights_of(arrays), specs, strict=True)
-    ]
-
-    weights = dict(zip(("hidden", "kernel", "bias"), placed, strict=True))
-    assert_close(
-        ours(arrays | weights, chunk_size=12, **OPTIONS["all"]),
-        by_definition(**arrays, **OPTIONS["all"]),
-        1e-6,
-    )
+    placed = {
+        name: jax.device_put(arrays[name], NamedSharding(mesh_of(1, 8), spread.get(name, P())))
+        for name in WEIGHTS
+    }
+    got = ours(arrays | placed, chunk_size=12, **OPTIONS["all"])
+    assert_close(got, by_definition(**arrays, **OPTIONS["all"]), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -498,79 +405,60 @@ def test_words_and_examples_spread_by_shard_map(
     the devices.
     """
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices("cpu")).reshape(mesh_shape), ("n", "v"))
-    g, labels = jnp.asarray(arrays["g"]), jnp.asarray(arrays["labels"])
-
-    @partial(
-        jax.shard_map,
-        mesh=mesh,
-        in_specs=(P("n"), P(None, "v"), P("v"), P("n")),
+    hidden, kernel, bias, g, labels = map(jnp.asarray, arrays.values())
+    loss: Any = jax.shard_map(
+        partial(with_bias, chunk_size=3, axis_name="v", **OPTIONS["all"]),
+        mesh=mesh_of(*mesh_shape),
+        in_specs=tuple(OF_WORDS.values()),
         out_specs=P("n"),
         check_vma=check_vma,
     )
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
-        return linear_cross_entropy(
-            hidden, kernel, labels, bias=bias, chunk_size=3, axis_name="v", **OPTIONS["all"]
-        )
 
     @jax.jit
-    def run(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> Any:
-        losses, pullback = jax.vjp(lambda *weights: loss(*weights, labels), hidden, kernel, bias)
-        return losses, dict(zip(("hidden", "kernel", "bias"), pullback(g), strict=True))
+    def run(*weights: Any) -> Any:
+        losses, pullback = jax.vjp(lambda *weights: loss(*weights, labels), *weights)
+        return losses, dict(zip(WEIGHTS, pullback(g), strict=True))
 
-    assert_close(run(*weights_of(arrays)), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
+    expected = by_definition(**arrays, **OPTIONS["all"])
+    assert_close(run(hidden, kernel, bias), expected, 1e-6)
 
 
 def test_gradients_inside_of_shard_map() -> None:
     """A training step: the examples are spread over one axis, the words over the other."""
     arrays = problem(n=16, v=40)
-    mesh = Mesh(np.asarray(jax.devices("cpu")).reshape(2, 4), ("n", "v"))
+    hidden, kernel, bias, g, labels = map(jnp.asarray, arrays.values())
+    specs = {name: OF_WORDS[name] for name in WEIGHTS}
 
-    def step(
-        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array, g: jax.Array
-    ) -> Any:
-        def total(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-            losses = linear_cross_entropy(
-                hidden, kernel, labels, bias=bias, chunk_size=4, axis_name="v"
-            )
+    def step(weights: Any, labels: Any, g: Any) -> Any:
+        def total(weights: Any) -> Any:
+            losses = with_bias(**weights, labels=labels, chunk_size=4, axis_name="v")
             return jax.lax.psum((g * losses).sum(), "n")
 
-        value, gradients = jax.value_and_grad(total, (0, 1, 2))(hidden, kernel, bias)
-        return value, dict(zip(("hidden", "kernel", "bias"), gradients, strict=True))
+        return jax.value_and_grad(total)(weights)
 
-    specs = {"hidden": P("n"), "kernel": P(None, "v"), "bias": P("v")}
-    run = jax.jit(
-        jax.shard_map(
-            step, mesh=mesh, in_specs=(*specs.values(), P("n"), P("n")), out_specs=(P(), specs)
-        )
+    run = jax.shard_map(
+        step, mesh=mesh_of(2, 4), in_specs=(specs, P("n"), P("n")), out_specs=(P(), specs)
     )
     losses, gradients = by_definition(**arrays)
-    got = run(*weights_of(arrays), jnp.asarray(arrays["labels"]), jnp.asarray(arrays["g"]))
+    got = jax.jit(run)({"hidden": hidden, "kernel": kernel, "bias": bias}, labels, g)
     assert_close(got, ((losses * arrays["g"]).sum(), gradients), 2e-6)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_logits_are_never_held(dtype: Any) -> None:
     n, d, v = 512, 16, 16384
+    shapes = ((n, d), dtype), ((d, v), dtype), ((n,), jnp.int32)
 
-    def naive(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
+    def naive(hidden: Any, kernel: Any, labels: Any) -> Any:
         z = (hidden @ kernel).astype(jnp.float32)
         return -jnp.take_along_axis(jax.nn.log_softmax(z), labels[:, None], 1).mean()
 
-    def in_blocks(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, chunk_size=512).mean()
-
     def temporary(loss: Any) -> int:
-        shapes = (
-            jax.ShapeDtypeStruct((n, d), dtype),
-            jax.ShapeDtypeStruct((d, v), dtype),
-            jax.ShapeDtypeStruct((n,), jnp.int32),
-        )
-        memory: Any = (
-            jax.jit(jax.value_and_grad(loss, (0, 1))).lower(*shapes).compile().memory_analysis()
-        )
-        return memory.temp_size_in_bytes
+        program: Any = jax.jit(jax.value_and_grad(loss, (0, 1)))
+        lowered = program.lower(*(jax.ShapeDtypeStruct(*x) for x in shapes))
+        return lowered.compile().memory_analysis().temp_size_in_bytes
 
+    in_blocks = lambda *arrays: linear_cross_entropy(*arrays, chunk_size=512).mean()
     assert dtype == jnp.bfloat16 or temporary(naive) >= 4 * n * v
     assert temporary(in_blocks) < 4 * n * v / 10
 
@@ -619,12 +507,6 @@ def test_logits_are_never_held(dtype: Any) -> None:
     ],
 )
 def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    arguments = {
-        "hidden": np.zeros((N, D)),
-        "kernel": np.zeros((D, V)),
-        "labels": np.zeros(N, int),
-    } | change
+    arrays = {"hidden": np.zeros((N, D)), "kernel": np.zeros((D, V)), "labels": np.zeros(N, int)}
     with pytest.raises(error, match=message):
-        linear_cross_entropy(
-            arguments.pop("hidden"), arguments.pop("kernel"), arguments.pop("labels"), **arguments
-        )
+        linear_cross_entropy(**(arrays | change))

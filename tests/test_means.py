@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from tests.estimates import parts
@@ -46,11 +47,9 @@ def test_bounded_means_from_the_definition(kind: str, bounds: tuple[float, float
     estimate = jm.mean_interval(x, sample_weight=w, bounds=bounds)
     high = slow_greatest_mean(x, w, bounds[1])
     low = -slow_greatest_mean(-x, w, -bounds[0])
-    np.testing.assert_allclose(
-        parts(estimate)[:3], [np.average(x, weights=w), low, high], rtol=1e-6
-    )
+    assert_allclose(parts(estimate)[:3], [np.average(x, weights=w), low, high], rtol=1e-6)
     written_out = jm.mean_interval(np.repeat(x, w), bounds=bounds)
-    np.testing.assert_allclose(parts(estimate), parts(written_out), rtol=1e-9)
+    assert_allclose(parts(estimate), parts(written_out), rtol=1e-9)
 
 
 def test_bounded_means_of_right_and_wrong_are_accuracies() -> None:
@@ -63,9 +62,9 @@ def test_bounded_means_of_right_and_wrong_are_accuracies() -> None:
     for i, row in enumerate(right):
         counts = jm.confusion_matrix(0 * ids, 1 - row.astype(int), num_classes=2, groups=ids)
         expected = jm.interval(jm.accuracy, counts.sum(0))
-        np.testing.assert_allclose(parts(alone)[:3, i], parts(expected)[:3], rtol=1e-6)
+        assert_allclose(parts(alone)[:3, i], parts(expected)[:3], rtol=1e-6)
         expected = jm.interval(jm.accuracy, counts, cluster_axis=-3)
-        np.testing.assert_allclose(parts(of_clusters)[:, i], parts(expected), rtol=1e-4)
+        assert_allclose(parts(of_clusters)[:, i], parts(expected), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_under_jit_values_beyond_the_bounds_by_rounding_are_clipped() -> None:
     for dtype in ("float32", "bfloat16"):
         eps = float(jax.numpy.finfo(dtype).eps)
         beyond = jax.numpy.asarray(np.where(x == 1, 1 + 2 * eps, x), dtype)
-        np.testing.assert_allclose(parts(interval(beyond)), parts(expected), rtol=1e-5)
+        assert_allclose(parts(interval(beyond)), parts(expected), rtol=1e-5)
         beyond = jax.numpy.asarray(np.where(x == 1, 1 + 10 * eps, x), dtype)
         assert np.isnan(interval(beyond).value)
     equal = jm.mean_interval([0.7] * 9, bounds=(0, 0.7))  # their sum is 6.300000000000001

@@ -5,19 +5,51 @@ On the host, in float64; float32 only where it is what the test is about. The de
 test_transforms.py.
 """
 
-import math
-from decimal import Decimal, localcontext
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 from sklearn.metrics.cluster import normalized_mutual_info_score
 
 import jaxmetrics as jm
+from jaxmetrics.metrics import (
+    accuracy,
+    balanced_accuracy,
+    binary,
+    cohen_kappa,
+    confusion_entropy,
+    cramers_v,
+    demographic_parity_ratio,
+    error_rate,
+    expected_cost,
+    f1,
+    f_beta,
+    false_negative_rate,
+    fowlkes_mallows,
+    group_difference,
+    group_ratio,
+    krippendorff_alpha,
+    label_macro,
+    macro,
+    matthews_corrcoef,
+    micro,
+    mutual_information,
+    net_benefit,
+    normalized_mutual_information,
+    precision,
+    recall,
+    specificity,
+    tversky,
+    weighted,
+    weighted_micro,
+)
 from tests import oracles
 from tests.cases import MATRICES, METRICS
 
@@ -38,7 +70,7 @@ def test_equals_definition(name: str) -> None:
         expected = metric.oracle(counts.astype(float))
         with np.errstate(all="raise"):
             value = metric.call(counts)
-        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-13, err_msg=kind)
+        assert_allclose(value, expected, rtol=1e-12, atol=1e-13, err_msg=kind)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -51,19 +83,17 @@ def test_equals_definition_for_one_class(name: str) -> None:
         if name == "cohen_kappa costs" or name.startswith("cohen_kappa gwet"):
             assert np.isnan(metric.call(counts))  # all disagreements weigh nothing
         else:
-            np.testing.assert_allclose(
-                metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12
-            )
+            assert_allclose(metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12)
 
 
 SKLEARN = {
-    "accuracy": (jm.accuracy, sk.accuracy_score),
-    "error_rate": (jm.error_rate, sk.zero_one_loss),
-    "hamming_loss": (jm.error_rate, sk.hamming_loss),
-    "matthews_corrcoef": (jm.matthews_corrcoef, sk.matthews_corrcoef),
-    "balanced_accuracy": (jm.balanced_accuracy, sk.balanced_accuracy_score),
-    "mutual_information": (jm.mutual_information, sk.mutual_info_score),
-    "cohen_kappa": (jm.cohen_kappa, sk.cohen_kappa_score),
+    "accuracy": (accuracy, sk.accuracy_score),
+    "error_rate": (error_rate, sk.zero_one_loss),
+    "hamming_loss": (error_rate, sk.hamming_loss),
+    "matthews_corrcoef": (matthews_corrcoef, sk.matthews_corrcoef),
+    "balanced_accuracy": (balanced_accuracy, sk.balanced_accuracy_score),
+    "mutual_information": (mutual_information, sk.mutual_info_score),
+    "cohen_kappa": (cohen_kappa, sk.cohen_kappa_score),
     **{
         f"{average}_{rate}": (
             getattr(jm, average)(getattr(jm, rate)),
@@ -87,7 +117,7 @@ def test_equals_sklearn(name: str) -> None:
     ours, theirs = SKLEARN[name]
     for kind, counts in MATRICES.items():
         if kind not in ("rare", "empty"):  # a billion rows, and none, which scikit-learn refuses
-            np.testing.assert_allclose(
+            assert_allclose(
                 ours(counts), theirs(*labels_of(counts)), rtol=1e-12, atol=1e-12, err_msg=kind
             )
 
@@ -95,11 +125,11 @@ def test_equals_sklearn(name: str) -> None:
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
 def test_weighted_kappa_and_f_beta_equal_sklearn(weights: str | None) -> None:
     t, p = labels_of(MATRICES["ordinary"])
-    ours = jm.cohen_kappa(MATRICES["ordinary"], weights=weights)
-    np.testing.assert_allclose(ours, sk.cohen_kappa_score(t, p, weights=weights), rtol=1e-12)
+    ours = cohen_kappa(MATRICES["ordinary"], weights=weights)
+    assert_allclose(ours, sk.cohen_kappa_score(t, p, weights=weights), rtol=1e-12)
     for beta in (0.0, 0.5, 2.0, np.inf):
         theirs = sk.fbeta_score(t, p, beta=beta, average=None)
-        np.testing.assert_allclose(jm.f_beta(MATRICES["ordinary"], beta), theirs, rtol=1e-12)
+        assert_allclose(f_beta(MATRICES["ordinary"], beta), theirs, rtol=1e-12)
 
 
 THREE = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])  # t = 10, 5, 2; p = 7, 7, 3
@@ -108,52 +138,39 @@ THREE = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])  # t = 10, 5, 2; p = 7, 7, 3
 @pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
 @pytest.mark.parametrize("chosen", [[0], [2, 0], [0, 1, 2, 3]])
 def test_averages_over_chosen_classes_equal_scikit_learns(average: str, chosen: list[int]) -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     y, pred = rng.integers(0, 4, (2, 80))
     counts = jm.confusion_matrix(y, pred)
-    for rate, theirs in ((jm.f1, sk.f1_score), (jm.precision, sk.precision_score)):
+    for rate, theirs in ((f1, sk.f1_score), (precision, sk.precision_score)):
         ours = getattr(jm, average)(rate, classes=chosen)(counts)
-        np.testing.assert_allclose(ours, theirs(y, pred, labels=chosen, average=average))
+        assert_allclose(ours, theirs(y, pred, labels=chosen, average=average))
 
 
 def test_classes_of_averages() -> None:
     counts = jm.confusion_matrix([0, 1, 0], [0, 1, 1], num_classes=4)
     # Of those chosen the ones that occur; if none does, all of them alike.
-    assert jm.macro(jm.recall, classes=[1, 3])(counts) == 1
-    assert jm.macro(jm.recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
-    assert jm.weighted(jm.recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
-    for wrong, error in (("ab", TypeError), ([0.5], TypeError), ([1, 1], ValueError)):
-        with pytest.raises(error, match="classes must be"):
-            jm.macro(jm.recall, classes=wrong)  # type: ignore[arg-type]
-    with pytest.raises(
-        ValueError, match="classes must contain at least one class, but it is empty"
-    ):
-        jm.macro(jm.recall, classes=[])
-    with pytest.raises(
-        ValueError, match="ids in classes must be less than the number of classes, 4, got"
-    ):
-        jm.macro(jm.recall, classes=[4])(counts)
+    assert macro(recall, classes=[1, 3])(counts) == 1
+    assert macro(recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
+    assert weighted(recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_averages_over_labels_equal_scikit_learns(average: str) -> None:
-    rng = np.random.default_rng(6)
+    rng = default_rng(6)
     y, pred = rng.integers(0, 2, (2, 50, 4))
     y[:, 1] = 0  # a label that never occurs
     pred[:, 1] = 0
     counts = jm.multilabel_confusion_matrix(y, pred)
-    for rate, theirs in ((jm.f1, sk.f1_score), (jm.recall, sk.recall_score)):
+    for rate, theirs in ((f1, sk.f1_score), (recall, sk.recall_score)):
         ours = getattr(jm, f"label_{average}")(rate)(counts)
-        np.testing.assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
-    with pytest.raises(ValueError, match="one matrix of two rows and two columns for each"):
-        jm.label_macro(jm.f1)(counts[0])
+        assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
 
 
 def test_normalized_mutual_information_equals_scikit_learns() -> None:
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     for y, pred in (rng.integers(0, 4, (2, 90)), np.zeros((2, 5), int)):
-        ours = jm.normalized_mutual_information(jm.confusion_matrix(y, pred, num_classes=4))
-        np.testing.assert_allclose(ours, normalized_mutual_info_score(y, pred), rtol=1e-9)
+        ours = normalized_mutual_information(jm.confusion_matrix(y, pred, num_classes=4))
+        assert_allclose(ours, normalized_mutual_info_score(y, pred), rtol=1e-9)
 
 
 def in_float32(counts: Any) -> jax.Array:
@@ -164,125 +181,89 @@ def test_two_times_ten_to_the_ten_examples() -> None:
     counts = np.array([[9_900_000_000, 100_000_000], [300_000_000, 9_700_000_000]])  # beyond int32
     expected = oracles.matthews_corrcoef(counts.astype(float))
     for given, error in ((counts, 1e-12), (in_float32(counts), 1e-6)):
-        np.testing.assert_allclose(jm.matthews_corrcoef(given), expected, rtol=error)
-        np.testing.assert_allclose(jm.accuracy(given), 0.98, rtol=error)
+        assert_allclose(matthews_corrcoef(given), expected, rtol=error)
+        assert_allclose(accuracy(given), 0.98, rtol=error)
 
 
 @pytest.mark.parametrize("number", [2**24 + 1, 2**40 + 1, 2**53 - 3])
 def test_large_counts_are_exact_on_the_host(number: int) -> None:
     counts = np.array([[number - 3, 2], [1, 0]])
-    assert jm.accuracy(counts) == (number - 3) / number
-    assert jm.error_rate(counts) == 3 / number
-    np.testing.assert_allclose(jm.recall(counts), [(number - 3) / (number - 1), 0], rtol=1e-15)
+    assert accuracy(counts) == (number - 3) / number
+    assert error_rate(counts) == 3 / number
+    assert_allclose(recall(counts), [(number - 3) / (number - 1), 0], rtol=1e-15)
 
 
 def test_rare_classes_keep_their_digits() -> None:
     # FN / support and TN are lost where totals are subtracted.
     counts = np.array([[10**9, 7], [3, 13]])
     for given, error in ((counts, 1e-12), (in_float32(counts), 1e-6)):
-        np.testing.assert_allclose(jm.false_negative_rate(given)[0], 7 / (10**9 + 7), rtol=error)
-        np.testing.assert_allclose(
-            jm.specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error
-        )
-        np.testing.assert_allclose(jm.error_rate(given), 10 / (10**9 + 23), rtol=error)
+        assert_allclose(false_negative_rate(given)[0], 7 / (10**9 + 7), rtol=error)
+        assert_allclose(specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error)
+        assert_allclose(error_rate(given), 10 / (10**9 + 23), rtol=error)
 
 
 def test_near_independence_and_near_certainty() -> None:
     """Sums of logarithms, and p - t q, cancel here: in float64 six digits or more of those of
     float32 are left, too.
     """
-    for counts in (
+    tables = (
         [[249_900, 250_100], [250_100, 249_900]],
         [[10**9, 1], [1, 1]],
         [[10**9, 3], [5, 16]],
         [[10**9, 0], [0, 1]],
-    ):
-        c = np.array(counts)
+    )
+    for c in map(np.array, tables):
         for given, error in ((c, 1e-12), (in_float32(c), 5e-4)):
-            np.testing.assert_allclose(
-                jm.mutual_information(given),
-                float(mutual_information(c)),
-                rtol=error,
-                err_msg=str(c),
-            )
-            np.testing.assert_allclose(
-                jm.cramers_v(given), cramers_v(c), rtol=error, err_msg=str(c)
-            )
-    for mistakes in ([[1, 10**9], [1, 3]], [[0, 10**9], [1, 0]]):
-        s = np.array([10**9 + 1 + 2 * mistakes[0][0], 10**9 + 1 + 2 * mistakes[1][1]], float)
-        shares = np.array([[1e9, 1], [1, 1e9]]) / s[:, None]
-        logarithms = np.log1p(
-            -np.array([[s[0] - 1e9, s[0] - 1], [s[1] - 1, s[1] - 1e9]]) / s[:, None]
-        ) / np.log(2)
-        exact = float((s * -(shares * logarithms).sum(1)).sum() / (2 * np.sum(mistakes)))
-        for given, error in ((np.array(mistakes), 1e-7), (in_float32(mistakes), 1e-5)):
-            np.testing.assert_allclose(jm.confusion_entropy(given), exact, rtol=error)
-
-
-def cramers_v(counts: np.ndarray) -> float:
-    """Of a 2x2 table, |ad - bc| / sqrt(products of the margins), in whole numbers up to the
-    root.
-    """
-    (a, b), (c, d) = counts.tolist()
-    square = Fraction((a * d - b * c) ** 2, (a + b) * (c + d) * (a + c) * (b + d))
-    return math.sqrt(square)
-
-
-def mutual_information(counts: np.ndarray) -> Fraction:
-    """The exact sum, with logarithms of 50 digits."""
-    with localcontext() as context:
-        context.prec = 50
-        n = int(counts.sum())
-        total = Decimal(0)
-        for (i, j), c in np.ndenumerate(counts):
-            if c:
-                ratio = Decimal(int(c)) * n / (int(counts[i].sum()) * int(counts[:, j].sum()))
-                total += Decimal(int(c)) / n * ratio.ln()
-        return Fraction(total)
+            close = partial(assert_allclose, rtol=error, err_msg=str(c))
+            close(mutual_information(given), oracles.mutual_information(c))
+            close(cramers_v(given), oracles.cramers_v(c))
+    for c in (np.array([[1, 10**9], [1, 3]]), np.array([[0, 10**9], [1, 0]])):
+        for given, error in ((c, 1e-7), (in_float32(c), 1e-5)):
+            assert_allclose(confusion_entropy(given), oracles.confusion_entropy(c), rtol=error)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17, 100, 1000])
 def test_perfect_is_exactly_one(k: int) -> None:
-    counts = np.diag(np.random.default_rng(k).integers(1, 2_000_000, k))
+    counts = np.diag(default_rng(k).integers(1, 2_000_000, k))
     for given in (counts, in_float32(counts)) if k in (3, 1000) else (counts,):
         for metric in (
-            jm.accuracy,
-            jm.matthews_corrcoef,
-            jm.macro(jm.f1),
-            jm.balanced_accuracy,
-            jm.cohen_kappa,
+            accuracy,
+            matthews_corrcoef,
+            macro(f1),
+            balanced_accuracy,
+            cohen_kappa,
         ):
-            undefined = k == 1 and metric in (jm.matthews_corrcoef, jm.cohen_kappa)
+            undefined = k == 1 and metric in (matthews_corrcoef, cohen_kappa)
             assert undefined or metric(given) == 1, metric
-        for rate in (jm.recall, jm.fowlkes_mallows):
+        for rate in (recall, fowlkes_mallows):
             assert (np.asarray(rate(given)) == 1).all()
-        assert jm.error_rate(given) == 0
+        assert error_rate(given) == 0
 
 
 def test_gradient_of_perfect_counts() -> None:
     """A mistake takes 1/2 of its share from the row's class, and as much from the column's."""
-    gradient = jax.grad(lambda counts: jm.fowlkes_mallows(counts).sum())(
+    gradient = jax.grad(lambda counts: fowlkes_mallows(counts).sum())(
         jnp.diag(jnp.array([4.0, 8.0]))
     )
-    np.testing.assert_allclose(gradient, -(1 - np.eye(2)) * (1 / 8 + 1 / 16), atol=1e-7)
+    assert_allclose(gradient, -(1 - np.eye(2)) * (1 / 8 + 1 / 16), atol=1e-7)
 
 
 def test_chance_agreement_of_a_thousand_classes() -> None:
     counts = np.full((1000, 1000), 12345)
-    assert abs(jm.cohen_kappa(counts)) < 1e-12
+    assert abs(cohen_kappa(counts)) < 1e-12
     # 1.4e-6 seen; running sums over a class give 9.4e-6.
-    assert abs(jm.cohen_kappa(in_float32(counts))) < 3e-6
+    assert abs(cohen_kappa(in_float32(counts))) < 3e-6
 
 
 @pytest.mark.parametrize(
     "metric",
     [
-        jm.accuracy,
-        jm.balanced_accuracy,
-        jm.macro(jm.f1),
-        jm.matthews_corrcoef,
-        jm.cohen_kappa,
-        jm.normalized_mutual_information,
+        accuracy,
+        balanced_accuracy,
+        macro(f1),
+        matthews_corrcoef,
+        cohen_kappa,
+        normalized_mutual_information,
         jm.betas.get_beta_parameters,
     ],
 )
@@ -291,37 +272,33 @@ def test_programs_hold_no_table_of_constants(metric: Any) -> None:
     assert len(jax.jit(metric).lower(jnp.ones((300, 300))).as_text()) < 100_000
 
 
-def test_negative_importance() -> None:
-    for call in (lambda c: jm.f_beta(c, -1.0), lambda c: jm.tversky(c, 0.5, -1.0)):
-        with pytest.raises(ValueError, match=r"beta is -1, but it must be at least 0"):
-            call(THREE)
-        assert np.isnan(call(jnp.asarray(THREE))).all()
+def test_negative_importance_in_jax_arrays_makes_nan() -> None:
+    counts = jnp.asarray(THREE)
+    assert np.isnan([f_beta(counts, -1.0), tversky(counts, 0.5, -1.0)]).all()
 
 
 def test_f_beta_of_a_small_beta() -> None:
     counts = np.array([[0, 2], [10**9, 1]])
-    np.testing.assert_allclose(
-        jm.f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12
-    )
-    np.testing.assert_allclose(jm.f_beta(in_float32(counts), 1e-4)[1], 1 / 13, rtol=1e-6)
+    assert_allclose(f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12)
+    assert_allclose(f_beta(in_float32(counts), 1e-4)[1], 1 / 13, rtol=1e-6)
 
 
 def test_krippendorff_needs_counts() -> None:
-    assert np.isnan(jm.krippendorff_alpha(np.array([[4, 1], [1, 4]]) / 100))
+    assert np.isnan(krippendorff_alpha(np.array([[4, 1], [1, 4]]) / 100))
 
 
 def test_a_thousand_classes() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.poisson(0.3, (1000, 1000)) + np.diag(rng.poisson(500, 1000))
-    f1 = np.diag(counts) * 2 / (counts.sum(0) + counts.sum(1))
+    expected_f1 = np.diag(counts) * 2 / (counts.sum(0) + counts.sum(1))
     names = ("accuracy", "matthews_corrcoef", "balanced_accuracy")
     expected = {name: oracles.OVERALL[name](counts) for name in names} | {
         "cohen_kappa": _fast_kappa(counts)
     }
     for given, error in ((counts, 1e-12), (in_float32(counts), 2e-6)):
         for name, value in expected.items():
-            np.testing.assert_allclose(METRICS[name].call(given), value, rtol=error, err_msg=name)
-        np.testing.assert_allclose(jm.f1(given), f1, rtol=error)
+            assert_allclose(METRICS[name].call(given), value, rtol=error, err_msg=name)
+        assert_allclose(f1(given), expected_f1, rtol=error)
 
 
 def _fast_kappa(c: np.ndarray) -> float:
@@ -332,14 +309,12 @@ def _fast_kappa(c: np.ndarray) -> float:
 
 def test_zero_division() -> None:
     counts = MATRICES["only in truth"]  # class 2 is never predicted
-    assert jm.precision(counts)[2] == 0
-    assert np.isnan(jm.precision(counts, zero_division=np.nan)[2])
-    assert jm.precision(counts, zero_division=1.0)[2] == 1
-    defined = jm.precision(counts)[[0, 1, 3]]
-    np.testing.assert_allclose(
-        jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12
-    )
-    np.testing.assert_allclose(jm.macro(jm.precision)(counts), defined.sum() / 4, rtol=1e-12)
+    assert precision(counts)[2] == 0
+    assert np.isnan(precision(counts, zero_division=np.nan)[2])
+    assert precision(counts, zero_division=1.0)[2] == 1
+    defined = precision(counts)[[0, 1, 3]]
+    assert_allclose(macro(precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12)
+    assert_allclose(macro(precision)(counts), defined.sum() / 4, rtol=1e-12)
 
 
 def test_undefined_rates_do_not_bring_in_absent_classes() -> None:
@@ -348,22 +323,22 @@ def test_undefined_rates_do_not_bring_in_absent_classes() -> None:
         np.array([[12]]),
         np.array([[12, 0], [0, 0]]),
     ):
-        assert np.isnan(jm.macro(jm.specificity)(counts, zero_division=NAN))
+        assert np.isnan(macro(specificity)(counts, zero_division=NAN))
 
 
 def test_parameters_broadcast_against_batch_axes() -> None:
     batch = np.stack([THREE, THREE.T])
-    by_beta = jm.f_beta(batch, np.array([0.5, 2.0]))
+    by_beta = f_beta(batch, np.array([0.5, 2.0]))
     for i, beta in enumerate((0.5, 2.0)):
-        np.testing.assert_allclose(by_beta[i], jm.f_beta(batch[i], beta), rtol=1e-12)
-    assert jm.f_beta(THREE, np.array([0.5, 1.0, 2.0, 4.0])).shape == (4, 3)  # a curve over beta
+        assert_allclose(by_beta[i], f_beta(batch[i], beta), rtol=1e-12)
+    assert f_beta(THREE, np.array([0.5, 1.0, 2.0, 4.0])).shape == (4, 3)  # a curve over beta
 
 
 def test_averages_of_nothing_are_the_rates_own_zero_division() -> None:
     empty = np.zeros((3, 3))
-    for average in (jm.macro, jm.micro, jm.weighted, jm.weighted_micro):
-        assert average(jm.f1)(empty) == 0
-        assert np.isnan(average(jm.f1)(empty, zero_division=NAN))
+    for average in (macro, micro, weighted, weighted_micro):
+        assert average(f1)(empty) == 0
+        assert np.isnan(average(f1)(empty, zero_division=NAN))
 
 
 def test_nan_counts_give_nan() -> None:
@@ -395,15 +370,15 @@ def test_impossible_counts_are_refused(kind: str) -> None:
         counts = np.full(shape, 2.0)
         counts[..., -1, 0] = bad
         with pytest.raises(ValueError, match=r"counts\[(0, 1, 0|8, 0)\] is"):
-            jm.macro(lambda c: c.diagonal(axis1=-2, axis2=-1))(counts)
+            macro(lambda c: c.diagonal(axis1=-2, axis2=-1))(counts)
         counts[..., 0, 0] = NAN  # ahead of the bad one
         with pytest.raises(ValueError, match=r"counts\[(0, 1, 0|8, 0)\] is"):
-            jm.accuracy(counts)
+            accuracy(counts)
 
 
 def test_sums_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices of many classes are computed by blocks of rows, here of 5 of 23."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.poisson(0.4, (2, 23, 23)) + 9 * np.eye(23)
     counts[1, 4], counts[1, :, 4] = 0, 0
     names = ["mutual_information", "confusion_entropy", "cramers_v", "specificity"]
@@ -411,7 +386,7 @@ def test_sums_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxmetrics._cell_sums._CELLS", 1)
     monkeypatch.setattr("jaxmetrics._cell_sums._FEWEST_ROWS", 5)
     for name in names:
-        np.testing.assert_allclose(getattr(jm, name)(counts), whole[name], rtol=1e-13)
+        assert_allclose(getattr(jm, name)(counts), whole[name], rtol=1e-13)
 
 
 def test_averages_work_on_your_own_rate() -> None:
@@ -419,80 +394,88 @@ def test_averages_work_on_your_own_rate() -> None:
         return counts.diagonal(axis1=-2, axis2=-1) / counts.sum(-1)
 
     for counts, error in ((THREE, 1e-12), (in_float32(THREE), 1e-6)):
-        for average in (jm.macro, jm.micro):
-            np.testing.assert_allclose(
-                average(hits_per_truth)(counts), average(jm.recall)(THREE), rtol=error
-            )
+        for average in (macro, micro):
+            assert_allclose(average(hits_per_truth)(counts), average(recall)(THREE), rtol=error)
 
 
 def test_averages_are_values() -> None:
-    assert jm.macro(jm.f1) == jm.macro(jm.f1) != jm.macro(jm.recall)
-    assert hash(jm.binary(jm.f1, pos_label=0)) == hash(jm.binary(jm.f1, pos_label=0))
-    assert jm.binary(jm.f1, pos_label=np.int64(0)) == jm.binary(jm.f1, pos_label=0)  # type: ignore[arg-type]  # np.int64 is no int
-    assert repr(jm.binary(jm.f1)) == "binary(f1, pos_label=1)"
+    assert macro(f1) == macro(f1) != macro(recall)
+    assert hash(binary(f1, pos_label=0)) == hash(binary(f1, pos_label=0))
+    assert binary(f1, pos_label=np.int64(0)) == binary(f1, pos_label=0)  # type: ignore[arg-type]  # np.int64 is no int
+    assert repr(binary(f1)) == "binary(f1, pos_label=1)"
 
 
-def test_averages_refuse_what_is_no_rate() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"For counts of shape \(3, 3\), accuracy should return an array of shape \(..., 3\)",
-    ):
-        jm.macro(jm.accuracy)(THREE)
-    with pytest.raises(ValueError, match=r"binary needs counts of shape \(..., 2, 2\)"):
-        jm.binary(jm.f1)(THREE)
-    with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
-        jm.binary(jm.f1, pos_label=2)
-    with pytest.raises(
-        TypeError, match=r"macro takes rate, a function of counts, such as jaxmetrics\.f1, got 'f1'"
-    ):
-        jm.macro("f1")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="zero_division must hold real numbers, got dtype <U4"):
-        jm.recall(THREE, zero_division="warn")
+GROUPS = np.array([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: macro(recall, classes=cast(Any, "ab")), "classes must be"),
+    (lambda: macro(recall, classes=cast(Any, [0.5])), "classes must be"),
+    (lambda: macro(recall, classes=[1, 1]), "classes must be"),
+    (lambda: macro(recall, classes=[]), "classes must contain at least one class, but it is empty"),
+    (
+        lambda: macro(recall, classes=[4])(np.eye(4)),
+        "ids in classes must be less than the number of classes, 4, got",
+    ),
+    (lambda: label_macro(f1)(np.eye(2)), "one matrix of two rows and two columns for each"),
+    (
+        lambda: macro(accuracy)(THREE),
+        r"For counts of shape \(3, 3\), accuracy should return an array of shape \(..., 3\)",
+    ),
+    (lambda: binary(f1)(THREE), r"binary needs counts of shape \(..., 2, 2\)"),
+    (lambda: binary(f1, pos_label=2), "pos_label must be 0 or 1, got 2"),
+    (
+        lambda: macro(cast(Any, "f1")),
+        r"macro takes rate, a function of counts, such as jaxmetrics\.f1, got 'f1'",
+    ),
+    (
+        lambda: recall(THREE, zero_division="warn"),
+        "zero_division must hold real numbers, got dtype <U4",
+    ),
+    (
+        lambda: group_ratio(lambda c: c.sum())(GROUPS),
+        r"metric should return an array of shape \(2,\) or \(2, 2\), but it returned \(\)",
+    ),
+    (lambda: cohen_kappa(THREE, chance=cast(Any, "guess")), r"chance must be 'marginals', .*guess"),
+    (lambda: cohen_kappa(THREE, weights="cubic"), 'weights must be None, "linear"'),
+    (
+        lambda: expected_cost(THREE, np.ones((2, 2))),
+        r"cost must have shape \(K, K\) = \(3, 3\), got \(2, 2\)",
+    ),
+    (lambda: demographic_parity_ratio(THREE), r"counts must have shape \(..., G, K, K\)"),
+    (lambda: f_beta(THREE, -1.0), "beta is -1, but it must be at least 0"),
+    (lambda: tversky(THREE, 0.5, -1.0), "beta is -1, but it must be at least 0"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES)
+def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
 
 
 def test_groups_of_metrics_with_one_number() -> None:
-    groups = np.array([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    np.testing.assert_allclose(
-        jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-12
-    )
-    poisoned = groups.astype(float)
+    assert_allclose(group_ratio(binary(recall))(GROUPS), (9 / 15) / (9 / 10), rtol=1e-12)
+    assert_allclose(group_difference(accuracy)(GROUPS), 17 / 20 - 13 / 20, rtol=1e-12)
+    poisoned = GROUPS.astype(float)
     poisoned[0, 0, 0] = NAN
-    assert np.isnan(jm.group_difference(jm.recall)(poisoned)[0])  # NaN counts are not skipped
-    with pytest.raises(
-        ValueError,
-        match=r"metric should return an array of shape \(2,\) or \(2, 2\), but it returned \(\)",
-    ):
-        jm.group_ratio(lambda c: c.sum())(groups)
+    assert np.isnan(group_difference(recall)(poisoned)[0])  # NaN counts are not skipped
 
 
 def test_decision_curve() -> None:
     thresholds = np.array([0.1, 0.5, 0.9])
     counts = jm.confusion_matrix_at_thresholds([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.95], thresholds)
-    curve = jm.binary(jm.net_benefit)(counts, threshold=thresholds)
-    np.testing.assert_allclose(curve, [2 / 4 - 2 / 4 / 9, 2 / 4 - 1 / 4, 1 / 4], rtol=1e-12)
+    curve = binary(net_benefit)(counts, threshold=thresholds)
+    assert_allclose(curve, [2 / 4 - 2 / 4 / 9, 2 / 4 - 1 / 4, 1 / 4], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_refuses_what_is_no_matrix(name: str) -> None:
     with pytest.raises(ValueError, match=r"counts must have shape \(..., K, K\).*got \(2, 3\)"):
         METRICS[name].call(np.ones((2, 3)))
-    with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex64"):
-        METRICS[name].call(np.ones((2, 2), np.complex64))
-    with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex128"):
-        METRICS[name].call(np.ones((2, 2), complex))
-    with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex64"):
-        METRICS[name].call(jnp.ones((2, 2), jnp.complex64))
-
-
-def test_unknown_options() -> None:
-    with pytest.raises(ValueError, match=r"chance must be 'marginals', .*got .guess."):
-        jm.cohen_kappa(THREE, chance="guess")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match='weights must be None, "linear"'):
-        jm.cohen_kappa(THREE, weights="cubic")
-    with pytest.raises(ValueError, match=r"cost must have shape \(K, K\) = \(3, 3\), got \(2, 2\)"):
-        jm.expected_cost(THREE, np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"counts must have shape \(..., G, K, K\)"):
-        jm.demographic_parity_ratio(THREE)
+    for bad in (
+        np.ones((2, 2), np.complex64),
+        np.ones((2, 2), complex),
+        jnp.ones((2, 2), jnp.complex64),
+    ):
+        message = f"counts must hold real numbers, got dtype {bad.dtype}"
+        with pytest.raises(TypeError, match=message):
+            METRICS[name].call(bad)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
@@ -33,7 +34,7 @@ MODEL = make_pipeline(StandardScaler(), LogisticRegression(C=0.05))
 def test_scores_are_those_of_scikit_learn(metric: Any, name: str) -> None:
     expected = cross_val_score(MODEL, X, Y, scoring=name, cv=3)
     found = cross_val_score(MODEL, X, Y, scoring=jm.scorer(metric), cv=3)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_a_grid_search_takes_copies_of_scorers() -> None:
@@ -53,13 +54,13 @@ def test_labels_order_the_classes_and_weights_count() -> None:
     scored = jm.scorer(lambda counts: -jm.expected_cost(counts, cost), labels=labels)
     pairs = zip(Y, model.predict(X), weights, strict=True)
     total = sum(w * cost[labels.index(y), labels.index(p)] for y, p, w in pairs)
-    np.testing.assert_allclose(scored(model, X, Y, weights), -total / weights.sum(), rtol=1e-12)
+    assert_allclose(scored(model, X, Y, weights), -total / weights.sum(), rtol=1e-12)
 
 
 def test_a_class_that_the_estimator_has_not_seen_is_an_error() -> None:
     model = LogisticRegression().fit(X[Y != "cat"], Y[Y != "cat"])
     right = np.mean(model.predict(X) == Y)
-    np.testing.assert_allclose(jm.scorer(jm.accuracy)(model, X, Y), right, rtol=1e-12)
+    assert_allclose(jm.scorer(jm.accuracy)(model, X, Y), right, rtol=1e-12)
 
 
 def test_mistakes_are_named() -> None:

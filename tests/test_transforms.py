@@ -99,7 +99,7 @@ def test_every_public_name_has_a_row() -> None:
     rows = {name.split()[0] for name in ROWS} | set(TYPES) | set(TOGETHER)
     missing, unknown = sorted(public - rows), sorted(rows - public)
     assert not missing, (
-        f"tests/cases.py has no row for {missing}: a rate gets one from its oracle in RATES of"
+        f"tests/cases.py has no row for {missing}: a rate gets one from its oracle in rates of"
         " tests/oracles.py; another function needs one in the table of its kind, such as METRICS,"
         " which says what it promises; a type one in TYPES"
     )
