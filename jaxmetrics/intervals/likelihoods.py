@@ -245,12 +245,12 @@ class _LikelihoodSearch(NamedTuple):
         none = xp.zeros(base.shape[:2], base.dtype)
         at_start = none + xp.where(xp.isfinite(start), sign * start, -xp.inf)
         place = _Place(base, base, slopes, at_start, none, none > 0)
-        passes, number = (_TRIAL_PASSES, _CONTINUED) if none.shape[1] > 3 else (1, 1)
+        passes, number = (_TRIAL_PASSES, _CONTINUED) if len(may_grow) > 3 else (1, 1)
         place = self.climb(sign, place, passes, is_first=True)
         best, values = [], xp.where(may_grow, place.value, -xp.inf)
         for _ in range(number):
             best.append(argmax(values))
-            values = xp.where(xp.arange(none.shape[1]) == best[-1][:, None], -xp.inf, values)
+            values = xp.where(xp.arange(len(may_grow)) == best[-1][:, None], -xp.inf, values)
         kept = xp.arange(2)[:, None], xp.stack(best, 1)
         place = self.climb(sign, _Place(*(x[kept] for x in place)), _MOST_PASSES, is_first=False)
         # The steps come near a kink at 0, but not exactly to it.
