@@ -56,12 +56,15 @@ class Printed:
         """Return other values by name, which all members have in common."""
         return {}
 
+    def _plain(self) -> str:
+        fields = ", ".join(f"{name}={x!r}" for name, x in self._numbers().items())
+        return f"{type(self).__name__}({fields})"
+
     def __repr__(self) -> str:
         """Return one line: a single member, or the size of the batch and the first members."""
         members = self._members()
         if members is None:
-            fields = ", ".join(f"{name}={x!r}" for name, x in self._numbers().items())
-            return f"{type(self).__name__}({fields})"
+            return self._plain()
         first = [line_of(members[i]._cells("")) for i in range(min(len(members), _MOST_MEMBERS))]
         if members.shape == ():
             return first[0]

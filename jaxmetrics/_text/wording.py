@@ -79,9 +79,7 @@ def _spec(*numbers: float) -> str:
     largest = max(map(abs, finite))
     if largest >= 1e15:
         return ".6g"
-    places = max(
-        next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3) for x in finite
-    )
+    places = max(next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3) for x in finite)
     if largest >= 100:
         places = max(0, 5 - len(str(int(largest))))
     distance = max(finite) - min(finite)
@@ -143,7 +141,10 @@ class Table(NamedTuple):
         """Write the table with columns padded by spaces; omit the title line if all are ""."""
         lines = [self.titles, *self.rows] if any(self.titles) else self.rows
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-        padded = ([x + " " * (w - _width(x)) for x, w in zip(y, widths, strict=True)] for y in lines)
+        padded = (
+            [cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)]
+            for line in lines
+        )
         return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
     def markdown(self) -> str:

@@ -420,4 +420,3 @@ def _tango_reach(p: Array, q: Array, n: Array, z: float) -> Array:
     eps = float(xp.finfo(p.dtype).eps)
     # The rounding of p - q limits the accuracy.
     return root(excess, xp.zeros_like(p), most, most / 2, atol=2 * eps * (p + q), rtol=4 * eps)
-

@@ -224,7 +224,8 @@ class _LikelihoodSearch(NamedTuple):
         centred = slopes - divide((counts * slopes).sum(-1, keepdims=True), totals)
         steepest = argmax(xp.where(allowed, centred * share, -xp.inf).reshape((2, -1)))
         cells = xp.concatenate([steepest[:, None], xp.stack([cells, cells])], 1)
-        is_cell = (xp.arange(counts.size) == cells[..., None]).reshape((*cells.shape, *counts.shape))
+        is_cell = xp.arange(counts.size) == cells[..., None]
+        is_cell = is_cell.reshape((*cells.shape, *counts.shape))
         tables = counts + self.added * is_cell
         if sample.is_stratified:
             tables = xp.where(is_cell.any(-1, keepdims=True), tables * share, counts)

@@ -310,7 +310,8 @@ def clipped(x: Array, bounds: tuple[float, float], eps: float) -> Array:
 def _amounts(x: Array, weights: Array | None, mask: Array | None) -> tuple[Array, Array]:
     amounts = xp.ones_like(x) if weights is None else weights.astype(x.dtype)
     amounts = amounts if mask is None else xp.where(mask, amounts, 0)
-    return tuple(xp.broadcast_arrays(x, amounts))
+    x, amounts = xp.broadcast_arrays(x, amounts)
+    return x, amounts
 
 
 @compiled

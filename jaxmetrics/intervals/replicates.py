@@ -145,9 +145,9 @@ places = Sampler(
 # Each example is kept with probability 1/2.
 halved = Sampler(
     _halved,
-    lambda rng, size, cells: rng.binomial(
-        cells.astype(np.int64), 0.5, (size, *cells.shape)
-    ).astype(float),
+    lambda rng, size, cells: rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(
+        float
+    ),
 )
 
 
