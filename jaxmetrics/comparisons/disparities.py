@@ -135,5 +135,6 @@ def greatest_difference(groups: Estimate, *, ratio: bool = False) -> Estimate:
         # The upper end of i - j is minus the lower end of j - i.
         low, high = lower.max((0, 1)), -lower.min((0, 1))
         value = largest - least
-    value, low, high = (xp.where(known.sum(0) > 1, x, xp.nan) for x in (value, low, high))
+    enough = known.sum(0) > 1
+    value, low, high = (xp.where(enough, x, xp.nan) for x in (value, low, high))
     return Estimate(value, low, high, xp.full_like(value, xp.nan), groups.num_undefined.sum(0))

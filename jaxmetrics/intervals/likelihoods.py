@@ -243,31 +243,34 @@ class _LikelihoodSearch(NamedTuple):
         steps, the best searches are continued until no value increases any more.
         """
         start = self.metric.values[self.i]
-        none = xp.zeros(base.shape[:2], base.dtype)
-        at_start = none + xp.where(xp.isfinite(start), sign * start, -xp.inf)
+        is_known, none = xp.isfinite(start), xp.zeros(base.shape[:2], base.dtype)
+        at_start = none + xp.where(is_known, sign * start, -xp.inf)
+        origin = xp.where(is_known, start, 0) * sign
         place = _Place(base, base, slopes, at_start, none, none > 0)
         passes, number = (_TRIAL_PASSES, _CONTINUED) if len(may_grow) > 3 else (1, 1)
-        place = self.climb(sign, place, passes, is_first=True)
+        place = self.climb(sign, origin, place, passes, is_first=True)
         best, values = [], xp.where(may_grow, place.value, -xp.inf)
         for _ in range(number):
             best.append(argmax(values))
             values = xp.where(xp.arange(len(may_grow)) == best[-1][:, None], -xp.inf, values)
         kept = xp.arange(2)[:, None], xp.stack(best, 1)
-        place = self.climb(sign, _Place(*(x[kept] for x in place)), _MOST_PASSES, is_first=False)
+        place = _Place(*(x[kept] for x in place))
+        place = self.climb(sign, origin, place, _MOST_PASSES, is_first=False)
         # The steps come near a kink at 0, but not exactly to it.
         room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
-        is_zero = place.is_inside & (xp.abs(place.value) <= room)
-        return xp.where(is_zero, 0 * place.value, place.value).max(1)
+        value = place.value
+        return xp.where(place.is_inside & (xp.abs(value) <= room), 0 * value, value).max(1)
 
-    def climb(self, sign: Array, place: _Place, most_passes: int, *, is_first: bool) -> _Place:
+    def climb(
+        self, sign: Array, origin: Array, place: _Place, most_passes: int, *, is_first: bool
+    ) -> _Place:
         """Increase the values by the conditional gradient method of Frank and Wolfe (1956).
 
         The value is linearized, the table is computed at which the linear function is largest, and
         the segment from the current table to this table is searched for a greater value. The first
-        climb begins with the slopes of `place`.
+        climb begins with the slopes of `place`. A climb ends if all gains are small, compared to
+        the distances of the values from `origin`.
         """
-        start = self.metric.values[self.i]
-        origin = xp.where(xp.isfinite(start), start, 0) * sign
 
         def is_unfinished(state: tuple[_Place, Array]) -> Array:
             place, passes = state
@@ -286,7 +289,8 @@ class _LikelihoodSearch(NamedTuple):
             else:
                 slopes = mean_slopes()
             target = tilted(place.base, slopes, self.reach)
-            rounds = xp.where((passes > 0) | is_first, _FEW_ROUNDS, _MOST_ROUNDS)
+            most_rounds = _FEW_ROUNDS if is_first else _MOST_ROUNDS
+            rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
             step, value, is_inside = self.farthest(sign, place, target, rounds)
             gain = value - place.value
             weights = place.weights + step[..., None, None] * (target - place.weights)

@@ -425,7 +425,7 @@ def _by_likelihood(
             farthest = farthest_cluster(sign * moves, sizes)[..., None]
             numbers = numbers * (1 + ADDED_OF_CLUSTER * (units == farthest))
         if strata is None:
-            table = x[..., None, :], numbers[..., None, :], xp.ones_like(mean)[..., None]
+            table = x[..., None, :], numbers[..., None, :], np.ones(1, x.dtype)
         else:
             table = strata.table(x, numbers)
         extreme = _extreme(*table, z, sign, xp.asarray(value, x.dtype))
