@@ -21,7 +21,7 @@ are:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from jaxmetrics._validation import (
     as_array,
     as_float,
     check_axis,
+    check_level,
     check_option,
     largest_eps,
     refuse_where,
@@ -65,7 +66,6 @@ def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
 
 
 @on_host_if_small
-@compiled
 def proportion_interval(
     successes: ArrayLike,
     trials: ArrayLike,
@@ -112,6 +112,14 @@ def proportion_interval(
     check_option(
         method, "method", ("likelihood", "wilson", "jeffreys", "clopper_pearson", "agresti_coull")
     )
+    options: dict[str, Any] = {"method": method, "cluster_axis": cluster_axis}
+    return _proportion_interval(successes, trials, level=check_level(level), **options)
+
+
+@compiled
+def _proportion_interval(
+    successes: ArrayLike, trials: ArrayLike, *, level: float, method: str, cluster_axis: int | None
+) -> Estimate:
     z = normal_quantile(level)
     arrays = as_array(successes, "successes"), as_array(trials, "trials")
     s, n = xp.broadcast_arrays(as_float(arrays[0], "successes"), as_float(arrays[1], "trials"))
