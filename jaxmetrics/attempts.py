@@ -63,40 +63,36 @@ def pass_at_k(
             f"k must be at most {x.shape[-1]}, which is the number of attempts in scores, got {k}."
         )
     refuse_where(lambda x: (x != 0) & (x != 1) & ~np.isnan(x), x, "scores", "expected 0, 1 or NaN.")
-    return _pass_at_k(x, k=k, rule=rule)
-
-
-@compiled
-def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
-    made = ~xp.isnan(x)
-    number = made.sum(-1).astype(x.dtype)
-    is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number >= k)
-    chances = _hypergeometric(xp.where(made, x, 0).sum(-1), number, k)
     correct = np.arange(k + 1)
     shares = {
         "any": (correct > 0) * 1.0,
         "all": (correct == k) * 1.0,
         "majority": (1 + np.sign(2 * correct - k)) / 2,
     }[rule]
-    found = (chances * shares.astype(x.dtype)).sum(-1)
-    # By rounding, probabilities may sum to more than 1, which is beyond the bounds of means.
-    return xp.where(is_valid, xp.minimum(found, 1), xp.nan)
+    return _expected_share(x, shares)
 
 
-def _hypergeometric(right: Array, number: Array, k: int) -> Array:
-    """Return the probabilities of 0 to k correct attempts among k attempts, of shape
-    `(..., k + 1)`.
+@compiled
+def _expected_share(x: Array, shares: np.ndarray) -> Array:
+    """Return the expected share `(..., n)` of k of the attempts, if c correct of them give share c.
+
+    The number of correct attempts among k has a hypergeometric distribution.
     """
-    found = np.arange(k + 1)
+    made, correct = ~xp.isnan(x), np.arange(len(shares))
+    right, number = xp.where(made, x, 0).sum(-1), made.sum(-1).astype(x.dtype)
 
     def draw(i: Array, chances: Array) -> Array:
-        is_right = xp.clip(divide(right[..., None] - found, number[..., None] - i), 0, 1)
+        is_right = xp.clip(divide(right[..., None] - correct, number[..., None] - i), 0, 1)
         hits = (chances * is_right)[..., :-1]
         return chances * (1 - is_right) + xp.pad(hits, [(0, 0)] * right.ndim + [(1, 0)])
 
     # A function of `number`, because the loop would be unrolled if it started from a NumPy array.
-    start = xp.where(found == 0, xp.ones_like(number)[..., None], 0)
-    return lax.fori_loop(0, k, draw, start)
+    start = xp.where(correct == 0, xp.ones_like(number)[..., None], 0)
+    chances = lax.fori_loop(0, len(shares) - 1, draw, start)
+    expected = (chances * shares.astype(x.dtype)).sum(-1)
+    is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number >= len(shares) - 1)
+    # By rounding, probabilities may sum to more than 1, which is beyond the bounds of means.
+    return xp.where(is_valid, xp.minimum(expected, 1), xp.nan)
 
 
 class ScoreVariance(NamedTuple):
@@ -119,6 +115,7 @@ class ScoreVariance(NamedTuple):
         return safe_sqrt((self.items + self.attempts / num_attempts) / num_items)
 
 
+@compiled
 def score_variance(scores: ArrayLike) -> ScoreVariance:
     """Split the variance of scores into variance between items and variance within items.
 
@@ -150,16 +147,12 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
     >>> variance.standard_error(1000, 1).round(4), variance.standard_error(1000, 8).round(4)
     (np.float64(0.0171), np.float64(0.0129))
     """
-    return _score_variance(_attempts(scores))
-
-
-@compiled
-def _score_variance(x: Array) -> ScoreVariance:
+    x = _attempts(scores)
     made = ~xp.isnan(x)
-    number = made.sum(-1).astype(x.dtype)
+    x, number = xp.where(made, x, 0), made.sum(-1).astype(x.dtype)
     seen = number > 0
-    means = divide(xp.where(made, x, 0).sum(-1), number)
-    squares = xp.where(made, (xp.where(made, x, 0) - means[..., None]) ** 2, 0).sum((-2, -1))
+    means = divide(x.sum(-1), number)
+    squares = xp.where(made, (x - means[..., None]) ** 2, 0).sum((-2, -1))
     attempts = divide(squares, xp.maximum(number - 1, 0).sum(-1), xp.nan)
     size = seen.sum(-1).astype(x.dtype)
     centre = divide((seen * means).sum(-1), size)

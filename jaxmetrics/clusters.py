@@ -56,7 +56,11 @@ def numbered_clusters(
             f"{name} cannot be used here, because the other arguments have no axis of examples."
             f" Leave out {name}."
         )
-    if ids.ndim == 0 or not _fits(ids.shape, shape):
+    try:
+        fits = ids.shape[-1:] == shape[-1:] and np.broadcast_shapes(ids.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")
         raise ValueError(
@@ -91,16 +95,12 @@ def _as_ids(clusters: Any, name: str) -> np.ndarray:
     return on_host(clusters, name)
 
 
-def _fits(shape: tuple[int, ...], examples: tuple[int, ...]) -> bool:
-    try:
-        return shape[-1] == examples[-1] and np.broadcast_shapes(shape, examples) == examples
-    except ValueError:
-        return False
-
-
 def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
     """Convert ids `(n,)` to numbers from 0."""
-    missing = _missing(ids)
+    if ids.dtype.kind == "O":
+        missing = np.array([is_missing(x) for x in ids.tolist()], bool)
+    else:
+        missing = ids != ids  # NaN or NaT
     if missing.any():
         hint = "If an example belongs to no cluster, give it an id that no other example has."
         if name == "groups":
@@ -116,14 +116,6 @@ def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
         return np.array([known.setdefault(x, len(known)) for x in ids.tolist()], np.int64)
     except TypeError as error:
         raise TypeError(f"{name} must contain hashable ids, but {error}.") from None
-
-
-def _missing(ids: np.ndarray) -> np.ndarray:
-    if ids.dtype.kind in "fmM":
-        return np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
-    if ids.dtype.kind != "O":
-        return np.zeros(ids.shape, bool)
-    return np.array([is_missing(x) for x in ids.tolist()], bool)
 
 
 def clusters_of_examples(

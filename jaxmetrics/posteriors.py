@@ -14,8 +14,15 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import diagonal, off_diagonal
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, check_cells, check_samples
+from jaxmetrics._namespaces import Array, is_known, xp
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_counts,
+    as_float,
+    check_cells,
+    check_option,
+    check_samples,
+)
 from jaxmetrics.betas import BetaAverage, get_beta_parameters
 from jaxmetrics.betas.parameters import as_prior, parameters_of
 from jaxmetrics.intervals import replicates
@@ -182,23 +189,34 @@ def posterior_counts(
     c = as_counts(counts)
     k, size = c.shape[-1], check_samples(num_samples, "num_samples")
     check_cells((size, *c.shape), "num_samples and counts")
-    given = as_prior(prior, k), replicates.as_prevalence(prevalence, k)
-    return _posterior_draws(*place(key, c, *given), size=size)
+    parameters, shares = as_prior(prior, k), None
+    if isinstance(prevalence, str):
+        check_option(prevalence, "prevalence", ("inferred", "fixed"))
+    else:
+        shares = as_float(prevalence, "prevalence")
+        if shares.shape != (k,):
+            raise ValueError(
+                f'prevalence must be "inferred", "fixed" or an array of shape (K,) = ({k},), got'
+                f" an array of shape {shares.shape}."
+            )
+        if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
+            raise ValueError(
+                "prevalence must contain the shares of the classes, which must not be negative and"
+                f" must sum to 1, got {prevalence!r}."
+            )
+    is_inferred = shares is None and prevalence == "inferred"
+    arrays = place(key, c, parameters, shares)
+    return _posterior_draws(*arrays, size=size, is_inferred=is_inferred)
 
 
 @compiled
 def _posterior_draws(
-    key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int
+    key: Key, counts: Array, prior: Array, shares: Array | None, *, size: int, is_inferred: bool
 ) -> Array:
-    if prevalence is None:
-        return replicates.of_tables(
-            replicates.dirichlet, key, counts, size, prior=cell_prior(prior)
-        )
-    known: Array = prevalence
+    def shares_of(table: Array) -> Array:
+        known = divide(table.sum(-1), table.sum()) if shares is None else shares
+        return known[:, None]
 
-    def shares(table: Array) -> Array:
-        observed = divide(table.sum(-1), table.sum())
-        return xp.where(xp.isnan(known), observed, known)[:, None]
-
-    rows = replicates.dirichlet_rows
-    return replicates.of_tables(rows, key, counts, size, prior=cell_prior(prior), scale=shares)
+    sampler = replicates.dirichlet if is_inferred else replicates.dirichlet_rows
+    scale = None if is_inferred else shares_of
+    return replicates.of_tables(sampler, key, counts, size, prior=cell_prior(prior), scale=scale)

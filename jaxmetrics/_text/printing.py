@@ -69,8 +69,8 @@ class Printed:
         if members.shape == ():
             return first[0]
         number = f"{' x '.join(map(str, members.shape))} {self._plural}"
-        more = ["..."] * (len(members) > len(first))
-        return ": ".join([number, *filter(None, ["; ".join(first + more)])])
+        rest = ["..."] * (len(members) > len(first))
+        return ": ".join([number, *filter(None, ["; ".join(first + rest)])])
 
     def __format__(self, spec: str) -> str:
         """Return a single member as one line, or a batch as a table, with the format `spec`."""
@@ -92,9 +92,11 @@ class Printed:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name; numbers of a batch are lists, and NaN becomes None."""
-        parts = self._numbers().items()
-        found = {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
-        return found | self._labels()
+        numbers = {
+            name: x.to_dict() if isinstance(x, Printed) else as_python(x)
+            for name, x in self._numbers().items()
+        }
+        return numbers | self._labels()
 
     def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with one row per member of the batch.

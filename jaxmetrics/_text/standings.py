@@ -69,11 +69,10 @@ def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
 
 
 def _sentence(names: Sequence[str], is_first: bool) -> str:
+    shown = names
     if len(names) > _MOST_NAMES:
-        more = f"{len(names) - _MOST_NAMES + 1} more"
-        subject = enumeration([*names[: _MOST_NAMES - 1], more])
-    else:
-        subject = enumeration(names)
+        shown = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
+    subject = enumeration(shown)
     if len(names) == 1:
         return f"{subject} is shown to be {'the best' if is_first else 'worse than one above'}."
     tied = f"{subject} cannot be told apart"
@@ -109,7 +108,7 @@ def ranking(
     last_tier = rows[len(cells) - 1].tier
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
     if len(cells) < len(rows):
-        cells.append([f"... {len(rows) - len(cells)} more", *[""] * (len(titles) - 1)])
+        cells.append([f"... {len(rows) - len(cells)} more", "", "", ""])
     expected = f"Expected for the winner, {rows[0].name}, on new examples: {board.winner_estimate}."
     return Ranking(Table(titles, cells), [*sentences, expected])
 
@@ -123,9 +122,9 @@ def shown_ranking(board: Any) -> Ranking | None:
 
 def as_dict(board: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Return the winner and the sorted classifiers as lists, dicts and numbers."""
-    flat = []
+    classifiers = []
     for x in standings(board, names):
-        parts = x._asdict()
-        flat.append({"name": parts.pop("name"), **parts.pop("estimate").to_dict(), **parts})
-    winner = {"name": flat[0]["name"], **board.winner_estimate.to_dict()}
-    return {"winner": winner, "classifiers": flat}
+        numbers = {name: part for name, part in x._asdict().items() if name != "estimate"}
+        classifiers.append({"name": x.name, **x.estimate.to_dict(), **numbers})
+    winner = {"name": classifiers[0]["name"], **board.winner_estimate.to_dict()}
+    return {"winner": winner, "classifiers": classifiers}

@@ -79,17 +79,13 @@ def _spec(*numbers: float) -> str:
     largest = max(map(abs, finite))
     if largest >= 1e15:
         return ".6g"
-    places = max((_places(x) for x in finite), default=3)
+    places = max(next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3) for x in finite)
     if largest >= 100:
         places = max(0, 5 - len(str(int(largest))))
     distance = max(finite) - min(finite)
     if distance > 0:
         places = max(places, min(1 - math.floor(math.log10(distance / 2)), 12))
     return f"z.{places}f"  # z replaces -0.000 by 0.000
-
-
-def _places(x: float) -> int:
-    return next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
 
 
 def printable(name: str) -> str:
@@ -123,8 +119,8 @@ def listed(names: Iterable[object]) -> str:
     '16, 17, 18, 19, ...'
     """
     first = list(map(str, islice(names, _MOST_LISTED + 1)))
-    more = ["..."] * (len(first) > _MOST_LISTED)
-    return ", ".join(labels_of(first[:_MOST_LISTED], 40) + more)
+    rest = ["..."] * (len(first) > _MOST_LISTED)
+    return ", ".join(labels_of(first[:_MOST_LISTED], 40) + rest)
 
 
 def enumeration(names: Sequence[str]) -> str:
@@ -145,7 +141,11 @@ class Table(NamedTuple):
         """Write the table with columns padded by spaces; omit the title line if all are ""."""
         lines = [self.titles, *self.rows] if any(self.titles) else self.rows
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
+        padded = (
+            [cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)]
+            for line in lines
+        )
+        return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
     def markdown(self) -> str:
         """Write a Markdown table with right-aligned numbers; the markup in names must be escaped
@@ -165,10 +165,6 @@ class Table(NamedTuple):
         )
         header = f"<thead><tr>{head}</tr></thead>" if any(self.titles) else ""
         return f"<table>{header}<tbody>{body}</tbody></table>"
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
 
 
 def _width(text: str) -> int:

@@ -7,7 +7,6 @@ values are normal. All three functions use the same draws of the noise.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,28 +26,8 @@ _PAIRS_AT_ONCE = 2**16
 _TIMES_ON_ACCELERATORS = 2**11
 
 
-class Errors(NamedTuple):
-    """Errors of M values that are sums over units.
-
-    Attributes:
-        covariance: `(M, M)`, the covariance of the values.
-        squares: `(M, M)`, for each pair of values the sum of d^2 over units, where d is the
-            contribution of a unit to the difference of the two values. If d and -d are equally
-            probable, `T = sum d / sqrt(sum d^2)` is sub-Gaussian: P(T >= t) is at most
-            `exp(-t^2 / 2)` (Hoeffding, 1963, JASA 58), and at most 3.18 P(Z >= t) for a normal
-            variable Z (Bentkus and Dzindzalieta, 2015, Bernoulli 21; Pinelis, 1994, Annals of
-            Statistics 22). For example, P(T >= 2) is .0625 for four equal terms, and P(Z >= 2) is
-            .023. With the two unseen units below, a two-sided test of equal terms at level 5 % has
-            a size of at most 6.4 %, and without them 12.5 % (computed for 1 to 400 terms).
-        unseen: `(M,)`, the variance from kinds of units that did not occur.
-    """
-
-    covariance: Array
-    squares: Array
-    unseen: Array
-
-
 def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Draw standard normal numbers."""
     if isinstance(key, HostKey):
         return key.generator().standard_normal(shape)
     return jax.random.normal(key, shape, dtype)
@@ -132,18 +111,39 @@ def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
     return divide(matmul(alike.astype(shares.dtype), shares), alike.sum(-1))
 
 
-def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: float) -> Array:
+def shown_above(
+    key: Key,
+    values: Array,
+    covariance: Array,
+    squares: Array,
+    unseen: Array,
+    noise: Array,
+    level: float,
+) -> Array:
     """Return whether value i is significantly greater than value j, `(M, M)`, jointly at `level`.
 
     This is the step-down max-t test of Romano and Wolf (2005), Econometrica 73. The hypothesis
     `v_i <= v_j` is rejected if `(v_i - v_j) / s_ij` exceeds the quantile of the maximum of these
     ratios under noise alone. The maximum is first taken over all pairs, and then over the pairs
     that are not yet rejected, until no further hypothesis is rejected.
+
+    Args:
+        covariance: `(M, M)`, the covariance of the values, which are sums over units.
+        squares: `(M, M)`, for each pair of values the sum of d^2 over units, where d is the
+            contribution of a unit to the difference of the two values. If d and -d are equally
+            probable, `T = sum d / sqrt(sum d^2)` is sub-Gaussian: P(T >= t) is at most
+            `exp(-t^2 / 2)` (Hoeffding, 1963, JASA 58), and at most 3.18 P(Z >= t) for a normal
+            variable Z (Bentkus and Dzindzalieta, 2015, Bernoulli 21; Pinelis, 1994, Annals of
+            Statistics 22). For example, P(T >= 2) is .0625 for four equal terms, and P(Z >= 2) is
+            .023. With the two unseen units below, a two-sided test of equal terms at level 5 % has
+            a size of at most 6.4 %, and without them 12.5 % (computed for 1 to 400 terms).
+        unseen: `(M,)`, the variance from kinds of units that did not occur.
+        noise: draws with this covariance, `(S, M)`.
     """
-    gaps, more = values[:, None] - values, errors.unseen[:, None] + errors.unseen
-    ratios = divide(gaps, safe_sqrt(errors.squares + more), gaps)  # inf above an undefined value
-    precisions = divide(1.0, safe_sqrt(variances_of_differences(errors.covariance) + more))
-    noise = noise + xp.sqrt(errors.unseen) * normal(key, noise.shape, noise.dtype)
+    gaps, unseen_of_both = values[:, None] - values, unseen[:, None] + unseen
+    ratios = divide(gaps, safe_sqrt(squares + unseen_of_both), gaps)  # inf above an undefined value
+    precisions = divide(1.0, safe_sqrt(variances_of_differences(covariance) + unseen_of_both))
+    noise = noise + xp.sqrt(unseen) * normal(key, noise.shape, noise.dtype)
     at_once = max(1, _PAIRS_AT_ONCE // gaps.size)
     order = min(math.ceil(level * len(noise)), len(noise)) - 1
 
@@ -155,8 +155,8 @@ def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: fl
             return ((draws[:, :, None] - draws[:, None, :]) * weights).max((-2, -1))
 
         limit = xp.sort(map_chunks(greatest, at_once, noise, times=_TIMES_ON_ACCELERATORS))[order]
-        more = (ratios > limit) & ~shown
-        return shown | more, more.any()
+        rejected = (ratios > limit) & ~shown
+        return shown | rejected, rejected.any()
 
     none = ratios > xp.inf
     return lax.while_loop(lambda state: state[1], step, (none, ~none.any()))[0]

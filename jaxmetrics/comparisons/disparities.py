@@ -81,7 +81,7 @@ def compare_groups(
         known = counted & ~xp.isnan(groups.low)
         groups = replace(groups, value=xp.where(known, groups.value, xp.nan))
         first = trees.map(lambda x: xp.moveaxis(x, has_examples.ndim - 1, 0), groups)
-        return smallest_ratio(first) if ratio else greatest_difference(first)
+        return greatest_difference(first, ratio=bool(ratio))
 
     found = trees.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
     return with_level(found, level, "mover")
@@ -108,50 +108,33 @@ def pairwise_level(level: float, num_groups: int) -> float:
 
 
 @compiled
-def greatest_difference(groups: Estimate) -> Estimate:
-    """Return the largest difference, from estimates of groups `(G, ...)` at `pairwise_level`."""
-    v, low, high = groups.value, groups.low, groups.high
-    lower = v[:, None] - v - xp.hypot((v - low)[:, None], high - v)
-    lower = xp.where(_pairs(v), lower, 0)
-    least, largest = _range(v)
-    # The upper end of i - j is minus the lower end of j - i.
-    return _estimate(groups, largest - least, lower.max((0, 1)), -lower.min((0, 1)))
+def greatest_difference(groups: Estimate, *, ratio: bool = False) -> Estimate:
+    """Return the largest difference between groups or, if `ratio` is True, the smallest ratio.
 
-
-@compiled
-def smallest_ratio(groups: Estimate) -> Estimate:
-    """Return the smallest ratio, from estimates of groups `(G, ...)` at `pairwise_level`.
-
-    The result is NaN if a value is negative.
+    `groups` are estimates `(G, ...)` at `pairwise_level`. The result is NaN if fewer than two
+    groups have a value. A ratio is also NaN if a value is negative.
     """
-    is_negative = (groups.value < 0).any(0)
-    groups = replace(groups, value=xp.where(is_negative, xp.nan, groups.value))
     v, low, high = groups.value, groups.low, groups.high
-    below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
-    product = v[:, None] * v
-    root = xp.sqrt(xp.maximum(product**2 - below[:, None] * above, 0))
-    lower = xp.where(_pairs(v), divide(below[:, None], product + root), 1)
-    least, largest = _range(v)
-    # The upper end of i / j is one over the lower end of j / i.
-    value = divide(least, largest, xp.nan)
-    return _estimate(groups, value, lower.min((0, 1)), 1 / lower.max((0, 1)))
-
-
-def _pairs(v: Array) -> Array:
-    """Return whether pairs of groups are compared, `(G, G, ...)`: two groups that have values."""
+    if ratio:
+        v = xp.where((v < 0).any(0), xp.nan, v)
     known = ~xp.isnan(v)
-    same = np.eye(len(v), dtype=bool).reshape((len(v), len(v), *(1,) * (v.ndim - 1)))
-    return known[:, None] & known & ~same
-
-
-def _range(v: Array) -> tuple[Array, Array]:
-    known = ~xp.isnan(v)
-    least = xp.where(known, v, xp.inf).min(0)
-    return least, xp.where(known, v, -xp.inf).max(0)
-
-
-def _estimate(groups: Estimate, value: Array, low: Array, high: Array) -> Estimate:
-    """Return an estimate, or NaN if fewer than two groups have a value."""
-    enough = (~xp.isnan(groups.value)).sum(0) > 1
+    least, largest = xp.where(known, v, xp.inf).min(0), xp.where(known, v, -xp.inf).max(0)
+    same = append_axes(np.eye(len(v), dtype=bool), v.ndim - 1)
+    is_pair = known[:, None] & known & ~same
+    if ratio:
+        below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
+        product = v[:, None] * v
+        root = xp.sqrt(xp.maximum(product**2 - below[:, None] * above, 0))
+        lower = xp.where(is_pair, divide(below[:, None], product + root), 1)
+        # The upper end of i / j is one over the lower end of j / i.
+        low, high = lower.min((0, 1)), 1 / lower.max((0, 1))
+        value = divide(least, largest, xp.nan)
+    else:
+        lower = v[:, None] - v - xp.hypot((v - low)[:, None], high - v)
+        lower = xp.where(is_pair, lower, 0)
+        # The upper end of i - j is minus the lower end of j - i.
+        low, high = lower.max((0, 1)), -lower.min((0, 1))
+        value = largest - least
+    enough = known.sum(0) > 1
     value, low, high = (xp.where(enough, x, xp.nan) for x in (value, low, high))
     return Estimate(value, low, high, xp.full_like(value, xp.nan), groups.num_undefined.sum(0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -119,24 +118,27 @@ def mcnemar(
                 " method, because 'asymptotic' is then the default."
             )
         cubes = as_counts(paired, "paired", ndim=3)
-        return _clustered(as_clusters(cubes, cluster_axis, table_ndim=3))
-    method = method or "mid-p"
-    only_a, only_b, valid = discordant(as_float(paired, "paired"))
-    total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
-    gap = xp.abs(only_a - only_b)
-    if method in ("asymptotic", "corrected"):
+        clusters = as_clusters(cubes, cluster_axis, table_ndim=3)
+        only_a, only_b, valid = discordant(clusters)
+        gaps, number = only_a - only_b, number_of_clusters(clusters, table_ndim=3)
+        valid = valid.all(-1) & (number > 1)
+        statistic = divide(gaps.sum(-1) ** 2, (gaps**2).sum(-1)) * divide(number - 1.0, number)
+    else:
+        only_a, only_b, valid = discordant(as_float(paired, "paired"))
+        total, gap = only_a + only_b, xp.abs(only_a - only_b)
+        if method not in ("asymptotic", "corrected"):
+            fewer = xp.minimum(only_a, only_b)
+            mid_p, exactly = _fair_coin(fewer, total)
+            p_value = mid_p + (exactly if method == "exact" else 0)
+            return _test_if(valid, fewer, xp.where(gap == 0, 1, xp.clip(p_value, 0, 1)))
         excess = xp.maximum(gap - 1, 0) if method == "corrected" else gap
         statistic = divide(excess**2, total)
-        p_value = special.erfc(xp.sqrt(statistic / 2))
-    else:
-        statistic = fewer
-        mid_p, exactly = _fair_coin(fewer, total)
-        p_value = mid_p + (exactly if method == "exact" else 0)
-        p_value = xp.where(gap == 0, 1, xp.clip(p_value, 0, 1))
-    return HypothesisTest(
-        xp.where(valid, statistic, xp.nan),
-        xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan),
-    )
+    return _test_if(valid, statistic, special.erfc(xp.sqrt(statistic / 2)))
+
+
+def _test_if(valid: Array, statistic: Array, p_value: Array) -> HypothesisTest:
+    """Return the test, or NaN where counts are invalid."""
+    return HypothesisTest(*(xp.where(valid, x, xp.nan) for x in (statistic, p_value)))
 
 
 @on_host_if_small
@@ -189,20 +191,7 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     # The mid-p value is the mean of I(b, c + 1) and I(b + 1, c), which is I(b + 1, c + 1) at 1/2.
     p_value = betainc((number + gap) / 2 + 1, (number - gap) / 2 + 1, 0.5)
     valid = (c >= 0).all((-2, -1)) & (n > 0)
-    return HypothesisTest(
-        xp.where(valid, divide(hits, n), xp.nan), xp.where(valid, p_value, xp.nan)
-    )
-
-
-def _clustered(cubes: Array) -> HypothesisTest:
-    only_a, only_b, valid = discordant(cubes)
-    gaps, number = only_a - only_b, number_of_clusters(cubes, table_ndim=3)
-    statistic = divide(gaps.sum(-1) ** 2, (gaps**2).sum(-1)) * divide(number - 1.0, number)
-    valid = valid.all(-1) & (number > 1)
-    return HypothesisTest(
-        xp.where(valid, statistic, xp.nan),
-        xp.where(valid, special.erfc(xp.sqrt(statistic / 2)), xp.nan),
-    )
+    return _test_if(valid, divide(hits, n), p_value)
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
@@ -215,12 +204,9 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
         return cube[0, 1], cube[1, 0], (cube >= 0).all()
     check_tables(cube, "paired", ndim=3)
     right = xp.eye(cube.shape[-1], dtype=bool)
-    a_right, b_right = right[:, :, None], right[:, None, :]
-    only_a, only_b = (
-        xp.where(one & ~other, cube, 0).sum((-3, -2, -1))
-        for one, other in ((a_right, b_right), (b_right, a_right))
-    )
-    return only_a, only_b, (cube >= 0).all((-3, -2, -1))
+    a, b, axes = right[:, :, None], right[:, None, :], (-3, -2, -1)
+    only_a, only_b = (xp.where(mask, cube, 0).sum(axes) for mask in (a & ~b, b & ~a))
+    return only_a, only_b, (cube >= 0).all(axes)
 
 
 def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
@@ -254,17 +240,14 @@ def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
 def _half_and_below(heads: Array, tosses: Array) -> Array:
     """Return `1/2 + P(X < heads) / P(X = heads)`, from the ratios of neighbouring probabilities."""
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        _, term, total = state
-        return (term > 1e-9 * total).any()
-
     def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         i, term, total = state
         term = term * xp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
         return i + 1, term, total + term
 
     one = xp.ones_like(heads)
-    return lax.while_loop(unfinished, add, (xp.zeros((), heads.dtype), one, one / 2))[2]
+    first = xp.zeros((), heads.dtype), one, one / 2
+    return lax.while_loop(lambda state: (state[1] > 1e-9 * state[2]).any(), add, first)[2]
 
 
 _fair_coin = dispatched(_fair_coin_of_host, lambda: _fair_coin_of_device)
@@ -308,52 +291,49 @@ def permutation_test(
     np.True_
     """
     size = check_num_samples(num_samples)
-    question = question_of(difference(metric), paired, _whole, cluster_axis=cluster_axis)
+
+    def check(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
+        return check_counts(counts, "paired", table_ndim=table_ndim, most=MOST_EXAMPLES)
+
+    question = question_of(difference(metric), paired, check, cluster_axis=cluster_axis)
     placed_key, tables = place(key, question.tables)
     question = question._replace(tables=tables)
     return of_samples(partial(_permuted, size=size), question, placed_key, numbers=size)
 
 
-def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
-    return check_counts(counts, "paired", table_ndim=table_ndim, most=MOST_EXAMPLES)
-
-
 def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
-    of_a, of_b = gap.row(gap.sample.tables(gap.sample.counts))
-    by_unit = _swapped_pairs if gap.sample.clusters is None else _swapped_clusters
-    samples = by_unit(key, gap, size)
-    as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
-    p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
-    test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
-    return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
+    sample = gap.sample
+    tables = sample.tables(sample.counts)
+    k, (of_a, of_b) = tables.shape[-1], gap.row(tables)
 
-
-def _swapped_clusters(key: Key, gap: Functional, size: int) -> Array:
-    """Return the differences after A and B are swapped at random in each cluster."""
-    sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
-
-    def after(drawn: Array) -> Array:
+    def after_swaps(drawn: Array) -> Array:
         kept = sample.of_units(drawn)
         others = (sample.counts - kept).reshape((*kept.shape[:-2], k, k, k))
         return gap(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))
 
-    return sample.units.drawn(after, key, size, sampler=replicates.halved)
+    if sample.clusters is None:
+        samples = _swapped_examples(key, gap, size, k)
+    else:
+        samples = sample.units.drawn(after_swaps, key, size, sampler=replicates.halved)
+    as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
+    p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
+    test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
+    return nan_unless(sample.is_valid & (sample.units.counts.sum() > 1), test)
 
 
-def _swapped_pairs(key: Key, gap: Functional, size: int) -> Array:
+def _swapped_examples(key: Key, gap: Functional, size: int, k: int) -> Array:
     """Return the differences after A and B are swapped at random in each example."""
-    sample, k = gap.sample, gap.sample.tables(gap.sample.counts).shape[-1]
     # For each truth, pairs of different predictions a < b, their reverse, and equal predictions.
-    cube, (a, b) = sample.counts.reshape((k, k, k)), np.triu_indices(k, 1)
+    cube, (a, b) = gap.sample.counts.reshape((k, k, k)), np.triu_indices(k, 1)
     both, equal = cube[:, a, b] + cube[:, b, a], xp.diagonal(cube, axis1=1, axis2=2)
     order = np.argsort(np.concatenate([a * k + b, b * k + a, np.arange(k) * (k + 1)]))
 
-    def after(kept: Array) -> Array:
+    def after_swaps(kept: Array) -> Array:
         alike = xp.broadcast_to(equal, (*kept.shape[:-1], k))
         pairs = xp.take(xp.concatenate([kept, both - kept, alike], -1), order, -1)
-        return gap(pairs.reshape((*kept.shape[:-2], *sample.counts.shape)))
+        return gap(pairs.reshape((*kept.shape[:-2], *gap.sample.counts.shape)))
 
-    return sample.drawn(after, key, size, sampler=replicates.halved, expected=both)
+    return gap.sample.drawn(after_swaps, key, size, sampler=replicates.halved, expected=both)
 
 
 @on_host_if_small
@@ -396,7 +376,7 @@ def paired_difference_interval(
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]
     """
-    check_option(method, "method", tuple(_METHODS))
+    check_option(method, "method", ("tango", "bonett_price"))
     found = _paired_difference_interval(paired, normal_quantile(level), method=method)
     return with_level(found, level, method)
 
@@ -407,17 +387,19 @@ def _paired_difference_interval(paired: ArrayLike, z: float, *, method: str) -> 
     only_a, only_b, valid = discordant(table)
     n = table.sum() if table.shape == (2, 2) else table.sum((-3, -2, -1))
     p, q = (xp.where(valid, divide(x, n), xp.nan) for x in (only_a, only_b))
-    low, high = _METHODS[method](p, q, n, z)
+    if method == "tango":
+        low, high = p - q - _tango_reach(q, p, n, z), p - q + _tango_reach(p, q, n, z)
+    else:
+        more_p, more_q = ((n * x + 1) / (n + 2) for x in (p, q))
+        gap = more_p - more_q
+        reach = z * xp.sqrt((more_p + more_q - gap**2) / (n + 2))
+        low, high = xp.maximum(gap - reach, -1), xp.minimum(gap + reach, 1)
     low, high = (xp.where((n == 0) & valid, end, x) for end, x in ((-1, low), (1, high)))
     error = safe_sqrt(divide(p + q - (p - q) ** 2, n, xp.nan))
     return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error, num_examples=n)
 
 
-def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
-    return p - q - _reach(q, p, n, z), p - q + _reach(p, q, n, z)
-
-
-def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
+def _tango_reach(p: Array, q: Array, n: Array, z: float) -> Array:
     """Return the distance from p - q to the largest difference that the test does not reject."""
 
     def excess(distance: Array) -> tuple[Array, Array]:
@@ -438,16 +420,3 @@ def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
     eps = float(xp.finfo(p.dtype).eps)
     # The rounding of p - q limits the accuracy.
     return root(excess, xp.zeros_like(p), most, most / 2, atol=2 * eps * (p + q), rtol=4 * eps)
-
-
-def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
-    p, q = ((n * x + 1) / (n + 2) for x in (p, q))
-    reach = z * xp.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    return xp.maximum(p - q - reach, -1), xp.minimum(p - q + reach, 1)
-
-
-# Functions of the shares of examples for which only A and only B is correct, n and z: both ends.
-_METHODS: dict[str, Callable[[Array, Array, Array, float], tuple[Array, Array]]] = {
-    "tango": _tango,
-    "bonett_price": _bonett_price,
-}

@@ -46,7 +46,6 @@ from jaxmetrics.clusters import (
 )
 from jaxmetrics.comparisons._rankings import (
     UNSEEN,
-    Errors,
     draws_of,
     layers,
     optimism,
@@ -251,8 +250,8 @@ def _read(
     if labels is None and num_classes is None:
         labels = strings_among(named)
     axes = class_axes(named, num_classes, labels, mask)
-    given, (k, _) = class_ids(axes, refuse_columns=False)
-    (true, preds), *_ = read_examples(given, None, None, mask)
+    arguments, (k, _) = class_ids(axes, refuse_columns=False)
+    (true, preds), *_ = read_examples(arguments, None, None, mask)
     if preds.ndim != 2 or len(preds) == 0:
         raise ValueError(
             f"y_preds must have shape (M, n), with one row for each classifier, got {preds.shape}."
@@ -273,10 +272,10 @@ def _read(
 
 def _checked(estimates: Any) -> Estimate:
     is_one = isinstance(estimates, Estimate)
-    found = f"an array of shape {estimates.value.shape[1:]}" if is_one else "several values"
     if not is_one or estimates.value.ndim > 1:
+        values = f"an array of shape {estimates.value.shape[1:]}" if is_one else "several values"
         raise ValueError(
-            f"metric must return one number for one confusion matrix, but it returned {found}."
+            f"metric must return one number for one confusion matrix, but it returned {values}."
         )
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
         raise ValueError(
@@ -304,7 +303,13 @@ def _leaderboard(
     m, k, _ = matrices.shape
     slopes, common = _slopes(metric, matrices, estimates.value > -xp.inf)
     reach = xp.where(matrices.sum(-1) > 0, slopes.max(-1) - slopes.min(-1), 0).max(-1)
-    units = tables.reshape((m, -1, k * k)) if examples is None else _cells(examples, k)
+    if examples is None:
+        units = tables.reshape((m, -1, k * k))
+    else:  # the number of the cell of each prediction, K^2 if it does not count
+        true, preds = examples
+        if not is_jax(true):  # on the host, where shapes may depend on values
+            true, preds = true[true >= 0], preds[:, true >= 0]
+        units = xp.where(true >= 0, true * k + preds, k * k).astype(xp.int32)
     # If derivatives are common, swapping two classifiers in a unit changes only the sign.
     own, swapped = _products((slopes, common), units)
     covariance = divide(number, number - 1) * own if clustered else own
@@ -332,16 +337,16 @@ def ranked(
         reach: the largest change of a value by one example, `(M,)` or one number for all values.
     """
     unseen = xp.full_like(estimates.value, UNSEEN / 2) * reach**2
-    errors = Errors(covariance, xp.maximum(*map(variances_of_differences, products)), unseen)
+    squares = xp.maximum(*map(variances_of_differences, products))
     values = xp.where(xp.isnan(estimates.value), -xp.inf, estimates.value)
     keys, winner = split(key), xp.argmax(values)
-    noise = draws_of(keys[0], errors.covariance, size)
-    above = shown_above(keys[1], values, errors, noise, level)
+    noise = draws_of(keys[0], covariance, size)
+    above = shown_above(keys[1], values, covariance, squares, unseen, noise, level)
     own = trees.map(lambda x: pick(x, winner[None])[0], estimates)
     bias = optimism(values, noise, winner)
     return Leaderboard(
         estimates,
-        shares_of_firsts(values, errors.covariance, noise),
+        shares_of_firsts(values, covariance, noise),
         winner.astype(xp.int32),
         replace(own, value=own.value - bias, low=own.low - bias),
         (1 + above.sum(0)).astype(xp.int32),
@@ -368,14 +373,6 @@ def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Arra
     return own, xp.broadcast_to(xp.where(xp.isfinite(common), common, 0), own.shape)
 
 
-def _cells(examples: Sequence[Array], k: int) -> Array:
-    """Return the number of the cell of each prediction, `(M, n)`; K^2 if it does not count."""
-    true, preds = examples
-    if not is_jax(true):  # on the host, where shapes may depend on values
-        true, preds = true[true >= 0], preds[:, true >= 0]
-    return xp.where(true >= 0, true * k + preds, k * k).astype(xp.int32)
-
-
 def _products(slopes: Sequence[Array], units: Array) -> list[Array]:
     """Return for each of the slopes the sum of `u u^T` over units, a matrix `(M, M)`.
 
@@ -385,7 +382,8 @@ def _products(slopes: Sequence[Array], units: Array) -> list[Array]:
     by_cell = [x.reshape((len(x), -1)) for x in slopes]
     m, num_cells = by_cell[0].shape
     if units.ndim == 3:
-        return [_product(matmul(units, x[..., None])[..., 0]) for x in by_cell]
+        contributions = (matmul(units, x[..., None])[..., 0] for x in by_cell)
+        return [matmul(u, u.T) for u in contributions]
     by_cell = [xp.pad(x, ((0, 0), (0, 1))) for x in by_cell]
     num_blocks = max(1, -(-units.size // LANES))
     width = -(-units.shape[1] // num_blocks)
@@ -393,12 +391,8 @@ def _products(slopes: Sequence[Array], units: Array) -> list[Array]:
     padded = xp.pad(units, ((0, 0), (0, padding)), constant_values=num_cells)
 
     def add(totals: list[Array], block: Array) -> tuple[list[Array], None]:
-        products = (_product(pick(x, block)) for x in by_cell)
-        return [total + x for total, x in zip(totals, products, strict=True)], None
+        contributions = (pick(x, block) for x in by_cell)
+        return [t + matmul(u, u.T) for t, u in zip(totals, contributions, strict=True)], None
 
     blocks = xp.moveaxis(padded.reshape((m, num_blocks, width)), 1, 0)
     return lax.scan(add, [xp.zeros((m, m), x.dtype) for x in by_cell], blocks)[0]
-
-
-def _product(u: Array) -> Array:
-    return matmul(u, u.T)

@@ -93,7 +93,7 @@ def compare_scores(
     0.200 [0.124, 0.288]
     """
     check_order(a=a, b=b, where=where, clusters=clusters)
-    width = check_rope(rope)
+    width, z = check_rope(rope), normal_quantile(level)
     check_bounds(bounds)
     arrays, mask = (as_array(a, "a"), as_array(b, "b")), as_mask(where)
     systems = as_float(arrays[0], "a"), as_float(arrays[1], "b")
@@ -101,26 +101,22 @@ def compare_scores(
     (x, y), shared = _without_missing(systems, mask)
     eps = largest_eps(*arrays)
     if bounds is not None:
-        for of, name in ((x, "a"), (y, "b")):
-            refuse_beyond(bounds, of, name, shared, eps=eps)
+        refuse_beyond(bounds, x, "a", shared, eps=eps)
+        refuse_beyond(bounds, y, "b", shared, eps=eps)
         # Otherwise, two rounding errors could add up in the difference.
         x, y = _clipped((x, y), bounds=bounds, eps=eps)
-    z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
     limits = bounds_of_difference(bounds)
     difference = estimate("a - b", x - y, bounds=limits, is_difference=True)
-    freedom = _freedom(shared.astype(x.dtype), clusters) if bounds is None else None
+    freedom = None
+    if bounds is None:
+        sizes = shared.astype(x.dtype)
+        if clusters is not None:
+            sizes = sums_by_cluster(sizes, *numbered_clusters(clusters, sizes.shape))
+        freedom = kish_number(sizes) - 1
     compared = by_halves(of_a, of_b, difference, z, width, freedom)
     return with_level(compared, level, "student" if bounds is None else "likelihood")
-
-
-def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array:
-    """Return the degrees of freedom of a mean over the items that have both scores."""
-    sizes = shared
-    if clusters is not None:
-        sizes = sums_by_cluster(shared, *numbered_clusters(clusters, shared.shape))
-    return kish_number(sizes) - 1
 
 
 def bounds_of_difference(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -184,7 +180,12 @@ def score_leaderboard(
     z, numbers, number = normal_quantile(level), None, 0
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, x.shape[1:])
-    _check_number(shared if numbers is None else sums_by_cluster(shared, numbers, number))
+    units = shared if numbers is None else sums_by_cluster(shared, numbers, number)
+    if is_known(units) and np.count_nonzero(units) < 2:
+        raise ValueError(
+            "A ranking needs at least two items, or two clusters of items, for which all systems"
+            f" have scores, got {np.count_nonzero(units)}."
+        )
     placed_key, x, shared = place(key, x, shared)
     options: Any = {"bounds": bounds, "size": size, "level": level}
     if groups is not None:
@@ -221,16 +222,6 @@ def _rows_of_systems(scores: ArrayLike) -> Array:
             " system."
         )
     return x
-
-
-def _check_number(units: Array) -> None:
-    """Raise an error if fewer than two items, or clusters of items, have scores."""
-    number = np.count_nonzero(units) if is_known(units) else 2
-    if number < 2:
-        raise ValueError(
-            "A ranking needs at least two items, or two clusters of items, for which all systems"
-            f" have scores, got {number}."
-        )
 
 
 @compiled
@@ -271,7 +262,11 @@ def _score_leaderboard(
         held = sums_by_cluster(shared, numbers, num_clusters) > 0
         own, raw = (sums_by_cluster(u, numbers, num_clusters) for u in (own, raw))
         factor = divide(held.sum(), held.sum() - 1)
-    span = bounds[1] - bounds[0] if bounds else _range(x, shared)
+    span: Array | float
+    if bounds is None:
+        span = xp.where(shared, x, -xp.inf).max() - xp.where(shared, x, xp.inf).min()
+    else:
+        span = bounds[1] - bounds[0]
     products = matmul(own, own.T), matmul(raw, raw.T)
     moves = factor * products[0], products, divide(span, total)
     board = ranked(key, estimates, *moves, size=size, level=level)
@@ -308,7 +303,3 @@ def _within(bounds: tuple[float, float] | None, board: Leaderboard) -> Leaderboa
     least = xp.asarray(bounds[0], winner.low.dtype)
     winner = replace(winner, low=xp.maximum(winner.low, least))
     return board._replace(winner_estimate=winner)
-
-
-def _range(x: Array, shared: Array) -> Array:
-    return xp.where(shared, x, -xp.inf).max() - xp.where(shared, x, xp.inf).min()

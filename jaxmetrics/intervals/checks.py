@@ -51,8 +51,9 @@ def _floats(metric: Metric, counts: Array) -> Any:
 
 def name_of(metric: Metric) -> str:
     """Return the name of a metric for error messages."""
-    given = metric.function if isinstance(metric, Applied) and metric.scheme is _floats else metric
-    return getattr(given, "__name__", repr(given))
+    if isinstance(metric, Applied) and metric.scheme is _floats:
+        metric = metric.function
+    return getattr(metric, "__name__", repr(metric))
 
 
 def read_only(x: Array) -> Array:
@@ -114,7 +115,10 @@ def check_counts(
     be any sums of weights. Invalid counts raise an error, or become NaN under jit.
     """
     axes = tuple(range(-table_ndim, 0))
-    seen = _seen(counts)
+    try:  # the values are known, even while JAX differentiates by them, but not under jit
+        seen = np.asarray(counts if is_known(counts) else lax.stop_gradient(counts))
+    except jax.errors.TracerArrayConversionError:
+        seen = None
     known = counts if seen is None else seen
     valid = (known >= 0) & (known < xp.inf)
     expected = "expected a count >= 0 that is finite."
@@ -134,14 +138,6 @@ def check_counts(
             " Delta() or Posterior(), which have no such limit."
         )
     return counts
-
-
-def _seen(x: Array) -> np.ndarray | None:
-    """Return the values of an array, even while JAX differentiates by it; None under jit."""
-    try:
-        return np.asarray(x if is_known(x) else lax.stop_gradient(x))
-    except jax.errors.TracerArrayConversionError:
-        return None
 
 
 def nan_unless(possible: Array, estimates: Any) -> Any:

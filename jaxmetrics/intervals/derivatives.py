@@ -145,7 +145,12 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
 
 
 def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
-    """Return derivatives by extrapolated differences, with steps of 1/2, 1/4, ... of each count."""
+    """Return derivatives by extrapolated differences, with steps of 1/2, 1/4, ... of each count.
+
+    The errors of difference quotients contain only even powers of the step, so that Neville's
+    scheme extrapolates them. The returned value is the entry of the scheme that agrees best with
+    its neighbours.
+    """
 
     def quotient(share: float) -> np.ndarray:
         ahead, behind = (
@@ -154,19 +159,10 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
         )
         return (ahead - behind) / np.where(table > 0, 2 * share * table, 1)
 
-    return _extrapolated([quotient(1 / 2**i) for i in range(1, 10)])
-
-
-def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Extrapolate difference quotients for halved steps by Neville's scheme.
-
-    The errors of the quotients contain only even powers of the step. The returned value is the
-    entry of the scheme that agrees best with its neighbours.
-    """
-    best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
-    before = [quotients[0]]
-    for quotient in quotients[1:]:
-        row = [quotient]
+    best = quotient(1 / 2)
+    before, smallest = [best], np.full(best.shape, np.inf)
+    for i in range(2, 10):
+        row = [quotient(1 / 2**i)]
         for j, previous in enumerate(before, start=1):
             row.append(row[-1] + (row[-1] - previous) / (4**j - 1))
             error = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - previous))

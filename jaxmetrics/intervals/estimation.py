@@ -121,7 +121,13 @@ def question_of(
             " varies. Leave out stratified."
         )
     reads = read_by(metric)
-    _check_labels_in_clusters(metric, reads, is_clustered)
+    if reads is not None and reads.labels and not is_clustered:
+        raise ValueError(
+            f"metric {name_of(metric)} reads one table for each label. Such tables do not show how"
+            " the labels of the same example are correlated, so an interval needs one table for"
+            " each example and label. Pass multilabel_confusion_matrix(y_true[:, None, :],"
+            " y_pred[:, None, :]) and cluster_axis=-4."
+        )
     metric, tables, design, shape = _read(metric, counts, reads)
     ndim = 2 if reads is None else 3
     if stratified:
@@ -139,44 +145,22 @@ def _read(
     metric: Metric, counts: ArrayLike, reads: Reads | None
 ) -> tuple[Metric, Array, Design, tuple[int, int]]:
     """Return the function of one table, the tables, their design and the shape of one table."""
-    if reads is None:
-        tables = _matrices(counts)
-        return metric, tables, Design(of_counts), tables.shape[-2:]
-    if reads.pairs and isinstance(metric, Applied):
+    if reads is not None and reads.pairs and isinstance(metric, Applied):
         tables = as_counts(counts, "paired", ndim=3)
         return metric.function, tables, Design(of_pairs, contrasts=((1, -1),)), tables.shape[-2:]
-    tables = _tables_of_groups(counts)
-    number, k, _ = tables.shape[-3:]
-    stacked = Applied(_stacked, as_floats(metric), (("number", number),))
-    return stacked, tables, Design(of_counts, (("num_tables", number),)), (number * k, k)
-
-
-def _check_labels_in_clusters(metric: Metric, reads: Reads | None, is_clustered: bool) -> None:
-    if reads is not None and reads.labels and not is_clustered:
-        raise ValueError(
-            f"metric {name_of(metric)} reads one table for each label. Such tables do not show how"
-            " the labels of the same example are correlated, so an interval needs one table for"
-            " each example and label. Pass multilabel_confusion_matrix(y_true[:, None, :],"
-            " y_pred[:, None, :]) and cluster_axis=-4."
-        )
-
-
-def _matrices(counts: ArrayLike) -> Array:
-    """Return counts as checked matrices `(..., K, K)` or histograms of scores `(..., 2, B)`."""
     tables = as_float(counts, "counts")
-    is_histogram = tables.ndim > 1 and tables.shape[-2] == 2 and tables.shape[-1] > 2
-    return as_histogram(tables) if is_histogram else as_counts(tables)
-
-
-def _tables_of_groups(counts: ArrayLike) -> Array:
-    """Return counts as checked tables of groups or labels, `(..., G, K, K)`."""
-    tables = as_float(counts, "counts")
+    if reads is None:
+        is_histogram = tables.ndim > 1 and tables.shape[-2] == 2 and tables.shape[-1] > 2
+        tables = as_histogram(tables) if is_histogram else as_counts(tables)
+        return metric, tables, Design(of_counts), tables.shape[-2:]
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
             "metric needs tables with three axes, such as (G, K, K) for G groups, but counts has"
             f" the shape {tables.shape}."
         )
-    return tables
+    number, k, _ = tables.shape[-3:]
+    stacked = Applied(_stacked, as_floats(metric), (("number", number),))
+    return stacked, tables, Design(of_counts, (("num_tables", number),)), (number * k, k)
 
 
 def _stacked(metric: Metric, table: Array, number: int) -> Any:
@@ -225,8 +209,9 @@ def answer(
     function = partial(_estimates, reach=reach, summary=summary)
     listed = _listed(method, question)
     if listed is None:
-        found = of_samples(function, question, method, *extra, numbers=method.numbers)
-        return method.checked(found)
+        return method.checked(
+            of_samples(function, question, method, *extra, numbers=method.numbers)
+        )
 
     def alone(table: Array) -> Any:
         cells, labels = listed(table) or (table, None)
@@ -240,8 +225,9 @@ def answer(
     # Tables are evaluated one by one, so that each gets the same draws as it would alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
     batch = tables.shape[:-2]
-    found = trees.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
-    return method.checked(found)
+    return method.checked(
+        trees.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
+    )
 
 
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
@@ -261,17 +247,17 @@ def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
 def _estimates(
     metric: Functional, method: Any, *extra: Any, reach: Confidence, summary: Any
 ) -> Any:
-    found, samples = method.estimate(metric, reach)
-    sample = metric.sample
+    estimate, samples = method.estimate(metric, reach)
+    sample, result = metric.sample, estimate
     if sample.clusters is not None:
         several = (sample.units.counts.sum(-1) > 1).all()  # one cluster does not show the variance
-        low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
-        found = replace(found, low=low, high=high, standard_error=error)
-    number = xp.broadcast_to(sample.counts.sum(), found.value.shape)
-    found = replace(found, num_examples=number)
+        known = {"value": estimate.value, "effective_number": estimate.effective_number}
+        result = replace(nan_unless(several, estimate), **known)
+    number = xp.broadcast_to(sample.counts.sum(), estimate.value.shape)
+    result = replace(result, num_examples=number)
     if summary is not None:
-        found = summary(found, samples, metric, reach, *extra)
-    return nan_unless(sample.is_valid | (not method.needs_examples), found)
+        result = summary(result, samples, metric, reach, *extra)
+    return nan_unless(sample.is_valid | (not method.needs_examples), result)
 
 
 def of_samples(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -114,6 +115,7 @@ def _with_empty_classes(table: np.ndarray) -> np.ndarray:
     return np.stack([table, all_used, first, last])
 
 
+@dataclass(eq=False)
 class Functional:
     """A metric as a function of how often each kind of unit occurs, `(..., R, U)`.
 
@@ -127,8 +129,9 @@ class Functional:
         contrasts: `(P, T)` factors of the tables: 1 for a value, 1 and -1 for a difference.
     """
 
-    def __init__(self, sample: Sample, row: Row, contrasts: Sequence[Sequence[int]]) -> None:
-        self.sample, self.row, self.contrasts = sample, row, contrasts
+    sample: Sample
+    row: Row
+    contrasts: Sequence[Sequence[int]]
 
     def __call__(self, numbers: Array) -> Array:
         values = self.row(self.sample.tables(numbers))  # (..., T, V)
@@ -159,7 +162,7 @@ class Functional:
     def of_units(self) -> Functional:
         """The same functional as a function of how often each cluster or other unit was drawn."""
         units = self.sample.units
-        return self if units is self.sample else Functional(units, self.row, self.contrasts)
+        return self if units is self.sample else replace(self, sample=units)
 
     def values_and_errors(self, numbers: Array) -> tuple[Array, Array]:
         """Return the values and standard errors for replicates of the sample, `(..., R, U)`."""
@@ -167,7 +170,7 @@ class Functional:
             each = [self.values_and_errors(x) for x in numbers]
             values, errors = map(np.stack, zip(*each, strict=True))
             return values, errors
-        other = Functional(self.sample._replace(counts=numbers), self.row, self.contrasts)
+        other = replace(self, sample=self.sample._replace(counts=numbers))
         return other.values, other.errors
 
     def slope(self, i: int, numbers: np.ndarray, derivative: Function) -> np.ndarray:

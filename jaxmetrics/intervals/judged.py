@@ -122,8 +122,8 @@ def prediction_powered(
     read = Applied(_of_pairs, as_floats(metric)) if is_difference else metric
     design = Design(of_judged, (("num_classes", k),), is_clustered=cluster_axis is not None)
     question = Question.of(read, tables, design, (k, width))
-    found = of_samples(partial(_rectified, method=method, reach=reach), question)
-    return with_level(found, level, "prediction-powered")
+    estimates = of_samples(partial(_rectified, method=method, reach=reach), question)
+    return with_level(estimates, level, "prediction-powered")
 
 
 def _read(
@@ -134,7 +134,17 @@ def _read(
     W is the number of predictions K, or the number of pairs of predictions K^2.
     """
     truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
-    _check_shapes(truth, others, ndim)
+    shape, expected = others.shape[1 - ndim :], truth.shape[-ndim:]
+    if len(expected) < ndim or len({*expected, *shape}) > 1 or shape != expected[1:]:
+        axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
+        reason = " for difference(metric)" if ndim > 3 else ""
+        raise ValueError(
+            f"labelled must have shape (..., {', '.join('K' * ndim)}){reason}, with the axes"
+            f" {', '.join(axes)}, and judged shape (..., {', '.join('K' * (ndim - 1))}), with the"
+            f" axes {', '.join(axes[1:])}. Got labelled of shape {truth.shape} and judged of shape"
+            f" {others.shape}. To make labelled, use jaxmetrics.paired_confusion_matrix(y_true,"
+            " y_judge, y_pred); to make judged, use jaxmetrics.confusion_matrix(y_judge, y_pred)."
+        )
     is_clustered = cluster_axis is not None
     check = partial(method.check, is_clustered=is_clustered)
     truth = check(truth, "labelled", table_ndim=ndim)
@@ -148,20 +158,6 @@ def _read(
     truth = truth.reshape((*truth.shape[:-ndim], k, k, width))
     others = others.reshape((*others.shape[: 1 - ndim], k, width))
     return _packed(truth, others, is_clustered=is_clustered), (k, width)
-
-
-def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
-    of_truth, of_others = truth.shape[-ndim:], others.shape[1 - ndim :]
-    if len(of_truth) < ndim or len({*of_truth, *of_others}) > 1 or of_others != of_truth[1:]:
-        axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
-        reason = " for difference(metric)" if ndim > 3 else ""
-        raise ValueError(
-            f"labelled must have shape (..., {', '.join('K' * ndim)}){reason}, with the axes"
-            f" {', '.join(axes)}, and judged shape (..., {', '.join('K' * (ndim - 1))}), with the"
-            f" axes {', '.join(axes[1:])}. Got labelled of shape {truth.shape} and judged of shape"
-            f" {others.shape}. To make labelled, use jaxmetrics.paired_confusion_matrix(y_true,"
-            " y_judge, y_pred); to make judged, use jaxmetrics.confusion_matrix(y_judge, y_pred)."
-        )
 
 
 def _of_pairs(metric: Metric, table: Array) -> Any:
@@ -189,14 +185,19 @@ def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any
     """Estimate each value of the metric with its own λ."""
     alone, row = metric.sample, metric.row
     k = alone.tables(alone.counts).shape[-2]
-    shares = _tuned(alone, jacobian(row, _near(*_unpacked(alone.counts, k))))
+    labelled, judged = _unpacked(alone.counts, k)
+    by_judge = labelled.sum(0) + judged
+    # The shares of (truth, prediction), mixed with a small part of the judge's shares.
+    near = (1 - _JUDGED) * divide(labelled.sum(1), labelled.sum(), xp.nan)
+    near = near + _JUDGED * divide(by_judge, by_judge.sum())
+    shares = _tuned(alone, jacobian(row, near))
 
     def of_value(i: Array, share: Array) -> Estimate:
         sample = of_judged(alone.counts, num_classes=k, share=share)
         sample = sample._replace(clusters=alone.clusters)
-        found, _ = method.estimate(Functional(sample, _Value(row, i), ((1,),)), reach)
-        found = trees.map(lambda x: x[0], found)
-        return nan_unless(sample.counts[0].sum() > 0, found)
+        row_of_one, _ = method.estimate(Functional(sample, _Value(row, i), ((1,),)), reach)
+        estimate = trees.map(lambda x: x[0], row_of_one)
+        return nan_unless(sample.counts[0].sum() > 0, estimate)
 
     if is_jax(shares):
         return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
@@ -214,13 +215,6 @@ class _Value(Row):
 
     def __call__(self, tables: Array) -> Array:
         return self._row(tables)[..., self._i][..., None]
-
-
-def _near(labelled: Array, judged: Array) -> Array:
-    """Return the shares of (truth, prediction), mixed with a small part of the judge's shares."""
-    all_judged = labelled.sum(0) + judged
-    all_judged = divide(all_judged, all_judged.sum())
-    return (1 - _JUDGED) * divide(labelled.sum(1), labelled.sum(), xp.nan) + _JUDGED * all_judged
 
 
 def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) -> Sample:

@@ -13,7 +13,6 @@ from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics._samplers import deviance
 from jaxmetrics.intervals.derivatives import Function, differentiator
 from jaxmetrics.intervals.functionals import AT_ONCE, Functional
-from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []
 
@@ -92,12 +91,14 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 
 
 class _Place(NamedTuple):
-    """The state of L searches: the weights of units after a step, and the slopes of the step.
+    """The state of M searches per direction: the weights of units, and the slopes of the last step.
 
-    `gain` is by how much the last step increased the value, and `is_inside` is whether the largest
-    value was found before the end of a step.
+    `base` are the counts with the part of an example that was added. `gain` is by how much the last
+    step increased the value, and `is_inside` is whether the largest value was found before the end
+    of a step.
     """
 
+    base: Array
     weights: Array
     slopes: Array
     value: Array
@@ -106,7 +107,7 @@ class _Place(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """The state of L searches on segments: between the steps `first` and `first + width`.
+    """The state of M searches on segments: between the steps `first` and `first + width`.
 
     `step` and `value` are the best so far, and `spread` is the range of the last values.
     """
@@ -165,30 +166,34 @@ class _LikelihoodSearch(NamedTuple):
         allowed = sample.can_occur & ~closed & (counts.sum(-1, keepdims=True) > 0)
         trace = xp.where(infinite == 0, _TRACE, ADDED)  # so that no slope is nearly infinite
         traced = xp.where((counts == 0) & allowed, trace, counts)[None]
+        slopes, cells, may_grow = self.starts(traced, allowed)
+        one = xp.ones_like(start)
+        sign = xp.stack([-one, one])[:, None]
+        oriented = sign[..., None, None] * slopes  # (2, M, R, U)
+        base = self.with_added(oriented[:, 0], cells, allowed)
+        ends = sign[:, 0] * self.ascend(sign, base, oriented, may_grow)
+        ends = xp.where(ends == 0, 0, ends)  # no -0
+        ends = xp.where(xp.isfinite(start) | (infinite != 0), ends, xp.nan)
+        return xp.where(sign[:, 0] * infinite > 0, infinite, ends)
+
+    def starts(self, traced: Array, allowed: Array) -> tuple[Array, Array, Array]:
+        """Return the first slopes of M searches, the cells of all but the first, and which count.
+
+        The first search begins with the slopes at the `traced` counts.
+        """
+        counts, reach = self.metric.sample.counts, self.reach
         if counts.size <= _SOME_CELLS:
             cells = self.most_extreme_if_grown(allowed)
-            slopes = self.slope(xp.concatenate([traced, _grown(counts, cells, self.reach)]))
+            slopes = self.slope(xp.concatenate([traced, _grown(counts, cells, reach)]))
             may_grow = allowed.reshape(-1)[cells]
         else:
             slopes, cells, may_grow = self.slope(traced), xp.arange(0), xp.zeros(0, bool)
             is_flat = (allowed & (slopes[0] == 0)).any()
             if counts.size**2 <= AT_ONCE and (is_jax(counts) or is_flat):
                 cells = self.most_extreme_if_grown(allowed)
-                grown = self.slope(_grown(counts, cells, self.reach))
-                slopes = xp.concatenate([slopes, grown])
+                slopes = xp.concatenate([slopes, self.slope(_grown(counts, cells, reach))])
                 may_grow = is_flat & allowed.reshape(-1)[cells]
-        may_grow = xp.concatenate([xp.ones(1, bool), may_grow])
-
-        one = xp.ones_like(start)
-        sign = xp.stack([-one, one])[:, None]
-        oriented = sign[..., None, None] * slopes  # (2, M, R, U)
-        steepest = _steepest(sample, oriented[:, 0], allowed, self.added)
-        each = xp.concatenate([steepest[:, None], xp.stack([cells, cells])], 1)
-        base = _with_more(sample, each, oriented[:, 0], self.added)
-        found = sign[:, 0] * self.ascend(sign, base, oriented, may_grow)
-        found = xp.where(found == 0, 0, found)  # no -0
-        found = xp.where(xp.isfinite(start) | (infinite != 0), found, xp.nan)
-        return xp.where(sign[:, 0] * infinite > 0, infinite, found)
+        return slopes, cells, xp.concatenate([xp.ones(1, bool), may_grow])
 
     def most_extreme_if_grown(self, allowed: Array) -> Array:
         """Return the cells from whose growth searches begin.
@@ -204,65 +209,97 @@ class _LikelihoodSearch(NamedTuple):
         may_grow = allowed.reshape(-1) & ~xp.isnan(reached)
         return argmax(xp.where(may_grow, xp.stack([-reached, reached]), -xp.inf))
 
+    def with_added(self, slopes: Array, cells: Array, allowed: Array) -> Array:
+        """Add a part of an example to the counts, which gives M tables per direction.
+
+        The example is added to the cell that increases the value most, for the slopes `(2, R, U)`
+        of both directions, or to one of the other `cells`, `(M - 1,)`. If there are several strata,
+        the stratum of the cell keeps its total. If there are clusters, a part of the cluster that
+        increases the value most is also added.
+        """
+        sample = self.metric.sample
+        counts, clusters = sample.counts, sample.clusters
+        totals = counts.sum(-1, keepdims=True)
+        share = totals / (totals + self.added) if sample.is_stratified else xp.ones_like(totals)
+        centred = slopes - divide((counts * slopes).sum(-1, keepdims=True), totals)
+        steepest = argmax(xp.where(allowed, centred * share, -xp.inf).reshape((2, -1)))
+        cells = xp.concatenate([steepest[:, None], xp.stack([cells, cells])], 1)
+        is_cell = xp.arange(counts.size) == cells[..., None]
+        is_cell = is_cell.reshape((*cells.shape, *counts.shape))
+        tables = counts + self.added * is_cell
+        if sample.is_stratified:
+            tables = xp.where(is_cell.any(-1, keepdims=True), tables * share, counts)
+        if clusters is None:
+            return tables
+        moves = (clusters * centred[:, None]).sum((-2, -1))
+        sizes = clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
+        return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
+
     def ascend(self, sign: Array, base: Array, slopes: Array, may_grow: Array) -> Array:
         """Return the maxima `(2,)` of `sign` times the value within the reach of `base`.
 
         `sign` is `(2, 1)`, and there are M searches per sign with the tables `base` and first
-        `slopes`, `(2, M, R, U)`. Those where `may_grow`, `(M,)`, is False are ignored.
-
-        This is the conditional gradient method of Frank and Wolfe (1956). The value is linearized,
-        the table is computed at which the linear function is largest, and the segment from the
-        current table to this table is searched for a greater value. After this step, the best
-        searches are continued until no value increases any more.
+        `slopes`, `(2, M, R, U)`. Those where `may_grow`, `(M,)`, is False are ignored. After a few
+        steps, the best searches are continued until no value increases any more.
         """
         start = self.metric.values[self.i]
-        is_known = xp.isfinite(start)
-        origin = xp.where(is_known, start, 0) * sign
-
-        def climb(place: _Place, base: Array, most_passes: int, *, is_first: bool) -> _Place:
-            most_rounds = _FEW_ROUNDS if is_first else _MOST_ROUNDS
-
-            def is_unfinished(state: tuple[_Place, Array]) -> Array:
-                place, passes = state
-                gains = place.gain > 1e-5 * xp.abs(place.value - origin)
-                return (passes == 0) | (gains.any() & (passes < most_passes))
-
-            def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
-                place, passes = state
-
-                def mean_slopes() -> Array:
-                    # At a kink, for example if two groups are equally good, both are needed.
-                    return (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
-
-                slopes = (
-                    lax.cond(passes == 0, lambda: place.slopes, mean_slopes)
-                    if is_first
-                    else mean_slopes()
-                )
-                target = tilted(base, slopes, self.reach)
-                rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
-                step, value, is_inside = self.farthest(sign, place, target, rounds)
-                gain = value - place.value
-                weights = place.weights + step[..., None, None] * (target - place.weights)
-                weights = xp.where((gain > 0)[..., None, None], weights, place.weights)
-                value = xp.maximum(value, place.value)
-                is_inside = xp.where(gain > 0, is_inside, place.is_inside)
-                return _Place(weights, slopes, value, gain, is_inside), passes + 1
-
-            return lax.while_loop(is_unfinished, improve, (place, xp.zeros((), xp.int32)))[0]
-
-        none = xp.zeros(base.shape[:2], base.dtype)
+        is_known, none = xp.isfinite(start), xp.zeros(base.shape[:2], base.dtype)
         at_start = none + xp.where(is_known, sign * start, -xp.inf)
-        place = _Place(base, slopes, at_start, none, none > 0)
-        passes, number = (_TRIAL_PASSES, _CONTINUED) if none.shape[1] > 3 else (1, 1)
-        place = climb(place, base, passes, is_first=True)
-        kept = _largest(xp.where(may_grow, place.value, -xp.inf), number)
-        kept_place = _Place(*(_rows(x, kept) for x in place))
-        place = climb(kept_place, _rows(base, kept), _MOST_PASSES, is_first=False)
+        origin = xp.where(is_known, start, 0) * sign
+        place = _Place(base, base, slopes, at_start, none, none > 0)
+        passes, number = (_TRIAL_PASSES, _CONTINUED) if len(may_grow) > 3 else (1, 1)
+        place = self.climb(sign, origin, place, passes, is_first=True)
+        best, values = [], xp.where(may_grow, place.value, -xp.inf)
+        for _ in range(number):
+            best.append(argmax(values))
+            values = xp.where(xp.arange(len(may_grow)) == best[-1][:, None], -xp.inf, values)
+        kept = xp.arange(2)[:, None], xp.stack(best, 1)
+        place = _Place(*(x[kept] for x in place))
+        place = self.climb(sign, origin, place, _MOST_PASSES, is_first=False)
         # The steps come near a kink at 0, but not exactly to it.
         room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
-        is_zero = place.is_inside & (xp.abs(place.value) <= room)
-        return xp.where(is_zero, 0 * place.value, place.value).max(1)
+        value = place.value
+        return xp.where(place.is_inside & (xp.abs(value) <= room), 0 * value, value).max(1)
+
+    def climb(
+        self, sign: Array, origin: Array, place: _Place, most_passes: int, *, is_first: bool
+    ) -> _Place:
+        """Increase the values by the conditional gradient method of Frank and Wolfe (1956).
+
+        The value is linearized, the table is computed at which the linear function is largest, and
+        the segment from the current table to this table is searched for a greater value. The first
+        climb begins with the slopes of `place`. A climb ends if all gains are small, compared to
+        the distances of the values from `origin`.
+        """
+
+        def is_unfinished(state: tuple[_Place, Array]) -> Array:
+            place, passes = state
+            gains = place.gain > 1e-5 * xp.abs(place.value - origin)
+            return (passes == 0) | (gains.any() & (passes < most_passes))
+
+        def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
+            place, passes = state
+
+            def mean_slopes() -> Array:
+                # At a kink, for example if two groups are equally good, both are needed.
+                return (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
+
+            if is_first:
+                slopes = lax.cond(passes == 0, lambda: place.slopes, mean_slopes)
+            else:
+                slopes = mean_slopes()
+            target = tilted(place.base, slopes, self.reach)
+            most_rounds = _FEW_ROUNDS if is_first else _MOST_ROUNDS
+            rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
+            step, value, is_inside = self.farthest(sign, place, target, rounds)
+            gain = value - place.value
+            weights = place.weights + step[..., None, None] * (target - place.weights)
+            weights = xp.where((gain > 0)[..., None, None], weights, place.weights)
+            value = xp.maximum(value, place.value)
+            is_inside = xp.where(gain > 0, is_inside, place.is_inside)
+            return _Place(place.base, weights, slopes, value, gain, is_inside), passes + 1
+
+        return lax.while_loop(is_unfinished, improve, (place, xp.zeros((), xp.int32)))[0]
 
     def farthest(
         self, sign: Array, place: _Place, target: Array, most_rounds: Array
@@ -304,51 +341,8 @@ class _LikelihoodSearch(NamedTuple):
 
         zero = xp.zeros_like(place.value)
         first = _Segment(zero, zero + 1, zero + 1, zero - xp.inf, zero, xp.zeros((), xp.int32))
-        found = lax.while_loop(is_unfinished, search, first)
-        return found.step, found.value, found.step < 1
-
-
-def _largest(values: Array, number: int) -> Array:
-    """Return the indices `(N, number)` of the largest numbers of each row."""
-    indices = []
-    for _ in range(number):
-        indices.append(argmax(values))
-        values = xp.where(xp.arange(values.shape[1]) == indices[-1][:, None], -xp.inf, values)
-    return xp.stack(indices, 1)
-
-
-def _rows(x: Array, indices: Array) -> Array:
-    """Return the entries of `x` `(N, M, ...)` at the indices `(N, L)`."""
-    return x[xp.arange(len(x))[:, None], indices]
-
-
-def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
-    """Return the cells `(N,)` that increase the value most, for slopes `(N, R, U)`."""
-    counts = sample.counts
-    totals = counts.sum(-1, keepdims=True)
-    mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
-    share = totals / (totals + added) if len(counts) > 1 else xp.ones_like(totals)
-    return argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf).reshape((len(slopes), -1)))
-
-
-def _with_more(sample: Sample, cells: Array, slopes: Array, added: Array) -> Array:
-    """Add a part of an example to one of the cells: `(N, M)` cells give counts `(N, M, R, U)`.
-
-    If there are several strata, the stratum of the cell keeps its total. If there are clusters, a
-    part of the cluster that increases the value most, with slopes `(N, R, U)`, is also added.
-    """
-    counts = sample.counts
-    best = (xp.arange(counts.size) == cells[..., None]).reshape((*cells.shape, *counts.shape))
-    more = counts + added * best
-    if len(counts) > 1:
-        totals = counts.sum(-1, keepdims=True)
-        more = xp.where(best.any(-1, keepdims=True), more * (totals / (totals + added)), counts)
-    if sample.clusters is None:
-        return more
-    mean = divide((counts * slopes).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
-    moves = (sample.clusters * (slopes - mean)[:, None]).sum((-2, -1))
-    sizes = sample.clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
-    return more + ADDED_OF_CLUSTER * sample.clusters[farthest_cluster(moves, sizes)][:, None]
+        last = lax.while_loop(is_unfinished, search, first)
+        return last.step, last.value, last.step < 1
 
 
 def farthest_cluster(moves: Array, sizes: Array) -> Array:
@@ -392,8 +386,8 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
     variance = _sum_of_all(counts * rows.d**2)
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
-
     first = xp.broadcast_to(start, rows.totals.shape)
+    tolerance = max(1e-9, 8 * float(xp.finfo(counts.dtype).eps))
 
     def is_unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
         _, _, change, number = state
@@ -404,11 +398,9 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
         following, weights = rows.newton_step(log_s, radius)
         return following, weights, xp.abs(following - log_s).max(), number + 1
 
-    tolerance = max(1e-9, 8 * float(xp.finfo(counts.dtype).eps))
     zero = xp.zeros_like(first).max()
     state = first, counts, zero + xp.inf, xp.zeros((), xp.int32)
-    found = lax.while_loop(is_unfinished, step, state)[1]
-    return xp.where(possible, found, counts)
+    return xp.where(possible, lax.while_loop(is_unfinished, step, state)[1], counts)
 
 
 class _TiltedRows(NamedTuple):
@@ -437,8 +429,8 @@ class _TiltedRows(NamedTuple):
         y = s / scale * d
         weights = shares / (1 + y)
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
-        found = totals * weights / (1 + excess)
-        ratio = _sum_of_all(found * deviance(excess + (1 + excess) * y))
+        tilted_counts = totals * weights / (1 + excess)
+        ratio = _sum_of_all(tilted_counts * deviance(excess + (1 + excess) * y))
         # Derivatives of log Z, of the ratio and of log t with respect to log s.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
@@ -447,7 +439,7 @@ class _TiltedRows(NamedTuple):
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
         weight = of_ratio / of_t
         goal = divide(missing + _sum_of_all(weight * log_t), _sum_of_all(weight))
-        return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
+        return log_s + xp.clip((goal - log_t) / of_t, -3, 3), tilted_counts
 
 
 def _sum_of_all(x: Array) -> Array:

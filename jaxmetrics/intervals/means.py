@@ -35,7 +35,7 @@ small, or if fewer than one in n examples is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -162,9 +162,9 @@ def mean_interval(
     x, estimate = as_float(array, "values"), partial(estimate, eps=largest_eps(array))
     is_missing = xp.isnan(x)
     mask = as_mask(where)
-    found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
+    of_known = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
     least, greatest = (estimate(xp.where(is_missing, x0, x), where=mask) for x0 in bounds)
-    return with_level(replace(found, low=least.low, high=greatest.high), level, method)
+    return with_level(replace(of_known, low=least.low, high=greatest.high), level, method)
 
 
 @on_host_if_small
@@ -214,15 +214,15 @@ def cross_validation_interval(
     )
     refuse_where(np.isnan, x, "scores", message)
     share = check_size(num_test, "num_test") / check_size(num_train, "num_train")
-    found = _cross_validation_interval(x, normal_quantile(level), share)
-    return with_level(found, level, "corrected resampled t")
+    estimate = _cross_validation_interval(x, normal_quantile(level), share)
+    return with_level(estimate, level, "corrected resampled t")
 
 
 @compiled
 def _cross_validation_interval(x: Array, z: float, share: float) -> Estimate:
-    found = _summary(x, xp.ones_like(x), None, 0)
-    error = found.error * xp.sqrt(1 + found.number * share)
-    return normal_estimate(found.mean, error, student_quantile(z, found.number - 1))
+    of_scores = _summary(x, xp.ones_like(x), None, 0)
+    error = of_scores.error * xp.sqrt(1 + of_scores.number * share)
+    return normal_estimate(of_scores.mean, error, student_quantile(z, of_scores.number - 1))
 
 
 def mean_estimate(
@@ -253,8 +253,8 @@ def mean_estimate(
         refuse_beyond(bounds, x, name, *where, eps=eps)
         return x
 
-    given = Argument(as_float(array, name), name, read)
-    _, x, weights, mask = read_examples([], given, sample_weight, where)
+    numbers_read = Argument(as_float(array, name), name, read)
+    _, x, weights, mask = read_examples([], numbers_read, sample_weight, where)
     x, amounts = _amounts(x, weights, mask)
     numbers, size = None, 0
     if clusters is not None:
@@ -330,14 +330,14 @@ def _mean_interval(
     if bounds is not None and eps is not None:
         x = clipped(x, bounds, eps)
     x = xp.where(amounts != 0, x, 0)
-    found = _summary(x, amounts, numbers, num_clusters)
+    summary = _summary(x, amounts, numbers, num_clusters)
     if bounds is None:
-        t = student_quantile(z, found.number - 1)
-        return normal_estimate(found.mean, found.error, t, transform, num_examples=found.total)
-    found = found._replace(mean=xp.clip(found.mean, *bounds))  # beyond by rounding
-    options = bounds, is_difference, _one_stratum
-    estimate = _by_likelihood(found, x, amounts, numbers, z, *options)
-    return replace(estimate, num_examples=found.total)
+        t = student_quantile(z, summary.number - 1)
+        options: Any = {"num_examples": summary.total}
+        return normal_estimate(summary.mean, summary.error, t, transform, **options)
+    summary = summary._replace(mean=xp.clip(summary.mean, *bounds))  # beyond by rounding
+    estimate = _by_likelihood(summary, x, amounts, numbers, z, bounds, is_difference)
+    return replace(estimate, num_examples=summary.total)
 
 
 class _MeanAndError(NamedTuple):
@@ -385,67 +385,56 @@ FEW = 3
 # The power with which the weight decreases. The coverage is 92 % at twice the value, 96 % at half.
 DECAY = 3
 
-# Values of items, `(..., S, U)`, how often each value occurs, and the shares of strata, `(..., S)`.
-_Table = tuple[Array, Array, Array]
-
-
-def _one_stratum(x: Array, amounts: Array) -> _Table:
-    counts = amounts[..., None, :]
-    return x[..., None, :], counts, xp.ones_like(counts.sum(-1))
-
 
 def _by_likelihood(
-    found: _MeanAndError,
+    summary: _MeanAndError,
     x: Array,
     amounts: Array,
     units: Any,
     z: float,
     bounds: tuple[float, float],
     is_difference: bool,
-    table_of: Callable[[Array, Array], _Table],
+    strata: Strata | None = None,
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
 
     If there are clusters, whose numbers are `units`, each value counts as a fraction of an
     independent value.
     """
-    share = xp.ones_like(found.mean)
-    if found.moves is not None:
-        share = effective_share(found.independent, found.error, found.total, found.number, z)
+    mean, total, moves = summary.mean, summary.total, summary.moves
+    share = xp.ones_like(mean)
+    if moves is not None:
+        share = effective_share(summary.independent, summary.error, total, summary.number, z)
 
-    def of_units(x: Array) -> Array:
-        return x if found.moves is None else sums_by_cluster(x, units, found.moves.shape[-1])
+    def by_unit(numbers: Array) -> Array:
+        return numbers if moves is None else sums_by_cluster(numbers, units, moves.shape[-1])
 
     added: tuple[Array | float, Array | float] = bounds
     if is_difference:
-        largest = _largest_difference(
-            xp.where(amounts > 0, x, 0), of_units(amounts * xp.abs(x)), bounds[1]
-        )
+        number = kish_number(by_unit(amounts * xp.abs(x)))
+        weight = xp.where(number > FEW, divide(FEW, number) ** DECAY, 1)
+        largest = xp.abs(xp.where(amounts > 0, x, 0)).max(-1)
+        largest = xp.where(number > FEW, largest, bounds[1])
+        largest = largest ** (1 - weight) * bounds[1] ** weight
         added = -largest, largest
 
     def end(sign: int, value: Array | float) -> Array:
-        more = amounts * share[..., None]
-        if found.moves is not None and not is_difference:
-            sizes = divide(of_units(amounts), found.total[..., None]) * (bounds[1] - bounds[0])
-            farthest = farthest_cluster(sign * found.moves, sizes)[..., None]
-            more = more * (1 + ADDED_OF_CLUSTER * (units == farthest))
-        extreme = _extreme(*table_of(x, more), z, sign, xp.asarray(value, x.dtype))
-        return xp.where((found.total > 0) & (share > 0), extreme, xp.nan)
+        numbers = amounts * share[..., None]
+        if moves is not None and not is_difference:
+            sizes = divide(by_unit(amounts), total[..., None]) * (bounds[1] - bounds[0])
+            farthest = farthest_cluster(sign * moves, sizes)[..., None]
+            numbers = numbers * (1 + ADDED_OF_CLUSTER * (units == farthest))
+        if strata is None:
+            table = x[..., None, :], numbers[..., None, :], np.ones(1, x.dtype)
+        else:
+            table = strata.table(x, numbers)
+        extreme = _extreme(*table, z, sign, xp.asarray(value, x.dtype))
+        return xp.where((total > 0) & (share > 0), extreme, xp.nan)
 
     low, high = (end(sign, value) for sign, value in zip((-1, 1), added, strict=True))
-    low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
-    effective = None if found.moves is None else found.total * share
-    return computed_estimate(found.mean, low, high, found.error, effective_number=effective)
-
-
-def _largest_difference(x: Array, sizes: Array, bound: float) -> Array:
-    """Return the difference that the interval of a mean difference adds, from differences x
-    `(..., n)` and their absolute sums per unit `(..., U)`.
-    """
-    number = kish_number(sizes)
-    weight = xp.where(number > FEW, divide(FEW, number) ** DECAY, 1)
-    largest = xp.where(number > FEW, xp.abs(x).max(-1), bound)
-    return largest ** (1 - weight) * bound**weight
+    low, high = xp.clip(low, bounds[0], mean), xp.clip(high, mean, bounds[1])
+    effective = None if moves is None else total * share
+    return computed_estimate(mean, low, high, summary.error, effective_number=effective)
 
 
 def _extreme(
@@ -453,15 +442,16 @@ def _extreme(
 ) -> Array:
     """Return one end of the interval: the most extreme mean that the test does not reject.
 
-    The sign is -1 for the lower end and 1 for the upper end. A third of an example with the value
-    `added`, `(...)`, is put into the stratum in which it changes the mean most.
+    The S strata have the shares `(..., S)` and the values `(..., S, U)`, which occur `counts`
+    times. The sign is -1 for the lower end and 1 for the upper end. A third of an example with the
+    value `added`, `(...)`, is put into the stratum in which it changes the mean most.
     """
     total = counts.sum(-1)
     gap = xp.abs(added[..., None] - divide((counts * values).sum(-1), total))
     moved = (shares * gap / (total + ADDED)).argmax(-1)[..., None]
-    more = xp.where(xp.arange(total.shape[-1]) == moved, ADDED, 0).astype(counts.dtype)[..., None]
-    counts = xp.concatenate([counts, more], -1)
-    values = xp.concatenate([values, xp.broadcast_to(added[..., None, None], more.shape)], -1)
+    third = xp.where(xp.arange(total.shape[-1]) == moved, ADDED, 0).astype(counts.dtype)[..., None]
+    counts = xp.concatenate([counts, third], -1)
+    values = xp.concatenate([values, xp.broadcast_to(added[..., None, None], third.shape)], -1)
     slopes = sign * values * divide(shares, counts.sum(-1))[..., None]
     weights = tilted(counts, slopes, z**2 / 2)
     return (shares * divide((weights * values).sum(-1), weights.sum(-1))).sum(-1)
@@ -528,7 +518,7 @@ class Strata(NamedTuple):
             scaled *= student_quantile(z, np.maximum(1 / total(shares**2) - 1, 1))
         return sums_by_cluster(scaled, units, num_units)
 
-    def table(self, x: np.ndarray, amounts: np.ndarray) -> _Table:
+    def table(self, x: np.ndarray, amounts: np.ndarray) -> tuple[Array, Array, Array]:
         """Return the distinct values in each stratum, their weights, and the shares of the strata.
 
         If there are several strata, n values of a stratum count as n - 1 values, because the values
@@ -573,6 +563,6 @@ def mean_of_groups(
         return computed_estimate(value, value - reach, value + reach, error)
     size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
     moves_of_units = np.bincount(strata.units, moves) if strata.is_clustered else None
-    found = _MeanAndError(size, value, independent, error, number, moves_of_units)
-    options = bounds, is_difference, strata.table
-    return _by_likelihood(found, x, np.ones(len(x)), strata.units, z, *options)
+    summary = _MeanAndError(size, value, independent, error, number, moves_of_units)
+    options = z, bounds, is_difference, strata
+    return _by_likelihood(summary, x, np.ones(len(x)), strata.units, *options)

@@ -109,7 +109,9 @@ def proportion_interval(
     >>> proportion_interval(18, 20, method="likelihood")
     0.900 [0.704, 0.983]
     """
-    check_option(method, "method", ("likelihood", *_METHODS))
+    check_option(
+        method, "method", ("likelihood", "wilson", "jeffreys", "clopper_pearson", "agresti_coull")
+    )
     options: dict[str, Any] = {"method": method, "cluster_axis": cluster_axis}
     return _proportion_interval(successes, trials, level=check_level(level), **options)
 
@@ -118,10 +120,11 @@ def proportion_interval(
 def _proportion_interval(
     successes: ArrayLike, trials: ArrayLike, *, level: float, method: str, cluster_axis: int | None
 ) -> Estimate:
-    given = as_array(successes, "successes"), as_array(trials, "trials")
-    s, n = xp.broadcast_arrays(as_float(given[0], "successes"), as_float(given[1], "trials"))
+    z = normal_quantile(level)
+    arrays = as_array(successes, "successes"), as_array(trials, "trials")
+    s, n = xp.broadcast_arrays(as_float(arrays[0], "successes"), as_float(arrays[1], "trials"))
     # Equal sums of weights may differ by rounding, in the dtype in which they were computed.
-    eps = largest_eps(*given) and largest_eps(*given, n)
+    eps = largest_eps(*arrays) and largest_eps(*arrays, n)
     rounding = 8 * eps * n
     s = xp.where((s >= -rounding) & (s <= n + rounding), xp.clip(s, 0, n), s)
     message = "but successes lie between 0 and the number of trials."
@@ -130,17 +133,17 @@ def _proportion_interval(
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
     share, error, farthest = 1.0, _error(s, n), xp.zeros((2, 2, *n.shape), n.dtype)
     if cluster_axis is not None:
-        s, n, share, error, farthest = _pooled(s, n, cluster_axis, normal_quantile(level))
+        s, n, share, error, farthest = _pooled(s, n, cluster_axis, z)
     p = divide(s, n, xp.nan)
     if method == "likelihood":
-        more_s, more_n = ADDED_OF_CLUSTER * farthest
-        low, high = _likelihood((s + more_s) * share, (n + more_n) * share, level)
+        of_cluster = ADDED_OF_CLUSTER * farthest
+        low, high = _likelihood_ends((s + of_cluster[0]) * share, (n + of_cluster[1]) * share, z)
         low, high = xp.where(low > p, p, low), xp.where(high < p, p, high)  # by rounding
     else:
-        low, high = _METHODS[method](s * share, n * share, level)
+        low, high = _ends(method, s * share, n * share, level, z)
     effective = None if cluster_axis is None else n * share
-    found = computed_estimate(p, low, high, error, num_examples=n, effective_number=effective)
-    return with_level(found, level, method)
+    estimate = computed_estimate(p, low, high, error, num_examples=n, effective_number=effective)
+    return with_level(estimate, level, method)
 
 
 def _error(s: Array, n: Array) -> Array:
@@ -175,45 +178,30 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     return s, n, share, xp.where(n > 0, error, xp.nan), xp.stack([xp.stack(x) for x in farthest])
 
 
-def _likelihood(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+def _likelihood_ends(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     """Return the lower end for s[0] successes in n[0] trials, and the upper for s[1] in n[1]."""
     # A third of a failure is added for the lower end, a third of a success for the upper end.
     moved = np.array([[0, 1], [1, 0]]).reshape((2, *(1,) * (s.ndim - 1), 1, 2))
     counts = xp.stack([s, n - s], -1)[..., None, :] + ADDED * moved.astype(n.dtype)
-    weights = tilted(counts, moved.astype(n.dtype), normal_quantile(level) ** 2 / 2)[..., 0, :]
+    weights = tilted(counts, moved.astype(n.dtype), z**2 / 2)[..., 0, :]
     low, high = weights[..., 0] / weights.sum(-1)
     return low, high
 
 
-def _wilson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
-    return wilson_interval(s, n, normal_quantile(level))
-
-
-def _agresti_coull(s: Array, n: Array, level: float) -> tuple[Array, Array]:
-    z = normal_quantile(level)
-    centre = (s + z**2 / 2) / (n + z**2)
-    rest = (n - s + z**2 / 2) / (n + z**2)
-    half_width = z * xp.sqrt(centre * rest / (n + z**2))
-    return xp.maximum(centre - half_width, 0), xp.minimum(centre + half_width, 1)
-
-
-def _jeffreys(s: Array, n: Array, level: float) -> tuple[Array, Array]:
-    low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
-    return xp.where(s == 0, 0, low), xp.where(s == n, 1, high)
-
-
-def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
-    low, high = _quantiles_of_beta(level, (s, n - s + 1), (s + 1, n - s))
+def _ends(method: str, s: Array, n: Array, level: float, z: float) -> tuple[Array, Array]:
+    """Return both ends of the interval for s successes in n trials."""
+    if method == "wilson":
+        return wilson_interval(s, n, z)
+    if method == "agresti_coull":
+        centre = (s + z**2 / 2) / (n + z**2)
+        rest = (n - s + z**2 / 2) / (n + z**2)
+        half_width = z * xp.sqrt(centre * rest / (n + z**2))
+        return xp.maximum(centre - half_width, 0), xp.minimum(centre + half_width, 1)
+    if method == "jeffreys":
+        low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
+        return xp.where(s == 0, 0, low), xp.where(s == n, 1, high)
+    low, high = _quantiles_of_beta(level, (s, n - s + 1), (s + 1, n - s))  # Clopper and Pearson
     return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
-
-
-# Functions of successes, trials and level that return both ends.
-_METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
-    "wilson": _wilson,
-    "jeffreys": _jeffreys,
-    "clopper_pearson": _clopper_pearson,
-    "agresti_coull": _agresti_coull,
-}
 
 
 def _quantiles_of_beta(

@@ -20,8 +20,17 @@ def estimate_of(
 ) -> Estimate:
     """Return the estimate of values `(V,)` from replicates `(S, V)` by one kind of bootstrap."""
     levels = _tails(level, value)
-    if kind == "bca":
-        levels = _corrected(levels, value, samples, acceleration)
+    if kind == "bca":  # the levels are corrected for the bias z0 and for the acceleration
+        finite, same = xp.isfinite(samples), _is_same(samples, value)
+        below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2
+        count = xp.maximum(finite.sum(0), 1)
+        # If all replicates lie on one side of the value, the bias is unknown.
+        one_sided = (below == 0) | (below == count)
+        share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
+        z0 = xp.where(one_sided, 0, special.ndtri(share))
+        acceleration = xp.where(one_sided, 0, acceleration)
+        z = z0 + special.ndtri(levels)
+        levels = special.ndtr(z0 + z / (1 - acceleration * z))
     low, high = _quantiles(samples, levels)
     if kind == "basic":  # the quantiles are reflected at the value
         low, high = 2 * value - high, 2 * value - low
@@ -44,20 +53,6 @@ def acceleration_of(influence: Array, counts: Array) -> Array:
 def _is_same(samples: Array, value: Array) -> Array:
     """Return where samples are equal to the value, up to rounding."""
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
-
-
-def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array | float) -> Array:
-    """Correct the levels of both quantiles for the bias z0 and for the acceleration (BCa)."""
-    finite, same = xp.isfinite(samples), _is_same(samples, value)
-    below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2
-    count = xp.maximum(finite.sum(0), 1)
-    # If all replicates lie on one side of the value, the bias is unknown: do not correct levels.
-    one_sided = (below == 0) | (below == count)
-    share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
-    z0 = xp.where(one_sided, 0, special.ndtri(share))
-    acceleration = xp.where(one_sided, 0, acceleration)
-    z = z0 + special.ndtri(levels)
-    return special.ndtr(z0 + z / (1 - acceleration * z))
 
 
 def studentized_estimate(
@@ -127,10 +122,10 @@ def _by_counting(numbers: Array, ranks: Array) -> Array:
 
     integers = reordered(lax.bitcast_convert_type(numbers, xp.int32))
 
-    def add_bit(found: Array, bit: Array) -> tuple[Array, None]:
-        more = found + bit  # the first bit is negative and overflows, which makes -2^31 to 0
-        smaller = (integers < more[:, None]).sum(1)
-        return xp.where(smaller <= ranks, more, found), None
+    def add_bit(bits: Array, bit: Array) -> tuple[Array, None]:
+        tried = bits + bit  # the first bit is negative and overflows, which makes -2^31 to 0
+        smaller = (integers < tried[:, None]).sum(1)
+        return xp.where(smaller <= ranks, tried, bits), None
 
     least = 0 * ranks.astype(xp.int32) + xp.iinfo(xp.int32).min
     bits = np.left_shift(1, np.arange(31, -1, -1), dtype=np.int32)

@@ -17,8 +17,7 @@ from jaxmetrics import _samplers as samplers
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._jax import jax, jnp, trees
 from jaxmetrics._keys import HostKey, Key
-from jaxmetrics._namespaces import Array, is_jax, is_known, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics._namespaces import Array, is_jax, xp
 
 __all__: list[str] = []
 
@@ -46,47 +45,22 @@ def _multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
 
 
 def _stratified_multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw examples of each row with replacement, such that each row keeps its total."""
     k, width = table.shape
     words = samplers.random_words(keys, (k, width - 1))
     return samplers.multinomial(words, _as_int(table.sum(-1)), table)
 
 
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
-    """Keep each example with probability 1/2.
-
-    Rows are drawn one after another, so that the compiled program is small.
-    """
-    words = samplers.random_words(keys, cells.shape)
-    rows = jax.lax.map(
-        lambda row: samplers.heads(*row), (jnp.moveaxis(words, 1, 0), _as_int(cells))
-    )
+    """Draw rows one after another, so that the compiled program is small."""
+    words = jnp.moveaxis(samplers.random_words(keys, cells.shape), 1, 0)
+    rows = jax.lax.map(lambda row: samplers.heads(*row), (words, _as_int(cells)))
     return jnp.moveaxis(rows, 0, 1)
 
 
-def _poisson(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw each cell from a Poisson distribution whose mean is the count of the cell.
-
-    This is the same as drawing each example Poisson(1) times.
-    """
-    return samplers.poisson(samplers.random_words(keys, table.shape), table)
-
-
 def _dirichlet(keys: jax.Array, concentration: jax.Array) -> jax.Array:
-    """Draw probabilities that sum to 1 over the table."""
     words = samplers.random_words(keys, (concentration.size,))
     flat = samplers.dirichlet(words, concentration.ravel())
     return flat.reshape((-1, *concentration.shape))
-
-
-def _dirichlet_rows(keys: jax.Array, concentration: jax.Array) -> jax.Array:
-    """Draw probabilities that sum to 1 in each row."""
-    return samplers.dirichlet(samplers.random_words(keys, concentration.shape), concentration)
-
-
-def _places(keys: jax.Array, sizes: jax.Array) -> jax.Array:
-    """Draw an integer in [0, size) for each of the sizes `(m,)`."""
-    return samplers.indices(samplers.random_words(keys, sizes.shape), sizes)
 
 
 def _as_int(x: jax.Array) -> jax.Array:
@@ -115,14 +89,6 @@ def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray)
     return drawn.reshape((size, *table.shape))
 
 
-def _halved_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> np.ndarray:
-    return rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(float)
-
-
-def _poisson_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-    return rng.poisson(table, (size, *table.shape)).astype(float)
-
-
 def _dirichlet_on_host(
     rng: np.random.Generator, size: int, concentration: np.ndarray
 ) -> np.ndarray:
@@ -145,12 +111,6 @@ def _dirichlet_on_host(
     return gamma / gamma.sum((-2, -1), keepdims=True)
 
 
-def _places_on_host(rng: np.random.Generator, size: int, sizes: np.ndarray) -> np.ndarray:
-    # NumPy takes three times as long for several bounds as for a single one.
-    bounds = sizes[0] if (sizes == sizes[0]).all() else sizes
-    return rng.integers(bounds, size=(size, len(sizes)))
-
-
 def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Return a sampler that draws each row separately."""
 
@@ -160,32 +120,35 @@ def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return call
 
 
+# As many examples as the table has are drawn with replacement, or as many as each row has.
 multinomial = Sampler(_multinomial, _multinomial_on_host)
 stratified_multinomial = Sampler(_stratified_multinomial, _by_rows(_multinomial_on_host))
-poisson = Sampler(_poisson, _poisson_on_host)
+# Each cell has a Poisson distribution. This is the same as drawing each example Poisson(1) times.
+poisson = Sampler(
+    lambda keys, table: samplers.poisson(samplers.random_words(keys, table.shape), table),
+    lambda rng, size, table: rng.poisson(table, (size, *table.shape)).astype(float),
+)
+# Probabilities that sum to 1 over the table, or in each row.
 dirichlet = Sampler(_dirichlet, _dirichlet_on_host)
-dirichlet_rows = Sampler(_dirichlet_rows, _by_rows(_dirichlet_on_host))
-places = Sampler(_places, _places_on_host)
-halved = Sampler(_halved, _halved_on_host)
-
-
-def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
-    """Return the shares of classes: None for "inferred", NaN for "fixed", or the user's array."""
-    if isinstance(prevalence, str):
-        check_option(prevalence, "prevalence", ("inferred", "fixed"))
-        return None if prevalence == "inferred" else xp.full(k, xp.nan)
-    shares = as_float(prevalence, "prevalence")
-    if shares.shape != (k,):
-        raise ValueError(
-            f'prevalence must be "inferred", "fixed" or an array of shape (K,) = ({k},), got'
-            f" an array of shape {shares.shape}."
-        )
-    if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
-        raise ValueError(
-            "prevalence must contain the shares of the classes, which must not be negative and"
-            f" must sum to 1, got {prevalence!r}."
-        )
-    return shares
+dirichlet_rows = Sampler(
+    lambda keys, table: samplers.dirichlet(samplers.random_words(keys, table.shape), table),
+    _by_rows(_dirichlet_on_host),
+)
+# An integer in [0, size) for each of the sizes `(m,)`. NumPy takes three times as long for several
+# bounds as for a single one.
+places = Sampler(
+    lambda keys, sizes: samplers.indices(samplers.random_words(keys, sizes.shape), sizes),
+    lambda rng, size, sizes: rng.integers(
+        sizes[0] if (sizes == sizes[0]).all() else sizes, size=(size, len(sizes))
+    ),
+)
+# Each example is kept with probability 1/2.
+halved = Sampler(
+    _halved,
+    lambda rng, size, cells: rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(
+        float
+    ),
+)
 
 
 def evaluate(

@@ -102,8 +102,8 @@ class Sample(NamedTuple):
         if self.clusters is None:
             return (self.counts * x * y).sum(-1)
         held = xp.moveaxis(self.clusters, 0, 1)  # (R, C, U)
-        of_x, of_y = (matmul(held, a[..., None])[..., 0] for a in (x, y))
-        return (of_x * of_y).sum(-1)
+        sums_of_x, sums_of_y = (matmul(held, a[..., None])[..., 0] for a in (x, y))
+        return (sums_of_x * sums_of_y).sum(-1)
 
     def independent_errors(self, values: Array, slopes: Array) -> Array:
         """Return the standard errors of values `(V,)`, as if units were independent.
@@ -196,8 +196,8 @@ class Sample(NamedTuple):
         clusters = self.clusters
         assert clusters is not None
         if not self.is_stratified:
-            more = -len(clusters) % _width(len(clusters))
-            clusters = xp.pad(clusters, ((0, more), (0, 0), (0, 0)))
+            padding = -len(clusters) % _width(len(clusters))
+            clusters = xp.pad(clusters, ((0, padding), (0, 0), (0, 0)))
         return xp.moveaxis(clusters, 0, 1)
 
 
@@ -369,10 +369,11 @@ class Design(NamedTuple):
         return 3 if self.is_clustered else 2
 
     def sample(self, table: Array, labels: Array | None = None) -> Sample:
-        given = () if labels is None else (labels,)
+        total = table.sum(0) if self.is_clustered else table
+        arrays = (total,) if labels is None else (total, labels)
+        sample = self.sample_of(*arrays, **dict(self.options))
         if not self.is_clustered:
-            return self.sample_of(table, *given, **dict(self.options))
-        sample = self.sample_of(table.sum(0), *given, **dict(self.options))
+            return sample
         return sample._replace(clusters=table.reshape((len(table), *sample.counts.shape)))
 
 
@@ -392,7 +393,13 @@ def distinct(
         return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
     table = np.stack([np.asarray(x, np.int32) for x in ids])
     kept = ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
-    cells, labels = in_rectangle(*_combinations(table[:, kept], k), k)
+    table = table[:, kept]
+    # Combinations are numbered after each row among those that occur, to keep the numbers small.
+    combination = table[0].astype(np.int64)
+    for row in table[1:]:
+        combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
+    _, first, counts = np.unique(combination, return_index=True, return_counts=True)
+    cells, labels = in_rectangle(counts.astype(float), table[:, first], k)
     if not on_device(ids, mask):
         return cells, labels
     return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
@@ -400,22 +407,12 @@ def distinct(
 
 def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | None) -> None:
     """Check that labels and mask have the shape `(n,)`."""
-    given = {name: as_array(labels, name) for name, labels in named_labels.items()}
-    shapes = shapes_of(**given, where=as_mask(where))
+    arrays = {name: as_array(labels, name) for name, labels in named_labels.items()}
+    shapes = shapes_of(**arrays, where=as_mask(where))
     check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"Labels and masks must have shape (n,), got the shapes {described}.")
-
-
-def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often each distinct column of labels `(C, n)` occurs, and the columns `(C, U)`."""
-    # Combinations are numbered after each row among those that occur, to keep the numbers small.
-    combination = table[0].astype(np.int64)
-    for row in table[1:]:
-        combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
-    _, first, counts = np.unique(combination, return_index=True, return_counts=True)
-    return counts.astype(float), table[:, first]
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
@@ -424,10 +421,10 @@ def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
     number = len(counts)
     exponent = math.ceil(math.log2(max(number, 1)))
     shape = 2 ** (exponent // 2), 2 ** (exponent - exponent // 2)
-    more = math.prod(shape) - number
-    padded = xp.pad(counts, (0, more))
-    padded_labels = xp.pad(labels, ((0, 0), (0, more)), constant_values=k)
-    return padded.reshape(shape), padded_labels.reshape((-1, *shape))
+    padding = math.prod(shape) - number
+    counts = xp.pad(counts, (0, padding))
+    labels = xp.pad(labels, ((0, 0), (0, padding)), constant_values=k)
+    return counts.reshape(shape), labels.reshape((-1, *shape))
 
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
