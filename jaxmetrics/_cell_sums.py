@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
@@ -37,12 +37,12 @@ def diagonal(p: Array) -> Array:
     return lax.platform_dependent(p, tpu=_diagonal_by_comparison, default=_diagonal_by_steps)
 
 
-def _diagonal_by_steps(p: jax.Array) -> jax.Array:
+def _diagonal_by_steps(p: Array) -> Array:
     k = p.shape[-1]
     return p.reshape((*p.shape[:-2], k * k))[..., :: k + 1]
 
 
-def _diagonal_by_comparison(p: jax.Array) -> jax.Array:
+def _diagonal_by_comparison(p: Array) -> Array:
     """Return the diagonal by a comparison of indices: a TPU needs many kernels to read entries."""
     classes = jax.numpy.arange(p.shape[-1])
     return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
@@ -59,7 +59,7 @@ def off_diagonal(p: Array) -> Array:
     return outside(jax.numpy.arange(p.shape[-1]), p)
 
 
-def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
+def tp_fp_fn(p: Array) -> Arrays:
     """Return TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
@@ -164,7 +164,7 @@ def dependence(p: Array) -> Array:
     return p * rest_of_column(rows) - rows * columns
 
 
-def cells(p: Array) -> tuple[Array, Array, Array, Array]:
+def cells(p: Array) -> Arrays:
     """Return TP, FP, FN and TN of each class, `(..., K)` each."""
     return *tp_fp_fn(p), true_negatives(p)
 

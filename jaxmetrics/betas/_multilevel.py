@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import pick
 from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, special, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,
@@ -122,7 +122,7 @@ def _near_corners(
     return _product(by_groups(factors, k, settings.starts(list(_GROUPS)), -3), corners)
 
 
-def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
+def _near_anchors(parts: _Parts, radius: Array, m: int) -> Arrays:
     """Return integration nodes of the classes within a radius of their anchors, and their masses.
 
     Nodes are offsets from the anchors, of shape `(..., k, ends, m)`.
@@ -147,7 +147,7 @@ def _product(phi: Array, corners: int) -> Array:
     second end.
     """
 
-    def times(products: tuple[Array, ...], of_class: Array) -> tuple[tuple[Array, ...], None]:
+    def times(products: Arrays, of_class: Array) -> tuple[Arrays, None]:
         more = [product * of_class[..., 0, :] for product in products]
         for j in range(1, corners):
             more[j] = more[j] + products[j - 1] * of_class[..., 1, :]
@@ -161,7 +161,7 @@ def _product(phi: Array, corners: int) -> Array:
     return lax.optimization_barrier(xp.stack(products, -2))
 
 
-def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array, Array]:
+def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> Arrays:
     """Return the start of the window for the sum of the parts, relative to the corner, and its
     width.
 
@@ -180,7 +180,7 @@ def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array
     return begin, xp.maximum(end + above - begin, 2 * widest)
 
 
-def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Array, Array]:
+def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> Arrays:
     """Return the cdf and density at places `(..., C, Z)` of measures with characteristic function
     phi.
 
@@ -195,9 +195,7 @@ def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Ar
     return cdf, xp.where(inside == places, total + density[..., 1:], 0) / width
 
 
-def _layout(
-    classes: Beta, anchor: Array, direction: Array, corners: int
-) -> tuple[Array, Array, Array]:
+def _layout(classes: Beta, anchor: Array, direction: Array, corners: int) -> Arrays:
     """Divide the window of the sum into panels that end at its corners.
 
     Returns the edges `(..., PANELS + 1)`, a mask of the hard ends of panels `(..., PANELS, 2)`, and
@@ -248,7 +246,7 @@ def refined_sum(classes: Beta, settings: Settings) -> Spline:
 
 def _over_levels(
     classes: Beta, parts: _Parts, direction: Array, places: Array, settings: Settings
-) -> tuple[Array, Array]:
+) -> Arrays:
     """Return the cdf and density at offsets `(..., C, Z)` from the corners; add them over the
     corners.
     """
@@ -257,7 +255,7 @@ def _over_levels(
     greatest = xp.minimum(width / _RATIO, 1)[..., None]
     from_first = direction[..., None] * np.arange(corners).astype(dtype)
 
-    def level(sums: tuple[Array, ...], factors: Array) -> tuple[Array, ...]:
+    def level(sums: Arrays, factors: Array) -> Arrays:
         """Add the mass that is within the first radius of the corners but not within the second."""
         radii = factors * greatest
         begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
@@ -267,7 +265,7 @@ def _over_levels(
         cdf, density = _inverted(here - left, begin, width, places)
         return sums[0] + cdf, sums[1] + density, xp.abs(left[..., 0]).max()
 
-    def add(sums: tuple[Array, ...], factors: Array) -> tuple[tuple[Array, ...], None]:
+    def add(sums: Arrays, factors: Array) -> tuple[Arrays, None]:
         mass_left = sums[2]
         is_left = mass_left > settings.negligible
         return lax.cond(is_left, lambda: level(sums, factors), lambda: sums), None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul, pick
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
@@ -89,7 +89,7 @@ def _differentiation_matrix() -> np.ndarray:
     )
 
 
-def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
+def _panel(spline: Spline, panel: Array) -> Arrays:
     """Return -v at the low end of the panel of each query, v at its high end, and the length of (0,
     1) beyond each.
     """
@@ -99,7 +99,7 @@ def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
     return first, last, cut_low, cut_high
 
 
-def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
+def _ends(spline: Spline, panel: Array) -> Arrays:
     """Return the positions of both ends of the panel of each query."""
     return pick(spline.edges[..., :-1], panel), pick(spline.edges[..., 1:], panel)
 
@@ -107,7 +107,7 @@ def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
 class _Piece(NamedTuple):
     """Positions of queries `(..., Q)` between two knots."""
 
-    polynomial: tuple[Array, ...]
+    polynomial: Arrays
     reached: Array  # cdf at the next knot
     t: Array  # t, the fraction of the step between two knots
     rate: Array  # dt / dz
@@ -136,7 +136,7 @@ def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
     return _Piece(polynomial, reached, steps - knot, rate, acceleration)
 
 
-def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
+def _polynomial(spline: Spline, knot: Array) -> tuple[Arrays, Array]:
     """Return the coefficients of the polynomial between `knot` and the next knot, and the cdf
     there.
     """
@@ -160,14 +160,14 @@ def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
     return coefficients, f1
 
 
-def _horner(coefficients: tuple[Array, ...], t: Array) -> Array:
+def _horner(coefficients: Arrays, t: Array) -> Array:
     value = coefficients[-1]
     for c in coefficients[-2::-1]:
         value = value * t + c
     return value
 
 
-def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
+def _derivative(coefficients: Arrays) -> Arrays:
     return tuple(i * c for i, c in enumerate(coefficients))[1:]
 
 
@@ -216,7 +216,7 @@ def quantile(spline: Spline, q: Array) -> Array:
     polynomial, reached = _polynomial(spline, knot)
     slope = _derivative(polynomial)
 
-    def excess(t: Array) -> tuple[Array, Array]:
+    def excess(t: Array) -> Arrays:
         return _horner(polynomial, t) - q, _horner(slope, t)
 
     rise = reached - polynomial[0]
@@ -239,7 +239,7 @@ def _last_knot_below(spline: Spline, q: Array) -> Array:
 def _by_bisection(cdf: Array, q: Array) -> Array:
     size = cdf.shape[-1]
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: int, ends: Arrays) -> Arrays:
         low, high = ends
         middle = (low + high) // 2
         passed = xp.take_along_axis(cdf, middle, -1) <= q

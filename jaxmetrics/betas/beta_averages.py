@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, KeyLike, as_key
-from jaxmetrics._namespaces import Array, custom_jvp, is_known, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_known, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics._text.printing import Members, Printed, is_known_number, members_of
 from jaxmetrics._text.wording import interval
@@ -24,7 +24,7 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @on_host_if_small
-def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Spline | None]:
+def _distribution(parameters: ArrayLike) -> tuple[Array, Arrays, Spline | None]:
     """Check the parameters, and compute the attributes of a `BetaAverage`."""
     p = as_float(parameters, "parameters")
     if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
@@ -50,7 +50,7 @@ def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Sp
 @compiled
 def _prepare(
     parameters: Array,
-) -> tuple[Array, tuple[Array, Array], Array, tuple[Spline, Array] | None]:
+) -> tuple[Array, Arrays, Array, tuple[Spline, Array] | None]:
     """Compute the attributes of a `BetaAverage`, before rough sums are refined.
 
     Returns:
@@ -71,7 +71,7 @@ def _prepare(
     return masked, (xp.where(valid, high, xp.nan), low), flat, found
 
 
-def _average_of_means(parameters: Array) -> tuple[Array, Array]:
+def _average_of_means(parameters: Array) -> Arrays:
     """Return the average of the means in two parts, `high + low`.
 
     If the average is near 1, a single float is not precise enough: the posterior may be narrower
@@ -102,7 +102,7 @@ class _Summary(Printed, _Moments):
 
 class _BetaAverage(NamedTuple):
     parameters: Array
-    origin: tuple[Array, Array]  # average of the means in two parts
+    origin: Arrays  # average of the means in two parts
     spline: Spline | None  # of the sum minus the sum of the means; None for k = 1
 
 
@@ -304,7 +304,7 @@ def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
     return ((x - high) - low) * average.parameters.shape[-2]
 
 
-def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
+def _single_beta(average: BetaAverage, x: Array) -> Arrays:
     """Return broadcast x, a and b for the functions of a single beta distribution."""
     x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
@@ -354,15 +354,13 @@ def _jvp_by_parameters(
     average: BetaAverage,
     x: Array,
     tangent: BetaAverage,
-) -> tuple[Array, Array]:
+) -> Arrays:
     return jax.jvp(lambda average: function(average, x), (average,), (tangent,))
 
 
 @_cdf.defjvp
 @compiled
-def _cdf_jvp(
-    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+def _cdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> Arrays:
     value, tangent = _jvp_by_parameters(_cdf.fun, *primals, tangents[0])
     density = xp.minimum(_pdf(*primals), xp.finfo(value.dtype).max)  # finite even at a pole
     return value, tangent + density * tangents[1]
@@ -370,9 +368,7 @@ def _cdf_jvp(
 
 @_pdf.defjvp
 @compiled
-def _pdf_jvp(
-    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+def _pdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> Arrays:
     value, tangent = _jvp_by_parameters(_pdf.fun, *primals, tangents[0])
     return value, tangent + _slope_at(*primals) * tangents[1]
 
@@ -397,7 +393,7 @@ def _quantile(average: BetaAverage, q: Array) -> Array:
 @compiled
 def _quantile_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+) -> Arrays:
     """Compute the derivative from F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
     x = _quantile(average, q)
@@ -406,7 +402,7 @@ def _quantile_jvp(
 
 
 @compiled
-def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
+def _equal_tailed(average: BetaAverage, tail: Array) -> Arrays:
     """Return two quantiles: the probabilities below the first and above the second are `tail`.
 
     If k = 1, the upper end is computed from the probability above it, because 1 - tail is less
@@ -427,7 +423,7 @@ def _sign_change(rising: Callable[[Array], Array], low: Array, high: Array) -> A
     # The bracket is divided by 2^36; beyond that, rounding errors of densities dominate.
     fraction = 2.0 ** -min(xp.finfo(low.dtype).nmant, 36)
 
-    def at(t: Array) -> tuple[Array, Array]:
+    def at(t: Array) -> Arrays:
         return rising(low + t * (high - low)), 0 * t
 
     t = root(at, 0 * low, 0 * low + 1, 0 * low + 0.5, atol=fraction)
@@ -455,7 +451,7 @@ def _mode(average: BetaAverage) -> Array:
 
 @_mode.defjvp
 @compiled
-def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
+def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> Arrays:
     def minus_slope(x: Array, average: BetaAverage) -> Array:
         return -_slope_at(average, x)
 
@@ -465,7 +461,7 @@ def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tupl
 
 
 @compiled
-def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
+def _shortest(average: BetaAverage, level: Array) -> Arrays:
     """Find the ends of the interval with F(high) - F(low) = level and the same density at both
     ends.
 
@@ -505,7 +501,7 @@ def _mass_below(average: BetaAverage, level: Array) -> Array:
 @compiled
 def _mass_below_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+) -> Arrays:
     below = _mass_below(*primals)
     room = 1e-2 * (1 - primals[1])
     return below, _tangent_of_root(_excess, below, primals, tangents, room)

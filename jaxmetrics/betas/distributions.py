@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics.betas._quadrature import POLE, Grid, grid, grid_for_ends
 
@@ -121,7 +121,7 @@ class Interval(NamedTuple):
     rest_stop: Array  # 1 - x at the stop
 
 
-def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
+def masses(beta: Beta, interval: Interval, places: Grid) -> Arrays:
     """Return the offsets of the nodes from the mean, and their weights times the density.
 
     Both arrays have a new last axis. The density is not normalised: it is divided by the value of
@@ -136,9 +136,7 @@ def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
     return z, xp.exp(log_density(beta, z, log_x, log_rest)) * weight
 
 
-def _beyond(
-    distance: Array, length: Array, y: Array, log_y: Array, unit: Array
-) -> tuple[Array, Array]:
+def _beyond(distance: Array, length: Array, y: Array, log_y: Array, unit: Array) -> Arrays:
     """Return `log((distance + length y) / unit)` and `length y / (distance + length y)`.
 
     If the distance is 0, the product `length y` may underflow, but these two values do not.
@@ -178,7 +176,7 @@ def whole_window(beta: Beta) -> Interval:
     return Interval(beta.low, beta.high, beta.high - beta.low, beta.x_low, beta.rest_high)
 
 
-def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
+def nodes(beta: Beta, m: int) -> Arrays:
     """Return m integration nodes in the window and their masses, on a new last axis, as in
     `masses`.
     """
@@ -266,7 +264,7 @@ def _cdf(x: Array, a: Array, b: Array) -> Array:
     return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
 
 
-def mirrored(upper: Array, low: Array, high: Array) -> tuple[Array, Array]:
+def mirrored(upper: Array, low: Array, high: Array) -> Arrays:
     """Exchange the values for both ends of the support if the upper tail is needed."""
     return xp.where(upper, high, low), xp.where(upper, low, high)
 
@@ -298,7 +296,7 @@ def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
 
 @_cdf.defjvp
 @compiled
-def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _cdf_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     x, a, b = primals
     value, by_parameters = jax.jvp(lambda a, b: _cdf.fun(x, a, b), (a, b), tangents[1:])
     density = xp.minimum(pdf(x, a, b), xp.finfo(x.dtype).max)  # finite at a pole
@@ -306,7 +304,7 @@ def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
 
 
 @custom_jvp
-def _quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
+def _quantiles(q: Array, a: Array, b: Array) -> Arrays:
     """Return the quantile x with P(X <= x) = q, and 1 - x, computed from the smaller tail."""
     upper = _is_by_upper_tail(a, b, q > 0.5)
     tail = xp.where(upper, 1 - q, q)
@@ -315,10 +313,10 @@ def _quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
 
-_Point = tuple[Array, Array, Array]  # offset from the mean, x and 1 - x
+_Point = Arrays  # offset from the mean, x and 1 - x
 
 
-def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
+def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
     """Return the quantile x with P(X <= x) = q, and 1 - x, computed from the mass below x.
 
     Newton's method is used for log F as a function of log(x / (1 - x)). This function is concave,
@@ -365,9 +363,7 @@ def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
 
 @_quantiles.defjvp
 @compiled
-def _quantiles_jvp(
-    primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _quantiles_jvp(primals: Arrays, tangents: Arrays) -> tuple[Arrays, Arrays]:
     """Compute the derivative from F(x; a, b) = q: dx = (dq - dF) / f(x)."""
     q, a, b = primals
     x, rest = _quantiles(q, a, b)
@@ -376,7 +372,7 @@ def _quantiles_jvp(
     return (x, rest), (dx, -dx)
 
 
-def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[Array, ...]:
+def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> Arrays:
     """Return broadcast x, a and b, with 1 in place of invalid parameters, and a mask of the valid
     ones.
     """

@@ -52,7 +52,7 @@ T = TypeVar("T")
 BLOCKS = {"cpu": 2**22, "default": 2**27}
 NARROWEST = 512
 
-_Start = jax.Array | int
+_Start = Array | int
 
 
 class _Options(NamedTuple):
@@ -70,19 +70,19 @@ class _Operands(NamedTuple):
     kernel. The class is also used for the gradients with respect to these arrays.
     """
 
-    hidden: jax.Array  # (n, d)
-    kernel: jax.Array  # (d, V)
-    bias: jax.Array | None  # (V,)
+    hidden: Array  # (n, d)
+    kernel: Array  # (d, V)
+    bias: Array | None  # (V,)
     ids: Any  # (n,), not differentiated
 
 
 class _LogitSums(NamedTuple):
     """Sums over the logits of each example; all arrays have shape `(n,)`."""
 
-    top: jax.Array  # M, the greatest logit except the label's
-    others: jax.Array  # S = sum of exp(z - M), except the label's
-    label: jax.Array  # the label's logit, 0 if the label is not among the columns
-    total: jax.Array  # the sum of all logits if it is needed, else 0
+    top: Array  # M, the greatest logit except the label's
+    others: Array  # S = sum of exp(z - M), except the label's
+    label: Array  # the label's logit, 0 if the label is not among the columns
+    total: Array  # the sum of all logits if it is needed, else 0
 
 
 def linear_cross_entropy(
@@ -155,7 +155,7 @@ def linear_cross_entropy(
     return _linear_cross_entropy(options, _Operands(h, k, b, ids), mask, smoothing, weight_of_z)
 
 
-def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) -> None:
+def _check_shapes(hidden: Array, kernel: Array, bias: Array | None) -> None:
     h, k = hidden.shape, kernel.shape
     if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
         raise ValueError(
@@ -169,7 +169,7 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
         )
 
 
-def _as_operand(x: ArrayLike, name: str) -> jax.Array:
+def _as_operand(x: ArrayLike, name: str) -> Array:
     """Convert to an array of floats. A float array keeps its dtype, so that its gradient has the
     same dtype.
     """
@@ -207,10 +207,10 @@ def _check_cap(soft_cap: float) -> float:
 def _linear_cross_entropy(
     options: _Options,
     operands: _Operands,
-    mask: jax.Array | None,
-    smoothing: jax.Array | None,
-    weight_of_z: jax.Array | None,
-) -> jax.Array:
+    mask: Array | None,
+    smoothing: Array | None,
+    weight_of_z: Array | None,
+) -> Array:
     hidden, kernel, bias, ids = operands
     keep = ids >= 0 if mask is None else (ids >= 0) & mask
     shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
@@ -232,11 +232,11 @@ def _linear_cross_entropy(
 
 def _loss(
     sums: _LogitSums,
-    keep: jax.Array,
-    smoothing: jax.Array | None,
-    weight_of_z: jax.Array | None,
+    keep: Array,
+    smoothing: Array | None,
+    weight_of_z: Array | None,
     vocabulary: int,
-) -> jax.Array:
+) -> Array:
     """Compute the loss `ln(1 + S e^(M - z_y))` from the sums, and add label smoothing and z-loss.
 
     If a logit is +inf or all logits are -inf, the loss is a limit and its gradient is 0.
@@ -266,7 +266,7 @@ def _loss(
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
 
 
-def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
+def _plain_loss(difference: Array, others: Array, log_others: Array) -> Array:
     """Compute `ln(1 + S e^d)` for d = M - z_y by one of two equal formulas, so that e^d <= 1.
 
     If the label's logit is the greatest, the formula is log1p, which is accurate for small losses.
@@ -277,9 +277,7 @@ def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array)
     return jnp.where(label_on_top, small_loss, large_loss)
 
 
-def _check_spread(
-    axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
-) -> None:
+def _check_spread(axis_name: Hashable, hidden: Array, kernel: Array, ids: Array) -> None:
     """Check that only words are sharded over the axis. With `check_vma=False` this cannot be
     checked.
     """
@@ -338,15 +336,13 @@ def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
     return _over_blocks(options, step, start, operands)
 
 
-def _forward(
-    options: _Options, operands: _Operands
-) -> tuple[_LogitSums, tuple[_Operands, jax.Array]]:
+def _forward(options: _Options, operands: _Operands) -> tuple[_LogitSums, tuple[_Operands, Array]]:
     sums = _sums_of_logits(options, operands)
     return sums, (operands, sums.top)
 
 
 def _backward(
-    options: _Options, residuals: tuple[_Operands, jax.Array], g: _LogitSums
+    options: _Options, residuals: tuple[_Operands, Array], g: _LogitSums
 ) -> tuple[_Operands]:
     """Compute the gradients with respect to the operands from `g`, the gradients with respect to
     the sums.
@@ -380,9 +376,7 @@ def _backward(
     return (jax.tree.map(lambda x, like: _floats(x, like.dtype), gradients, given),)
 
 
-def _gradient_of_logits(
-    options: _Options, block: _Block, top: jax.Array, g: _LogitSums
-) -> jax.Array:
+def _gradient_of_logits(options: _Options, block: _Block, top: Array, g: _LogitSums) -> Array:
     exp = jnp.exp(jnp.where(block.is_label, -jnp.inf, block.z) - top[:, None])
     dz = jnp.where(block.is_label, g.label[:, None], g.others[:, None] * exp)
     dz = dz + g.total[:, None] if options.smooth else dz
@@ -432,10 +426,10 @@ def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) 
 class _Block(NamedTuple):
     """The logits of all examples for some columns of the kernel."""
 
-    z: jax.Array  # (n, size)
-    is_label: jax.Array  # (n, size)
-    columns: jax.Array  # (d, size)
-    slope: jax.Array | None  # derivative of the soft cap, (n, size)
+    z: Array  # (n, size)
+    is_label: Array  # (n, size)
+    columns: Array  # (d, size)
+    slope: Array | None  # derivative of the soft cap, (n, size)
 
 
 def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
@@ -455,28 +449,28 @@ def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> 
     return _Block(z, is_label, columns, slope)
 
 
-def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
+def _product_dtype(hidden: Array, kernel: Array) -> np.dtype:
     halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
     return hidden.dtype if halves else float_dtype()
 
 
-def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
+def _dot(a: Array, b: Array, axes: tuple[int, int]) -> Array:
     """Multiply two matrices: sum over one axis of each matrix."""
     contracted = ((axes[0],), (axes[1],))
     return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
 
 
-def _read(x: jax.Array, start: _Start, size: int) -> jax.Array:
+def _read(x: Array, start: _Start, size: int) -> Array:
     """Return `x[..., start : start + size]`."""
     return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
 
 
-def _write(bits: jax.Array, x: jax.Array, dtype: np.dtype, start: _Start) -> jax.Array:
+def _write(bits: Array, x: Array, dtype: np.dtype, start: _Start) -> Array:
     """Write `x` to the columns from `start` of an array of `dtype` that is stored as integers."""
     return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
 
 
-def _bits(x: jax.Array) -> jax.Array:
+def _bits(x: Array) -> Array:
     """Return the bits of half-precision floats as integers, for slicing.
 
     Otherwise XLA would convert the whole array to float32 for each slice on a CPU.
@@ -484,5 +478,5 @@ def _bits(x: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
 
 
-def _floats(bits: jax.Array, dtype: np.dtype) -> jax.Array:
+def _floats(bits: Array, dtype: np.dtype) -> Array:
     return lax.bitcast_convert_type(bits, dtype) if bits.dtype != dtype else bits

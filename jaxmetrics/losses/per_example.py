@@ -36,7 +36,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
@@ -274,9 +274,7 @@ def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
 
 
 @_logistic_loss.defjvp
-def _logistic_loss_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
+def _logistic_loss_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     """Compute the derivative, which is finite even for infinite logits."""
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
@@ -338,7 +336,7 @@ def _focal(loss: Array, gamma: float) -> Array:
 
 
 @_focal.defjvp
-def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> Arrays:
     """Compute the derivative by l, whose limits are 0 for l = 0 and 1 for l = inf."""
     (loss,), (d_loss,) = primals, tangents
     has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
@@ -476,7 +474,7 @@ class _Labelled(NamedTuple):
     ids: Array
     mask: Array | None
 
-    def broadcast(self) -> tuple[Array, Array, Array]:
+    def broadcast(self) -> Arrays:
         """Return broadcast logits, class ids as int32 (0 for ignored labels), and a mask of the
         examples that are not ignored.
         """

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import COIN_TOSS, Spread, jackknife_moves, sums_by_cluster
@@ -146,7 +146,7 @@ def linearized(ranked: Ranked) -> Linearized:
     return Linearized(num_pos[..., 0], value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
 
 
-def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> tuple[Array, Array]:
+def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> Arrays:
     """Return the upward bias, and the loss by one more negative that is ranked first."""
     num_pos, depth = positive.sum(-1, keepdims=True), tp + fp
     precision, misses = divide(tp, depth), divide(fp, depth)
@@ -165,7 +165,7 @@ def _sum_below(amount: Array, last: Array) -> Array:
     return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
-def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
+def amounts_of(ranked: Ranked) -> Arrays:
     """Return the weights of positive and of negative examples, as floats in the original order."""
     dtype = float_dtype(ranked.positive, ranked.score)
     positive, negative = (

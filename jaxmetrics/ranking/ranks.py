@@ -19,7 +19,16 @@ from jaxmetrics._applied import weighted_by
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, as_scores, binary_examples
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, lax, on_device, on_one_cpu, xp
+from jaxmetrics._namespaces import (
+    Array,
+    Arrays,
+    float_dtype,
+    is_jax,
+    lax,
+    on_device,
+    on_one_cpu,
+    xp,
+)
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 from jaxmetrics.intervals.samples import sums_by_entry
 
@@ -41,7 +50,7 @@ class Ranked(NamedTuple):
     undefined: Array  # bool, (...): a score or a weight is NaN
 
     @property
-    def totals(self) -> tuple[Array, Array]:
+    def totals(self) -> Arrays:
         """The number (or total weight) of positives and of negatives, floats of shape `(...)`."""
         dtype = float_dtype(self.positive)
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
@@ -68,8 +77,10 @@ def rank(
     truth_name: str = "y_true",
 ) -> Ranked:
     """Check the arguments of a binary ranking metric, and sort the examples."""
-    given = y_true, y_score, sample_weight, where
-    return rank_examples(binary_examples(*given, as_scores, name=name, truth_name=truth_name))
+    examples = binary_examples(
+        y_true, y_score, sample_weight, where, as_scores, name=name, truth_name=truth_name
+    )
+    return rank_examples(examples)
 
 
 class MeasureOfScores(Protocol[R_co]):
@@ -123,7 +134,7 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
     )
 
 
-def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
+def of_scores(measure: Callable[[Any], R], read: Callable[..., Any] = rank) -> MeasureOfScores[R]:
     """Decorate a metric of sorted examples so that it accepts `y_true` and `y_score`."""
     of_ranked = compiled(measure)
 
@@ -135,7 +146,7 @@ def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
         sample_weight: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> R:
-        return of_ranked(rank(y_true, y_score, sample_weight, where))
+        return of_ranked(read(y_true, y_score, sample_weight, where))
 
     del call.__wrapped__  # help() would show the signature of `measure`
     return call
@@ -143,28 +154,22 @@ def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
 
 def rank_examples(examples: Examples) -> Ranked:
     """Sort examples with class ids 0 and 1 by their score."""
-    position, last = order(examples.values)
-    if on_device(examples):
-        position = position if is_jax(position) else position.astype(np.int32)
-        examples = examples._replace(values=_rounded_down(examples.values))
+    score = examples.values
+    position, last = order(score)
+    if not on_device(examples):
+        return _ranked(examples, position, last)
+    position = position if is_jax(position) else position.astype(np.int32)
+    if not is_jax(score) and score.dtype.kind in "iuf" and score.dtype.itemsize > 2:
+        # NumPy scores are rounded down to the dtype in which JAX computes. Then `score >= t` is
+        # true for the example whose rounded score is the threshold t.
+        with np.errstate(all="ignore"):
+            rounded = score.astype(float_dtype())
+            below = np.nextafter(rounded, rounded.dtype.type(-np.inf))
+            examples = examples._replace(values=np.where(rounded > score, below, rounded))
     return _ranked(examples, position, last)
 
 
-def _rounded_down(score: Array) -> Array:
-    """Round NumPy scores down to the dtype in which JAX computes.
-
-    Then `score >= t` is true for the example whose rounded score is the threshold t.
-    """
-    if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
-        return score
-    with np.errstate(all="ignore"):
-        rounded = score.astype(float_dtype())
-        rounded_up = rounded > score
-        rounded[rounded_up] = np.nextafter(rounded[rounded_up], rounded.dtype.type(-np.inf))
-    return rounded
-
-
-def order(score: Array) -> tuple[Array, Array]:
+def order(score: Array) -> Arrays:
     """Sort scores in decreasing order, with NaN last.
 
     Returns the original positions of the sorted examples, and a mask of the examples that are the
@@ -177,7 +182,7 @@ def order(score: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def _order_by_xla(score: Array) -> tuple[Array, Array]:
+def _order_by_xla(score: Array) -> Arrays:
     falling = ~(score if is_integer(score) else _rising_bits(score))
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = jax.lax.platform_dependent(
@@ -187,12 +192,12 @@ def _order_by_xla(score: Array) -> tuple[Array, Array]:
     return position, xp.concatenate([next_is_lower, xp.ones_like(falling[..., :1], bool)], -1)
 
 
-def _sorted_in_pairs(key: Array, position: Array) -> tuple[Array, Array]:
+def _sorted_in_pairs(key: Array, position: Array) -> Arrays:
     key, position = jax.lax.sort((key, position), dimension=-1, num_keys=1)
     return key, position
 
 
-def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
+def _sorted_as_one(key: Array, position: Array) -> Arrays:
     """Sort 64-bit integers, whose upper half is the key and whose lower half is the position.
 
     On a CPU, XLA sorts a single array in a quarter of the time of two. (JAX 0.7 confuses the halves
@@ -289,7 +294,7 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
-def points(ranked: Ranked) -> tuple[Array, Array, Array]:
+def points(ranked: Ranked) -> Arrays:
     """Count true and false positives at all thresholds, from +inf down to the lowest score.
 
     Ties and ignored examples repeat a point.
@@ -311,7 +316,7 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
     return tp, fp, threshold
 
 
-def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
+def cumulative_positives(ranked: Ranked) -> Arrays:
     """Count true and false positives at all thresholds; both arrays have shape `(..., n + 1)`."""
     tp, fp = (cumulative_sum(x, ranked.last) for x in (ranked.positive, ranked.negative))
     return _preceded_by(0, tp), _preceded_by(0, fp)

@@ -33,7 +33,7 @@ from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import IGNORED, Examples, as_distributions, class_examples
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, Arrays, xp
 from jaxmetrics._validation import ArrayLike, check_flag, check_level, check_option
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
@@ -328,7 +328,7 @@ def _top_label(
 
 
 @compiled
-def _predictions(examples: Examples) -> tuple[Array, Array]:
+def _predictions(examples: Examples) -> Arrays:
     """Return whether the predicted class of each example is correct (1, 0, or -1 for ignored
     examples), and its probability (NaN for an invalid row).
     """

@@ -15,7 +15,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_log
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples
-from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, lax, on_device, special, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas.distributions import log1p_minus
 from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, points
@@ -30,7 +30,7 @@ _NUM_GROUPS = 64
 
 
 @compiled
-def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple[Array, ...]:
+def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> Arrays:
     """Compute the isotonic regression and its confidence band, by increasing probability.
 
     Returns:
@@ -135,7 +135,7 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
     """
     place, last = xp.arange(len(x)), len(x) - 1
 
-    def more(state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def more(state: Arrays) -> Arrays:
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
         right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
@@ -150,7 +150,7 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
     return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0]
 
 
-def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
+def _band(sums: _CumulativeSums, level: float) -> Arrays:
     """Compute the simultaneous confidence band of the frequency at each example."""
     n = sums.weight
     (starts, ends), _ = groups = _groups(sums)
@@ -178,7 +178,7 @@ def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
     )
 
 
-def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
+def _groups(sums: _CumulativeSums) -> list[Arrays]:
     """Return the cumulative sums of weights and labels at the start and the end of each group."""
     n = sums.weight
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
@@ -198,7 +198,7 @@ def _steps(values: Array, first: Array, size: int) -> Array:
     return np.repeat(values.reshape(-1), times.reshape(-1)).reshape((*values.shape[:-1], size))
 
 
-def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:
+def _binomial_bounds(s: Array, n: Array, z: Array) -> Arrays:
     """Compute lower and upper confidence bounds of a proportion, each with error at most
     `P(Z > z)`.
 
@@ -215,7 +215,7 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
     rest = xp.where(q < 1, 1 - q, 0.5)
     q = xp.where(q < 1, q, 0.5)
 
-    def excess(t: Array) -> tuple[Array, Array]:
+    def excess(t: Array) -> Arrays:
         up, down = t / q, -t / rest
         kl = -q * log1p_minus(up, xp.log1p(up)) - rest * log1p_minus(down, xp.log1p(down))
         return 2 * n * kl - z**2, 2 * n * t / ((q + t) * (rest - t))
@@ -225,7 +225,7 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
 
 
 @compiled
-def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> tuple[Array, ...]:
+def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> Arrays:
     """Compute miscalibration, discrimination and uncertainty; see `score_decomposition`."""
     of_forecast, of_frequency = _SCORES[score]
     sums = _sums(examples, ranked)

@@ -17,7 +17,7 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
-from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_float
 from jaxmetrics.scoring.rows import (
     at_class,
@@ -429,7 +429,7 @@ def _d2_brier_score(examples: Examples) -> Array:
     return 1 - divide(_mean_of(_squared_distance, examples), constant, xp.nan)
 
 
-def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
+def _class_frequencies(examples: Examples) -> Arrays:
     """Return the frequency f of each class and 1 - f, both of shape `(..., K)`.
 
     If a class contains nearly all examples, 1 - f is the sum of all other frequencies, to keep its

@@ -9,7 +9,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, are_distributions, as_logits, class_examples
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, custom_jvp, lax, special, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, special, xp
 from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.scoring.rows import is_valid_logits, weights_of
@@ -93,9 +93,7 @@ def _best_beta(logits: _Standardized) -> Array:
 
 
 @_best_beta.defjvp
-def _best_beta_jvp(
-    primals: tuple[_Standardized], tangents: tuple[_Standardized]
-) -> tuple[Array, Array]:
+def _best_beta_jvp(primals: tuple[_Standardized], tangents: tuple[_Standardized]) -> Arrays:
     """Differentiate the root by the implicit function theorem."""
     beta = _best_beta(*primals)
     _, by_logits = jax.jvp(lambda logits: _slopes(logits, beta)[0], primals, tangents)
@@ -116,7 +114,7 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
     return _Standardized(u, possible, margin / divisor[..., None], weights, scale)
 
 
-def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
+def _slopes(logits: _Standardized, beta: Array) -> Arrays:
     """Return the first and second derivative of the mean log loss of `softmax(beta u)` by beta."""
     u, possible, margin, weights, _ = logits
     p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
