@@ -144,8 +144,9 @@ def roc_auc(
     """
     options = {"max_fpr": max_fpr, "min_tpr": min_tpr}
     if y_score is None:
-        given = {"sample_weight": sample_weight, "where": where}
-        refuse_options("y_score", "score_histogram", **options, **given)
+        refuse_options(
+            "y_score", "score_histogram", **options, sample_weight=sample_weight, where=where
+        )
         check_flag(standardized, "standardized")
         return roc_auc_bounds(as_histogram(y_true, "y_true (a histogram if y_score is not given)"))
     ranked = rank(y_true, y_score, sample_weight, where)
@@ -162,7 +163,10 @@ def _roc_auc(
 ) -> Array:
     if not is_integer(ranked.positive):
         # We divide by the greatest weight, so that products neither overflow nor underflow.
-        positive, negative = _relative(ranked.positive), _relative(ranked.negative)
+        positive, negative = (
+            divide(w, lax.stop_gradient(w.max(-1, keepdims=True, initial=0)))
+            for w in (ranked.positive, ranked.negative)
+        )
         ranked = ranked._replace(positive=positive, negative=negative)
     num_pos, num_neg = ranked.totals
     if limit is None:
@@ -173,17 +177,11 @@ def _roc_auc(
     else:
         tp, fp = cumulative_positives(ranked)
         curve = tp, fp, num_pos[..., None], num_neg[..., None]
-        if (
-            along_sensitivity
-        ):  # the curve by increasing score, with positives and negatives exchanged
+        if along_sensitivity:
+            # The curve by increasing score, with positives and negatives exchanged.
             curve = (fp[..., -1:] - fp)[..., ::-1], (tp[..., -1:] - tp)[..., ::-1], *curve[:1:-1]
         area = _partial_area(*curve, limit, standardized=standardized)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
-
-
-def _relative(weights: Array) -> Array:
-    """Divide all weights by the greatest weight."""
-    return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
 def _partial_area(
@@ -252,19 +250,13 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     areas = divide(matmul(placements, one_hot), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
 
-    weight = _pair_weights(support, areas, weighted=weighted)
-    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
-    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
-
-
-def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
-    """Return the weights of pairs of classes, of shape `(..., K, K)`. A weight is 0 on and below
-    the diagonal, and if one of the classes does not occur.
-    """
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
     both_occur = (support > 0)[..., None, :] & (support > 0)[..., :, None]
-    return xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
+    # Each pair has a weight once, above the diagonal.
+    weight = xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
+    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
+    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
 
 
 @compiled
@@ -380,8 +372,8 @@ def delong_interval(
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    found = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
-    return with_level(found, level, method)
+    estimate = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+    return with_level(estimate, level, method)
 
 
 @compiled
@@ -389,10 +381,10 @@ def _delong_interval(
     ranked: Ranked, numbers: Array | None, z: float, *, method: Method, num_clusters: int
 ) -> Estimate:
     order = None if numbers is None else take(numbers, ranked.position)
-    of_classes = moments_by_class(
+    moments = moments_by_class(
         placement_values(ranked), ranked.positive, ranked.negative, order, num_clusters
     )
-    return area_estimate(of_classes, quantile(of_classes, z), method)
+    return area_estimate(moments, quantile(moments, z), method)
 
 
 def numbers_of_clusters(

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
+from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import COIN_TOSS, Spread, jackknife_moves, sums_by_cluster
@@ -95,8 +95,8 @@ def average_precision_interval(
     check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    found = _average_precision_interval(ranked, numbers, z, num_clusters=size)
-    return with_level(found, level, "wilson")
+    estimate = _average_precision_interval(ranked, numbers, z, num_clusters=size)
+    return with_level(estimate, level, "wilson")
 
 
 @compiled
@@ -133,39 +133,27 @@ def linearized(ranked: Ranked) -> Linearized:
     positive, negative = (x.astype(dtype) for x in (ranked.positive, ranked.negative))
     num_pos = positive.sum(-1, keepdims=True)
     tp, fp = (cumulative_sum(x, ranked.last) for x in (positive, negative))
-    precision, misses = divide(tp, tp + fp), divide(fp, tp + fp)
-    value = divide((positive * precision).sum(-1, keepdims=True), num_pos, xp.nan)
-    per_example = divide(positive, tp + fp)
-    # Sums of (1 - p) / N and p / N over the positives with an equal or lower score.
-    gain, loss = (_sum_below(per_example * x, ranked.last) for x in (misses, precision))
-    of_positive, of_negative = precision - value + gain, -loss
-    moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
-    influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
-    undefined = ranked.undefined[..., None]
-    value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(num_pos[..., 0], value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
-
-
-def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> Arrays:
-    """Return the upward bias, and the loss by one more negative that is ranked first."""
-    num_pos, depth = positive.sum(-1, keepdims=True), tp + fp
+    depth = tp + fp
     precision, misses = divide(tp, depth), divide(fp, depth)
+    value = divide((positive * precision).sum(-1, keepdims=True), num_pos, xp.nan)
+    # Sums of (1 - p) / N and p / N over the positives with an equal or lower score. They are
+    # computed from the end, because a subtraction from the total would cancel.
+    firsts = xp.flip(first_of_ties(ranked.last), -1)
+    gain, loss = (
+        xp.flip(cumulative_sum(xp.flip(divide(positive, depth) * x, -1), firsts), -1)
+        for x in (misses, precision)
+    )
+    moves = xp.where(positive > 0, precision - value + gain, xp.where(negative > 0, -loss, 0))
+    influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
     excess = positive * misses * (divide(1.0, depth) - divide(precision, num_pos))
     lost = divide(positive * precision, depth + 1)
     bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
-    return bias, loss
+    undefined = ranked.undefined[..., None]
+    value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
+    return Linearized(num_pos[..., 0], value[..., 0], bias, loss, influence)
 
 
-def _sum_below(amount: Array, last: Array) -> Array:
-    """Return for each sorted example the sum over itself, its ties and all examples after it.
-
-    The sum is computed from the end, because a subtraction from the total would cancel.
-    """
-    ends = xp.flip(first_of_ties(last), -1)
-    return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
-
-
-def amounts_of(ranked: Ranked) -> Arrays:
+def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
     """Return the weights of positive and of negative examples, as floats in the original order."""
     dtype = float_dtype(ranked.positive, ranked.score)
     positive, negative = (

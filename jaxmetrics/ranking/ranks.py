@@ -183,7 +183,18 @@ def order(score: Array) -> Arrays:
 
 @compiled
 def _order_by_xla(score: Array) -> Arrays:
-    falling = ~(score if is_integer(score) else _rising_bits(score))
+    rising = score
+    if not is_integer(score):  # XLA treats floats below 1e-38 as 0 when it compares them
+        score = score.astype(xp.float32) if score.dtype.itemsize < 4 else score
+        integers = xp.int32 if score.dtype.itemsize == 4 else xp.int64
+        lowest = xp.iinfo(integers).min
+        bits = lax.bitcast_convert_type(score, integers)
+        bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
+        # The bits of positive floats increase with the float, the bits of negative floats decrease.
+        # So all bits of negative floats except the sign are inverted. NaN is lowest.
+        rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
+        rising = xp.where(xp.isnan(score), lowest, rising)
+    falling = ~rising
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = jax.lax.platform_dependent(
         falling, position, cpu=_sorted_as_one, default=_sorted_in_pairs
@@ -212,23 +223,6 @@ def _sorted_as_one(key: Array, position: Array) -> Arrays:
     return halves[..., 1], halves[..., 0]
 
 
-def _rising_bits(score: Array) -> Array:
-    """Return integers in the same order as the scores, with NaN lowest.
-
-    Integers are needed because XLA treats floats below 1e-38 as 0 when it compares them.
-    """
-    if score.dtype.itemsize < 4:
-        score = score.astype(xp.float32)
-    integers = xp.int32 if score.dtype.itemsize == 4 else xp.int64
-    lowest = xp.iinfo(integers).min
-    bits = lax.bitcast_convert_type(score, integers)
-    bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
-    # The bits of positive floats increase with the float, the bits of negative floats decrease. So
-    # all bits of negative floats except the sign are inverted.
-    rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
-    return xp.where(xp.isnan(score), lowest, rising)
-
-
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (score.dtype.kind in "iuf" and score.dtype.itemsize >= 4):
         score = score.astype(np.float32)  # exact for bool, small integers, float16 and bfloat16
@@ -237,31 +231,22 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
-        position, falling = _sorted_by_bits(score)
+        # We sort 64-bit integers, whose upper half is the score and whose lower half is the
+        # position, because this takes half the time of an argsort.
+        packed = np.empty(score.shape, np.int64)
+        low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
+        halves, bits = packed.view(np.int32), score.view(np.int32)
+        falling = halves[..., high::2]
+        falling[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))  # as in `_order_by_xla`
+        halves[..., low::2] = np.arange(score.shape[-1])
+        packed.sort(-1)
+        position = packed & 0xFFFFFFFF
     else:
         position = np.argsort(score, -1)[..., ::-1]
         falling = np.take_along_axis(score, position, -1)
     last = np.ones(score.shape, bool)
     np.not_equal(falling[..., 1:], falling[..., :-1], out=last[..., :-1])
     return position, last
-
-
-def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort float32 scores in decreasing order; return positions, and integers in the order of
-    scores.
-
-    We sort 64-bit integers, whose upper half is the score and whose lower half is the position,
-    because this takes half the time of an argsort.
-    """
-    packed = np.empty(score.shape, np.int64)
-    low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
-    halves = packed.view(np.int32)
-    lower, upper = halves[..., low::2], halves[..., high::2]
-    bits = score.view(np.int32)
-    upper[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))  # as `_rising_bits`
-    lower[...] = np.arange(score.shape[-1])
-    packed.sort(-1)
-    return packed & 0xFFFFFFFF, upper
 
 
 @compiled
@@ -324,7 +309,7 @@ def cumulative_positives(ranked: Ranked) -> Arrays:
 
 def cumulative_sum(amount: Array, last: Array) -> Array:
     """Return for each sorted example the sum over itself, its ties and all examples before it."""
-    return _at_last(_running_sum(amount), last)
+    return _at_ends(_running_sum(amount), last)
 
 
 def sum_above(amount: Array, last: Array) -> Array:
@@ -333,8 +318,8 @@ def sum_above(amount: Array, last: Array) -> Array:
     If all weights are 1, the sum is the midrank minus 1/2, as in the Mann–Whitney statistic.
     """
     running = _running_sum(amount)
-    before_ties = _at_first(running - amount, last).astype(float_dtype(amount, last))
-    return (before_ties + _at_last(running, last)) / 2
+    before_ties = _at_ends(running - amount, last, first=True).astype(float_dtype(amount, last))
+    return (before_ties + _at_ends(running, last)) / 2
 
 
 def _running_sum(amount: Array) -> Array:
@@ -343,31 +328,21 @@ def _running_sum(amount: Array) -> Array:
     return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
-# In JAX, the positions of ties are found first and sums are looked up there, because a running
-# maximum of equal sums would split the gradient. In NumPy, which needs no gradients, the running
-# maximum of the sums is faster than a lookup.
-
-
-def _at_last(rising: Array, last: Array) -> Array:
-    """Return for each example the value of the increasing `rising` at the last of its ties."""
-    backwards = partial(lax.cummin, reverse=True)
-    return _at(last, rising, backwards, beyond=-1)
-
-
-def _at_first(rising: Array, last: Array) -> Array:
-    """Return for each example the value of the increasing `rising` at the first of its ties."""
-    return _at(first_of_ties(last), rising, lax.cummax, beyond=0)
-
-
 def first_of_ties(last: Array) -> Array:
     """Convert a mask of the last examples of all ties to a mask of the first examples."""
     return xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
 
 
-def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
-    """Return for each example the value of the increasing `rising` at one end of its ties; `beyond`
-    is the index of the value past the last end.
+def _at_ends(rising: Array, last: Array, *, first: bool = False) -> Array:
+    """Return for each example the value of the increasing `rising` at the last of its ties, or at
+    the first.
+
+    In JAX, the positions of ties are found first and sums are looked up there, because a running
+    maximum of equal sums would split the gradient. In NumPy, which needs no gradients, the running
+    maximum of the sums is faster than a lookup.
     """
+    ends, beyond = (first_of_ties(last), 0) if first else (last, -1)
+    nearest = lax.cummax if first else partial(lax.cummin, reverse=True)
     if not on_device(rising, ends):
         if ends.all():  # no ties
             return rising
