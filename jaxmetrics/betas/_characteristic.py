@@ -164,10 +164,12 @@ def spectra(phi: Array) -> Arrays:
 
 def harmonics(phase: Array, mass: Array, number: int) -> Array:
     """Return `sum_m mass_m exp(i n phase_m)` for all n < number."""
-    by_products, directly = (
-        partial(function, number=number) for function in (_harmonics_by_products, _harmonics)
+    return lax.platform_dependent(
+        phase,
+        mass,
+        tpu=partial(_harmonics, number=number),
+        default=partial(_harmonics_by_products, number=number),
     )
-    return lax.platform_dependent(phase, mass, tpu=directly, default=by_products)
 
 
 def _harmonics_by_products(phase: Array, mass: Array, number: int) -> Array:

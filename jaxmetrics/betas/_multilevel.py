@@ -65,28 +65,6 @@ class _Parts(NamedTuple):
         return (self.sign * xp.where(self.one.hard_low, self.one.low, 0))[..., 0]
 
 
-def _direction(classes: Beta) -> Array:
-    """Return 1 if all other corners are above the first corner, and -1 if all other corners are
-    below.
-
-    The first corner is at the end with more mass, because the last corners are not refined if there
-    are too many.
-    """
-    excess = lax.stop_gradient(classes.b - classes.a)
-    upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
-    return xp.where(upwards, 1, -1).astype(excess.dtype)
-
-
-def _number_of_corners(classes: Beta) -> int:
-    """Return the number of corners to refine. If arrays are NumPy arrays, only corners that
-    exist are counted.
-    """
-    most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
-    if is_jax(classes.mean):
-        return most
-    return min(most, int(classes.has_two_hard_ends.sum(-1).max()) + 1)
-
-
 def _parts_of(classes: Beta, direction: Array, ends: int, settings: Settings) -> _Parts:
     both = classes.has_two_hard_ends
     first_is_high = classes.hard_high & ((direction < 0)[..., None] | ~classes.hard_low)
@@ -232,8 +210,16 @@ def _from_corners(corners: Array, edges: Array, knots: Grid) -> Array:
 
 def refined_sum(classes: Beta, settings: Settings) -> Spline:
     """Compute the distribution of a sum of classes, which are sorted with the widest first."""
-    settings = settings.of_parts(classes.mean.shape[-1])
-    direction, number = _direction(classes), _number_of_corners(classes)
+    k = classes.mean.shape[-1]
+    settings = settings.of_parts(k)
+    # The first corner is at the end with more mass, because the last corners are not refined if
+    # there are too many. The direction is 1 if all other corners are above it, and -1 if below.
+    excess = lax.stop_gradient(classes.b - classes.a)
+    upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
+    direction = xp.where(upwards, 1, -1).astype(excess.dtype)
+    number = min(k + 1, _INNER_EDGES)
+    if not is_jax(direction):  # only corners that exist
+        number = min(number, int(classes.has_two_hard_ends.sum(-1).max()) + 1)
     parts = _parts_of(classes, direction, min(number, 2), settings)
     edges, hard, corners = _layout(classes, parts.anchor, direction, number)
     knots = _splines.knots(hard, settings.steps, edges.dtype)
@@ -255,20 +241,19 @@ def _over_levels(
     greatest = xp.minimum(width / _RATIO, 1)[..., None]
     from_first = direction[..., None] * np.arange(corners).astype(dtype)
 
-    def level(sums: Arrays, factors: Array) -> Arrays:
-        """Add the mass that is within the first radius of the corners but not within the second."""
-        radii = factors * greatest
-        begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
-        # At the first level there is one window for all corners.
-        begin = begin[..., None] - xp.where(factors[0] < xp.inf, 0, from_first)
-        here, left = _near_corners(parts, radii, 2 * np.pi / width, corners, settings)
-        cdf, density = _inverted(here - left, begin, width, places)
-        return sums[0] + cdf, sums[1] + density, xp.abs(left[..., 0]).max()
-
     def add(sums: Arrays, factors: Array) -> tuple[Arrays, None]:
-        mass_left = sums[2]
-        is_left = mass_left > settings.negligible
-        return lax.cond(is_left, lambda: level(sums, factors), lambda: sums), None
+        """Add the mass that is within the first radius of the corners but not within the second."""
+
+        def added() -> Arrays:
+            radii = factors * greatest
+            begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
+            # At the first level there is one window for all corners.
+            begin = begin[..., None] - xp.where(factors[0] < xp.inf, 0, from_first)
+            here, left = _near_corners(parts, radii, 2 * np.pi / width, corners, settings)
+            cdf, density = _inverted(here - left, begin, width, places)
+            return sums[0] + cdf, sums[1] + density, xp.abs(left[..., 0]).max()
+
+        return lax.cond(sums[2] > settings.negligible, added, lambda: sums), None
 
     factors = np.array([xp.inf, *float(_RATIO) ** -np.arange(settings.levels), 1e-30])
     pairs = np.stack([factors[:-1], factors[1:]], -1).astype(dtype)

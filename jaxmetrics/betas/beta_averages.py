@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,10 +42,10 @@ def _distribution(parameters: ArrayLike) -> tuple[Array, Arrays, Spline | None]:
             f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
             " prior)."
         )
-    masked, origin, flat, found = _prepare(p)
-    if found is None:
+    masked, origin, flat, distribution = _prepare(p)
+    if distribution is None:
         return masked, origin, None
-    spline = _convolutions.final_distribution(*found, flat)
+    spline = _convolutions.final_distribution(*distribution, flat)
     return masked, origin, trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), spline)
 
 
@@ -62,36 +64,23 @@ def _prepare(
     safe = xp.where(valid[..., None, None], parameters, 100)
     if safe.dtype == np.complex128:  # complex steps of `intervals.derivatives`
         safe = safe.real
-    high, low = _average_of_means(lax.stop_gradient(safe))
-    flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
-    alone = flat.shape[-2] == 1
-    flat = flat if alone else _convolutions.widest_first(flat)
-    found = None if alone else _convolutions.first_distribution(flat)
-    masked = xp.where(valid[..., None, None], parameters, xp.nan)
-    return masked, (xp.where(valid, high, xp.nan), low), flat, found
-
-
-def _average_of_means(parameters: Array) -> Arrays:
-    """Return the average of the means in two parts, `high + low`.
-
-    If the average is near 1, a single float is not precise enough: the posterior may be narrower
-    than the last digit of the float.
-    """
-    mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
+    # The average of the means in two parts: if it is near 1, a single float is not precise enough,
+    # because the posterior may be narrower than the last digit of the float.
+    fixed = lax.stop_gradient(safe)
+    mean, rest = xp.moveaxis(fixed / fixed.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
     # A float32, because what the host computes may be stored in JAX arrays of float32.
     high = mean.mean(-1).astype(np.float32).astype(mean.dtype)
-    return high, (mean - high[..., None] + error).mean(-1)
+    low = (mean - high[..., None] + error).mean(-1)
+    flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
+    alone = flat.shape[-2] == 1
+    flat = flat if alone else _convolutions.widest_first(flat)
+    distribution = None if alone else _convolutions.first_distribution(flat)
+    masked = xp.where(valid[..., None, None], parameters, xp.nan)
+    return masked, (xp.where(valid, high, xp.nan), low), flat, distribution
 
 
-class _Moments(NamedTuple):
-    mean: Array
-    low: Array
-    high: Array
-    standard_deviation: Array
-
-
-class _Summary(Printed, _Moments):
+class _Summary(Printed, namedtuple("_Summary", "mean low high standard_deviation")):
     """The values that are printed if a `BetaAverage` is printed."""
 
     __slots__ = ()
@@ -268,19 +257,17 @@ class BetaAverage(Printed, _BetaAverage):
         source = as_key(key, self.parameters)
         if method == "betas":
             a, b = self.parameters[..., 0], self.parameters[..., 1]
-            if isinstance(source, HostKey):
-                return source.generator().beta(a, b, (*shape, *a.shape)).mean(-1)
-            return jax.random.beta(source, a, b, (*shape, *a.shape)).mean(-1)
+            on_host = isinstance(source, HostKey)
+            beta = source.generator().beta if on_host else partial(jax.random.beta, source)
+            return beta(a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
-        uniforms = _uniforms(source, (*shape, *self.shape), self.parameters.dtype)
+        shape, dtype = (*shape, *self.shape), self.parameters.dtype
+        if isinstance(source, HostKey):
+            uniforms = source.generator().random(shape)
+        else:
+            uniforms = jax.random.uniform(source, shape, dtype, float(np.finfo(dtype).tiny))
         return _quantile(self, self._query(uniforms, "q"))
-
-
-def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    if isinstance(key, HostKey):
-        return key.generator().random(shape)
-    return jax.random.uniform(key, shape, dtype, float(np.finfo(dtype).tiny))
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:

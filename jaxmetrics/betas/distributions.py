@@ -259,30 +259,25 @@ def _cdf(x: Array, a: Array, b: Array) -> Array:
     If the density has a single pole, the mass on the side of the pole is used instead.
     """
     upper = _is_by_upper_tail(a, b, _offset(beta(a, b), x, 1 - x) > 0)
-    mass = _lower_tail(*mirrored(upper, x, 1 - x), *mirrored(upper, a, b))
-    value = xp.clip(xp.where(upper, 1 - mass, mass), 0, 1)
+    one, (near, far) = beta(*mirrored(upper, a, b)), mirrored(upper, x, 1 - x)
+    # The offset and both distances are clipped at the ends of the window, beyond which there is no
+    # mass.
+    near_one = one.mean > one.rest  # then 1 - x is more precise than x
+    near = xp.clip(near, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
+    far = xp.clip(far, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
+    z = xp.clip(_offset(one, near, far), one.low, one.high)
+    # One call for the tail and for the whole window, so that the quadrature is compiled once.
+    parts = zip(_below(one, z, near, far), whole_window(one), strict=True)
+    both = Interval(*(xp.stack(xp.broadcast_arrays(*part)) for part in parts))
+    mass, total = masses(one, both, _nodes_of_one(a.dtype))[1].sum(-1)
+    tail = mass / total
+    value = xp.clip(xp.where(upper, 1 - tail, tail), 0, 1)
     return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
 
 
 def mirrored(upper: Array, low: Array, high: Array) -> Arrays:
     """Exchange the values for both ends of the support if the upper tail is needed."""
     return xp.where(upper, high, low), xp.where(upper, low, high)
-
-
-def _lower_tail(x: Array, rest: Array, a: Array, b: Array) -> Array:
-    """Return P(X <= x), given x and `rest` = 1 - x."""
-    one = beta(a, b)
-    # The offset and both distances are clipped at the ends of the window, beyond which there is no
-    # mass.
-    near_one = one.mean > one.rest  # then 1 - x is more precise than x
-    x = xp.clip(x, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
-    rest = xp.clip(rest, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
-    z = xp.clip(_offset(one, x, rest), one.low, one.high)
-    # One call for the tail and for the whole window, so that the quadrature is compiled once.
-    parts = zip(_below(one, z, x, rest), whole_window(one), strict=True)
-    both = Interval(*(xp.stack(xp.broadcast_arrays(*part)) for part in parts))
-    mass, total = masses(one, both, _nodes_of_one(a.dtype))[1].sum(-1)
-    return mass / total
 
 
 def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
@@ -313,9 +308,6 @@ def _quantiles(q: Array, a: Array, b: Array) -> Arrays:
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
 
-_Point = Arrays  # offset from the mean, x and 1 - x
-
-
 def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
     """Return the quantile x with P(X <= x) = q, and 1 - x, computed from the mass below x.
 
@@ -323,9 +315,17 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
     so that the method converges from either side.
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
-    wanted, start = _nearest_node(q, one, places)
+    window = whole_window(one)
+    offsets, mass = masses(one, window, places)
+    reached = xp.cumsum(mass, -1)
+    wanted = q * reached[..., -1]  # the mass below the quantile
+    # The first node above the quantile.
+    node = xp.minimum((reached < wanted[..., None]).sum(-1, keepdims=True), len(places.y) - 1)
+    z = xp.take_along_axis(offsets, node, -1)[..., 0]
+    x = one.x_low + window.length * xp.take(places.y, node[..., 0])
+    rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
 
-    def refine(_: int, point: _Point) -> _Point:
+    def refine(_: int, point: Arrays) -> Arrays:
         z, x, rest = point
         mass = masses(one, _below(one, z, x, rest), places)[1].sum(-1)
         by_logit = xp.exp(log_density(one, z, xp.log(x / one.mean), xp.log(rest / one.rest)))
@@ -335,7 +335,7 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
         moved = x * rest * (growth / scale)
         return z + moved, positive(x * ((1 + growth) / scale)), positive(rest / scale)
 
-    z, x, rest = lax.fori_loop(0, 7, refine, start)
+    z, x, rest = lax.fori_loop(0, 7, refine, (z, positive(x), positive(rest)))
     # Near the mean, the offset from the mean is more precise.
     x = xp.where(xp.abs(z) < one.mean / 2, one.mean + z, x)
     return x, xp.where(xp.abs(z) < one.rest / 2, one.rest - z, rest)
@@ -344,21 +344,6 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
 def positive(x: Array) -> Array:
     """Replace numbers that are not positive by the smallest positive number, for the logarithm."""
     return xp.maximum(x, xp.finfo(x.dtype).tiny)
-
-
-def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
-    """Return the mass below the quantile, and z, x and 1 - x of the first node above the
-    quantile.
-    """
-    window = whole_window(one)
-    offsets, mass = masses(one, window, places)
-    reached = xp.cumsum(mass, -1)
-    wanted = q * reached[..., -1]
-    node = xp.minimum((reached < wanted[..., None]).sum(-1, keepdims=True), len(places.y) - 1)
-    z = xp.take_along_axis(offsets, node, -1)[..., 0]
-    x = one.x_low + window.length * xp.take(places.y, node[..., 0])
-    rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
-    return wanted, (z, positive(x), positive(rest))
 
 
 @_quantiles.defjvp

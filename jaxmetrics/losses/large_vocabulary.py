@@ -28,7 +28,7 @@ from jax import lax
 from jaxmetrics._compilation import promoting
 from jaxmetrics._indices import check_order
 from jaxmetrics._meshes import varying_alike, varying_axes
-from jaxmetrics._namespaces import Array, float_dtype
+from jaxmetrics._namespaces import Array, Arrays, float_dtype
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import (
@@ -140,33 +140,33 @@ def linear_cross_entropy(
     check_order(hidden=hidden, labels=labels, where=where)
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
-    _check_shapes(h, k, b)
+    if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
+        raise ValueError(
+            "hidden must have shape (..., n, d) and kernel must have shape (d, V), but the shape"
+            f" of hidden is {h.shape} and the shape of kernel is {k.shape}."
+        )
+    if b is not None and b.shape != k.shape[1:]:
+        raise ValueError(
+            f"bias must have shape (V,) = ({k.shape[1]},), with one number for each column of"
+            f" kernel, got {b.shape}."
+        )
     vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
     mask = as_mask(where)
     words = as_array(labels, "labels")
     check_examples({"hidden without d": h.shape[:-1]} | shapes_of(labels=words, where=mask))
-    ids = _as_ids(words, vocabulary, mask)
+    if not is_integer(words):
+        raise TypeError(
+            "labels must contain ids of words, whose dtype is an integer dtype, got"
+            f" {words.dtype}. Pass the arguments in the order (hidden, kernel, labels)."
+        )
+    # Ids that are not in [0, V) become -1.
+    ids = valid_ids(class_ids(words, vocabulary, mask), size=vocabulary)
     smoothing = as_term(label_smoothing, "label_smoothing")
     weight_of_z = as_term(z_loss, "z_loss", most=math.inf)
     size = 0 if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
-    smooth = smoothing is not None
-    options = _Options(size, cap, smooth, axis_name, vocabulary)
+    options = _Options(size, cap, smoothing is not None, axis_name, vocabulary)
     return _linear_cross_entropy(options, _Operands(h, k, b, ids), mask, smoothing, weight_of_z)
-
-
-def _check_shapes(hidden: Array, kernel: Array, bias: Array | None) -> None:
-    h, k = hidden.shape, kernel.shape
-    if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
-        raise ValueError(
-            "hidden must have shape (..., n, d) and kernel must have shape (d, V), but the shape"
-            f" of hidden is {h} and the shape of kernel is {k}."
-        )
-    if bias is not None and bias.shape != k[1:]:
-        raise ValueError(
-            f"bias must have shape (V,) = ({k[1]},), with one number for each column of kernel,"
-            f" got {bias.shape}."
-        )
 
 
 def _as_operand(x: ArrayLike, name: str) -> Array:
@@ -175,16 +175,6 @@ def _as_operand(x: ArrayLike, name: str) -> Array:
     """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
-
-
-def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
-    """Convert word ids to int32; ids that are not in [0, vocabulary) become -1."""
-    if not is_integer(labels):
-        raise TypeError(
-            "labels must contain ids of words, whose dtype is an integer dtype, got"
-            f" {labels.dtype}. Pass the arguments in the order (hidden, kernel, labels)."
-        )
-    return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
 
 def _check_cap(soft_cap: float) -> float:
@@ -251,7 +241,13 @@ def _loss(
 
     alone = others == 0  # all other words are impossible
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
-    loss = _plain_loss(top - label, others, log_others)
+    # Two equal formulas, so that exp(M - z_y) <= 1. If the label's logit is the greatest, log1p is
+    # accurate for small losses.
+    difference = top - label
+    label_on_top = difference <= 0
+    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
+    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
+    loss = jnp.where(label_on_top, small_loss, large_loss)
     limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
     limit = jnp.where(all_ruled_out, float(np.log(vocabulary)), limit_of_infinite)
 
@@ -264,17 +260,6 @@ def _loss(
         loss = loss + weight_of_z * log_normalizer**2
         limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
-
-
-def _plain_loss(difference: Array, others: Array, log_others: Array) -> Array:
-    """Compute `ln(1 + S e^d)` for d = M - z_y by one of two equal formulas, so that e^d <= 1.
-
-    If the label's logit is the greatest, the formula is log1p, which is accurate for small losses.
-    """
-    label_on_top = difference <= 0
-    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
-    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
-    return jnp.where(label_on_top, small_loss, large_loss)
 
 
 def _check_spread(axis_name: Hashable, hidden: Array, kernel: Array, ids: Array) -> None:
@@ -336,7 +321,7 @@ def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
     return _over_blocks(options, step, start, operands)
 
 
-def _forward(options: _Options, operands: _Operands) -> tuple[_LogitSums, tuple[_Operands, Array]]:
+def _forward(options: _Options, operands: _Operands) -> Any:
     sums = _sums_of_logits(options, operands)
     return sums, (operands, sums.top)
 
@@ -352,35 +337,36 @@ def _backward(
     block by block.
     """
     operands, top = residuals
-    hidden, kernel, bias, _ = operands
+    hidden, *of_columns = operands[:3]
     has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
 
     def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
-        block = _block(options, operands, start, size)
-        dz, columns = _gradient_of_logits(options, block, top, g), block.columns
+        z, is_label, columns, slope = _block(options, operands, start, size)
+        exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
+        dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
+        dz = dz + g.total[:, None] if options.smooth else dz
+        dz = dz if slope is None else dz * slope
         # 0 for ignored examples, even if their gradients are NaN.
         dz = jnp.where(has_gradient[:, None], dz, 0)
-        d_bias = gradients.bias
-        if bias is not None and d_bias is not None:
-            d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
+        d_bias = None if operands.bias is None else dz.sum(0)
         dz = dz.astype(columns.dtype)
-        d_columns = _dot(hidden.astype(columns.dtype), dz, (0, 0))
-        d_kernel = _write(gradients.kernel, d_columns, kernel.dtype, start)
-        return _Operands(gradients.hidden + _dot(dz, columns, (1, 1)), d_kernel, d_bias, None)
+        d_kernel = _dot(hidden.astype(columns.dtype), dz, (0, 0))
 
-    d_bias = None if bias is None else jnp.zeros_like(_bits(bias))
-    zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), d_bias
-    gradients = _over_blocks(options, step, _Operands(*zeros, None), operands)
+        def write(bits: Array, x: Array, like: Array) -> Array:
+            x = _bits(x.astype(like.dtype))
+            return lax.dynamic_update_slice_in_dim(bits, x, start, -1)
+
+        d_columns = jax.tree.map(write, list(gradients[1:3]), [d_kernel, d_bias], of_columns)
+        return _Operands(gradients.hidden + _dot(dz, columns, (1, 1)), *d_columns, None)
+
+    zeros = jax.tree.map(lambda x: jnp.zeros_like(_bits(x)), of_columns)
+    d_hidden = jnp.zeros(hidden.shape, float_dtype())
+    gradients = _over_blocks(options, step, _Operands(d_hidden, *zeros, None), operands)
     gradients = gradients._replace(hidden=gradients.hidden.astype(hidden.dtype))
-    given = _Operands(hidden, kernel, bias, None)
-    return (jax.tree.map(lambda x, like: _floats(x, like.dtype), gradients, given),)
-
-
-def _gradient_of_logits(options: _Options, block: _Block, top: Array, g: _LogitSums) -> Array:
-    exp = jnp.exp(jnp.where(block.is_label, -jnp.inf, block.z) - top[:, None])
-    dz = jnp.where(block.is_label, g.label[:, None], g.others[:, None] * exp)
-    dz = dz + g.total[:, None] if options.smooth else dz
-    return dz if block.slope is None else dz * block.slope
+    floats = jax.tree.map(
+        lambda x, like: _floats(x, like.dtype), gradients, operands._replace(ids=None)
+    )
+    return (floats,)
 
 
 _sums_of_logits.defvjp(_forward, _backward)
@@ -391,50 +377,37 @@ def _over_blocks(
 ) -> T:
     """Apply `step(state, start, size)` to all blocks of columns one after another; the block size
     depends on the platform.
+
+    If the number of columns is not a multiple of the size, the first block is smaller. The first
+    block is computed before the loop, because the initial values of a loop inside `jax.shard_map`
+    must vary between devices, which constant zeros do not.
     """
     n, total = len(operands.hidden), operands.kernel.shape[1]
-    folds = {
-        platform: partial(
-            _fold, step, options.chunk_size or max(NARROWEST, block // max(n, 1)), total
-        )
-        for platform, block in BLOCKS.items()
-    }
+
+    def fold(num_logits: int, state: T) -> T:
+        size = options.chunk_size or max(NARROWEST, num_logits // max(n, 1))
+        full = (total - 1) // size
+        first = total - full * size
+        state = step(state, 0, first)
+
+        def next_block(i: _Start, state: T) -> T:
+            return step(state, jnp.asarray(first + i * size, jnp.int32), size)
+
+        return lax.fori_loop(0, full, next_block, state) if full else state
+
+    folds = {platform: partial(fold, num_logits) for platform, num_logits in BLOCKS.items()}
     if options.chunk_size or total <= NARROWEST:
         return folds["cpu"](state)
     return lax.platform_dependent(state, **folds)
 
 
-def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) -> T:
-    """Apply `step` to blocks of `size` of the `total` columns, one after another.
-
-    If `total` is not a multiple of `size`, the first block is smaller. The first block is computed
-    before the loop, because the initial values of a loop inside `jax.shard_map` must vary between
-    devices, which constant zeros do not.
+def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> Arrays:
+    """Return the logits of all examples for some columns of the kernel, a mask of the labels, the
+    columns `(d, size)`, and the derivative of the soft cap, or None without a cap.
     """
-    full = (total - 1) // size
-    first = total - full * size
-    state = step(state, 0, first)
-    if full == 0:
-        return state
-
-    def next_block(i: _Start, state: T) -> T:
-        return step(state, jnp.asarray(first + i * size, jnp.int32), size)
-
-    return lax.fori_loop(0, full, next_block, state)
-
-
-class _Block(NamedTuple):
-    """The logits of all examples for some columns of the kernel."""
-
-    z: Array  # (n, size)
-    is_label: Array  # (n, size)
-    columns: Array  # (d, size)
-    slope: Array | None  # derivative of the soft cap, (n, size)
-
-
-def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
     hidden, kernel, bias, ids = operands
-    columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
+    halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
+    columns = _read(kernel, start, size).astype(hidden.dtype if halves else float_dtype())
     z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
     if bias is not None:
         z = z + _read(bias, start, size).astype(z.dtype)[None]
@@ -446,12 +419,7 @@ def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> 
         z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
     z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # replaces +inf, because inf - inf would be NaN
     is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
-    return _Block(z, is_label, columns, slope)
-
-
-def _product_dtype(hidden: Array, kernel: Array) -> np.dtype:
-    halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
-    return hidden.dtype if halves else float_dtype()
+    return z, is_label, columns, slope
 
 
 def _dot(a: Array, b: Array, axes: tuple[int, int]) -> Array:
@@ -463,11 +431,6 @@ def _dot(a: Array, b: Array, axes: tuple[int, int]) -> Array:
 def _read(x: Array, start: _Start, size: int) -> Array:
     """Return `x[..., start : start + size]`."""
     return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
-
-
-def _write(bits: Array, x: Array, dtype: np.dtype, start: _Start) -> Array:
-    """Write `x` to the columns from `start` of an array of `dtype` that is stored as integers."""
-    return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
 
 
 def _bits(x: Array) -> Array:
