@@ -77,10 +77,9 @@ def multinomial(words: Array, n: Array, weights: Array) -> Array:
 
     shape = np.broadcast_shapes(words.shape[:-1], n.shape, weights.shape[:-1])
     cells = (words, weights[..., :-1], rest[..., 1:])
-    last, others = lax.scan(
-        take, jnp.broadcast_to(n, shape), tuple(jnp.moveaxis(x, -1, 0) for x in cells)
-    )
-    return jnp.moveaxis(jnp.concatenate([others, last[None]]), 0, -1)
+    by_cell = tuple(jnp.moveaxis(x, -1, 0) for x in cells)
+    left: tuple[Array, Array] = lax.scan(take, jnp.broadcast_to(n, shape), by_cell)
+    return jnp.moveaxis(jnp.concatenate([left[1], left[0][None]]), 0, -1)
 
 
 def binomial(words: Array, n: Array, success: Array, failure: Array) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -257,12 +256,13 @@ class BetaAverage(Printed, _BetaAverage):
         source = as_key(key, self.parameters)
         if method == "betas":
             a, b = self.parameters[..., 0], self.parameters[..., 1]
-            on_host = isinstance(source, HostKey)
-            beta = source.generator().beta if on_host else partial(jax.random.beta, source)
-            return beta(a, b, (*shape, *a.shape)).mean(-1)
+            if isinstance(source, HostKey):
+                return source.generator().beta(a, b, (*shape, *a.shape)).mean(-1)
+            return jax.random.beta(source, a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
         shape, dtype = (*shape, *self.shape), self.parameters.dtype
+        uniforms: Array
         if isinstance(source, HostKey):
             uniforms = source.generator().random(shape)
         else:

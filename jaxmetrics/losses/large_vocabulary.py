@@ -73,7 +73,7 @@ class _Operands(NamedTuple):
     hidden: Array  # (n, d)
     kernel: Array  # (d, V)
     bias: Array | None  # (V,)
-    ids: Any  # (n,), not differentiated
+    ids: Any = None  # (n,), not differentiated
 
 
 class _LogitSums(NamedTuple):
@@ -356,12 +356,13 @@ def _backward(
             x = _bits(x.astype(like.dtype))
             return lax.dynamic_update_slice_in_dim(bits, x, start, -1)
 
-        d_columns = jax.tree.map(write, list(gradients[1:3]), [d_kernel, d_bias], of_columns)
-        return _Operands(gradients.hidden + _dot(dz, columns, (1, 1)), *d_columns, None)
+        d_hidden = gradients.hidden + _dot(dz, columns, (1, 1))
+        written = list(gradients[1:3])
+        return _Operands(d_hidden, *jax.tree.map(write, written, [d_kernel, d_bias], of_columns))
 
     zeros = jax.tree.map(lambda x: jnp.zeros_like(_bits(x)), of_columns)
     d_hidden = jnp.zeros(hidden.shape, float_dtype())
-    gradients = _over_blocks(options, step, _Operands(d_hidden, *zeros, None), operands)
+    gradients = _over_blocks(options, step, _Operands(d_hidden, *zeros), operands)
     gradients = gradients._replace(hidden=gradients.hidden.astype(hidden.dtype))
     floats = jax.tree.map(
         lambda x, like: _floats(x, like.dtype), gradients, operands._replace(ids=None)

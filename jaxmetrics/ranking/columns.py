@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -90,17 +91,21 @@ def _of_columns(scheme: Measure, measure: Measure, average: Average | None) -> M
 
 def _per_class(measure: Measure, *args: Any, **options: Any) -> Any:
     def read(*arguments: Any) -> Examples:
-        return one_against_rest(class_examples(*arguments, as_scores, name="y_score"))
+        return one_against_rest(_scored_classes(*arguments))
 
     return _measured_by_column(read, measure, *args, **options)
 
 
 def _per_label(measure: Measure, *args: Any, **options: Any) -> Any:
     def read(*arguments: Any) -> Examples:
-        examples = label_examples(*arguments, as_scores, as_indicators, name="y_score")
+        examples = scored_labels(*arguments)
         return _in_columns(examples, examples.ids.swapaxes(-1, -2), np.int8(1))
 
     return _measured_by_column(read, measure, *args, **options)
+
+
+_scored_classes = partial(class_examples, read=as_scores, name="y_score")
+scored_labels = partial(label_examples, read=as_scores, read_truth=as_indicators, name="y_score")
 
 
 def _measured_by_column(

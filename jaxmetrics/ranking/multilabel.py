@@ -14,7 +14,7 @@ invalid label is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from jaxmetrics._examples import (
 from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
 from jaxmetrics.ranking.areas import mean_precision
+from jaxmetrics.ranking.columns import scored_labels
 from jaxmetrics.ranking.ranks import (
     MeasureOfScores,
     Ranked,
@@ -72,8 +73,12 @@ _Labels = tuple[Ranked, Array]  # the sorted labels of each example, and its wei
 
 
 def _ranked_labels(*arguments: Any) -> _Labels:
-    examples = label_examples(*arguments, as_scores, as_indicators, name="y_score")
+    examples = scored_labels(*arguments)
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
+
+
+_label_sets = partial(label_examples, read=as_indicators, read_truth=as_indicators, name="y_pred")
+_scored_gains = partial(label_examples, read=as_scores, read_truth=as_gains, name="y_score")
 
 
 @one_program
@@ -235,7 +240,7 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    return _mean_of_sets(_sets(y_true, y_pred, sample_weight, where), exact=False)
+    return _mean_of_sets(_label_sets(y_true, y_pred, sample_weight, where), exact=False)
 
 
 @one_program
@@ -259,11 +264,7 @@ def exact_match(
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    return _mean_of_sets(_sets(y_true, y_pred, sample_weight, where), exact=True)
-
-
-def _sets(*arguments: Any) -> Examples:
-    return label_examples(*arguments, as_indicators, as_indicators, name="y_pred")
+    return _mean_of_sets(_label_sets(y_true, y_pred, sample_weight, where), exact=True)
 
 
 @compiled
@@ -425,7 +426,7 @@ def dcg(
 
 
 def _gain(*arguments: Any, k: int | None, normalized: bool) -> Array:
-    examples = label_examples(*arguments, as_scores, as_gains, name="y_score")
+    examples = _scored_gains(*arguments)
     num_labels = examples.values.shape[-1]
     num_ranks = num_labels if k is None else min(num_labels, check_size(k, "k"))
     return _dcg(examples, *order(examples.values), k=num_ranks, normalized=normalized)

@@ -116,23 +116,18 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         sorted_p = xp.sort(sorted_p, -1)
         row_of_edge = _quantile_rows(num_examples, j, num_bins)
     else:
-        sorted_p, w = lax.sort((sorted_p, _rows_of_weights(w, counts)), num_keys=1)
+        # Ratios that are integers up to rounding in float32 become integers.
+        rows = divide(w, xp.where(counts, w, 1).min(-1, keepdims=True, initial=1))
+        whole = xp.round(rows)
+        is_whole = xp.abs(rows - whole) <= 8 * np.finfo(np.float32).eps * whole
+        rows = xp.where(counts, xp.where(is_whole, whole, rows), 0)
+        sorted_p, w = lax.sort((sorted_p, rows), num_keys=1)
         # A cumulative sum that is added pairwise may decrease by rounding, so we take its maximum.
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         rows = _quantile_rows(rows_up_to[..., -1:], j, num_bins)
         row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
     return xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
-
-
-def _rows_of_weights(w: Array, counts: Array) -> Array:
-    """Divide weights by the smallest positive weight if it is below 1; ratios that are integers up
-    to rounding in float32 become integers.
-    """
-    rows = divide(w, xp.where(counts, w, 1).min(-1, keepdims=True, initial=1))
-    whole = xp.round(rows)
-    is_whole = xp.abs(rows - whole) <= 8 * np.finfo(np.float32).eps * whole
-    return xp.where(counts, xp.where(is_whole, whole, rows), 0)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
@@ -189,29 +184,25 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
 
     Args:
         default: number of bins if `options` has no `num_bins`.
-        options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None by default.
+        options: `num_bins`, `strategy`, `sample_weight`, `where`, and `clusters` if supported.
 
     Returns:
         Sums of shape `(..., B, 3)`, or `(..., C, B, 3)` for C clusters.
     """
     if y_prob is None:
         refuse_options("y_prob", "calibration_bins", **options)
-        return _as_bins(y_true)
-    given = {name: x for name, x in options.items() if x is not None}
-    examples = as_examples(y_true, y_prob, given.get("sample_weight"), given.get("where"))
-    edges = edges_of(examples, given.get("num_bins", default), given.get("strategy"))
-    if "clusters" not in given:
+        sums = as_float(y_true, "y_true")
+        if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
+            raise ValueError(
+                "If y_prob is not given, y_true must contain the bins that calibration_bins"
+                f" returns, which have the shape (..., B, 3), got shape {sums.shape}."
+            )
+        return non_negative(sums, "y_true")
+    examples = as_examples(y_true, y_prob, options["sample_weight"], options["where"])
+    num_bins, clusters = options["num_bins"], options.get("clusters")
+    edges = edges_of(examples, default if num_bins is None else num_bins, options["strategy"])
+    if clusters is None:
         return sums_by_bin(examples, edges)
     shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
-    numbers, size = clusters_of_examples(given["clusters"], examples.amounts, shape)
+    numbers, size = clusters_of_examples(clusters, examples.amounts, shape)
     return sums_by_bin(examples, edges, numbers, num_clusters=size)
-
-
-def _as_bins(bins: ArrayLike) -> Array:
-    sums = as_float(bins, "y_true")
-    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
-        raise ValueError(
-            "If y_prob is not given, y_true must contain the bins that calibration_bins returns,"
-            f" which have the shape (..., B, 3), got shape {sums.shape}."
-        )
-    return non_negative(sums, "y_true")

@@ -322,8 +322,8 @@ def _top_label(
     **options: Any,
 ) -> Any:
     examples = class_examples(y_true, y_prob, sample_weight, where, as_distributions, name="y_prob")
-    given = {"sample_weight": sample_weight, "where": where}
-    options |= {name: x for name, x in given.items() if x is not None}
+    options |= {} if sample_weight is None else {"sample_weight": sample_weight}
+    options |= {} if where is None else {"where": where}
     return function(*_predictions(examples), **options)
 
 

@@ -40,7 +40,10 @@ def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> Array
     sums = _sums(examples, ranked)
     low, high = _band(sums, level)
     f = _frequency(sums) + sums.invalid
-    p = _falling_probabilities(ranked) + sums.invalid
+    # The probabilities in the order of the sums; ignored examples repeat another one.
+    p = points(ranked)[2][..., 1:]
+    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True, initial=-xp.inf)
+    p = xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest)) + sums.invalid
     columns = xp.broadcast_arrays(p, f, xp.minimum(low, f), xp.maximum(high, f))
     return tuple(x[..., ::-1] for x in columns)
 
@@ -65,14 +68,6 @@ def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
         counts = examples.amounts != 0
         impossible |= (counts & ~is_probability(examples.values)).any(-1)
     return _CumulativeSums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
-
-
-def _falling_probabilities(ranked: Ranked) -> Array:
-    """Return the probabilities in the order of the sums; ignored examples repeat another one."""
-    _, _, p = points(ranked)
-    p = p[..., 1:]
-    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True, initial=-xp.inf)
-    return xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest))
 
 
 def _frequency(sums: _CumulativeSums) -> Array:
@@ -119,23 +114,19 @@ def _vertices(x: Array, y: Array) -> Array:
     All rows are joined to one sequence, in which the first and the last point of each row are
     vertices.
     """
-    place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
+    shape, place = x.shape, xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
     is_end = (place == 0) | (place == x.shape[-1] - 1)
     # All slopes are at most 1. If points are equal, the last is the vertex.
     allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
-    return _split(*(z.reshape(-1) for z in (x, y, is_end, allowed))).reshape(x.shape)
-
-
-def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
-    """Find more vertices by a step of quickhull: the points farthest above the line between two
-    neighbouring vertices.
-
-    The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof for a
-    quickhull algorithm, Syracuse University.
-    """
+    x, y, ends, allowed = (z.reshape(-1) for z in (x, y, is_end, allowed))
     place, last = xp.arange(len(x)), len(x) - 1
 
-    def more(state: Arrays) -> Arrays:
+    def split(state: Arrays) -> Arrays:
+        """Add the points farthest above the line between two neighbouring vertices (quickhull).
+
+        The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof
+        for a quickhull algorithm, Syracuse University.
+        """
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
         right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
@@ -147,7 +138,7 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
         farthest = (above > 0) & (above >= greatest.at[left].max(above)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0]
+    return lax.while_loop(lambda state: state[1], split, (ends, ends[0]))[0].reshape(shape)
 
 
 def _band(sums: _CumulativeSums, level: float) -> Arrays:
@@ -237,18 +228,10 @@ def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) ->
     return tuple(part + sums.invalid[..., 0] for part in xp.broadcast_arrays(*parts))
 
 
-def _squared_error(p: Array, y: Array) -> Array:
-    return (p - y) ** 2
-
-
 def _negative_log_likelihood(p: Array, y: Array) -> Array:
     eps = xp.finfo(p.dtype).eps
     p = xp.clip(p, eps, 1 - eps)
     return -xp.where(y == 1, xp.log(p), xp.log1p(-p))
-
-
-def _variance(f: Array) -> Array:
-    return f * (1 - f)
 
 
 def _entropy(f: Array) -> Array:
@@ -257,6 +240,6 @@ def _entropy(f: Array) -> Array:
 
 # The score of a forecast p for label y, and its expected value if class 1 has frequency p.
 _SCORES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array], Array]]] = {
-    "brier": (_squared_error, _variance),
+    "brier": (lambda p, y: (p - y) ** 2, lambda f: f * (1 - f)),
     "log_loss": (_negative_log_likelihood, _entropy),
 }

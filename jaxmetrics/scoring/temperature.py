@@ -46,8 +46,9 @@ def fit_temperature(
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
     """
-    given = y_true, logits, sample_weight, where, as_logits
-    return _temperature(class_examples(*given, name="logits"))
+    return _temperature(
+        class_examples(y_true, logits, sample_weight, where, as_logits, name="logits")
+    )
 
 
 class _Standardized(NamedTuple):
