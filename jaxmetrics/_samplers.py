@@ -133,37 +133,35 @@ def dirichlet(words: Array, concentration: Array) -> Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-# The count, its probability, and the distribution function, which is 2 after it has passed u.
-_Inversion: TypeAlias = "Arrays"
-
-
 def _invert(words: Array, active: Array, probability: Array, ratio: Array, slope: Array) -> Array:
     """Draw counts with means below 10 by inversion; counts of inactive lanes are 0.
 
     They have P(0) = `probability` and P(j + 1) = P(j) (ratio - j slope) / (j + 1).
     """
     u, _ = _two_uniforms(words)
+    # The count, its probability, and the distribution function, which is 2 after it has passed u.
+    state = jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
 
-    def step(state: _Inversion, number: Array) -> _Inversion:
+    def step(state: Arrays, number: Array) -> Arrays:
         k, probability, reached = state
         probability = probability * jnp.maximum(ratio - number * slope, 0) * (1 / (number + 1))
         # Exclude counts that could only be reached by the rounding of u.
         beyond = (reached <= u) & (probability > 2.0**-32)
         return k + beyond, probability, jnp.where(beyond, reached + probability, 2)
 
-    def three_steps(first: Array, state: _Inversion) -> _Inversion:
+    def three_steps(first: Array, state: Arrays) -> Arrays:
         for i in range(3):
             state = step(state, first + i)
         return state
 
-    def twelve_steps(_: Array, state: _Inversion) -> _Inversion:
+    def twelve_steps(_: Array, state: Arrays) -> Arrays:
         # In a lane that is not finished, k is the number of steps; as a scalar it would need
         # separate kernels.
         return lax.fori_loop(
             0, 12, lambda _, state: step(state, state[0].astype(u.dtype)), state, unroll=True
         )
 
-    def sum_up(number: int, steps: Callable[..., _Inversion], state: _Inversion) -> Array:
+    def sum_up(number: int, steps: Callable[..., Arrays], state: Arrays) -> Array:
         """Repeat a number of steps while any lane needs them."""
         start = jnp.zeros((), u.dtype), state
         _, (k, _, _) = lax.while_loop(
@@ -174,7 +172,6 @@ def _invert(words: Array, active: Array, probability: Array, ratio: Array, slope
         )
         return k
 
-    state = jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
     on_cpu = partial(sum_up, 3, three_steps)
     if words.size < _MANY_LANES:
         return on_cpu(state)
@@ -235,27 +232,23 @@ def _accepted(trial: Trial, words: Array, active: Array, *parameters: Array) -> 
 
 def _gathered_and_accepted(trial: Trial, lanes: _Lanes) -> Array:
     lanes = lanes.again(trial, 2)
-    few = lanes.words.size // 12 + 64
+    size = lanes.words.size
+    few = size // 12 + 64
 
     def mend(values: Array) -> Array:
-        places = _places(values < 0, few)
+        # The positions of the first rejected lanes; if there are fewer, others are past the end.
+        rejected = values < 0
+        rank = jnp.cumsum(rejected.astype(jnp.int32)) - 1
+        places = (
+            jnp.full(few, size, jnp.int32)
+            .at[jnp.where(rejected, rank, few)]
+            .set(lax.iota(jnp.int32, size), mode="drop")
+        )
         some = jax.tree.map(lambda x: x.at[places].get(mode="clip"), lanes)
         mended = some._replace(values=jnp.full(few, -1, values.dtype)).accepted(trial, 2)
         return values.at[places].set(mended, mode="drop")
 
     return lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
-
-
-def _places(chosen: Array, number: int) -> Array:
-    """Return the positions of the first `number` selected lanes.
-
-    If there are fewer, the other positions are past the end.
-    """
-    rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
-    nowhere = jnp.full(number, chosen.size, jnp.int32)
-    return nowhere.at[jnp.where(chosen, rank, number)].set(
-        lax.iota(jnp.int32, chosen.size), mode="drop"
-    )
 
 
 def _try_binomial(words: Array, n: Array, p: Array) -> Array:

@@ -33,7 +33,7 @@ from jaxmetrics._arithmetic import append_axes, matmul, pick
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,
@@ -82,14 +82,7 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Arra
     classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
-    # The cdf and the density at the knots, if the width of the window is 1.
-    y, basis = _fourier_basis(settings.frequencies, settings.steps)
-    both = xp.stack(spectra(phi))[..., 1:]
-    parts = xp.concatenate([both.real, -both.imag], -1)
-    # One matrix product for all sums, so that NumPy reads the basis only once.
-    products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
-    ripple, density = products.reshape((*parts.shape[:-1], len(y)))
-    cdf, density = y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
+    cdf, density = _invert(phi, settings)
     share = np.linspace(0, 1, _splines.PANELS + 1).astype(low.dtype)
     panels = (*low.shape, _splines.PANELS, settings.steps + 1)
     slope = _splines.knots(_SOFT, settings.steps, np.dtype(float)).slope / _splines.PANELS
@@ -101,6 +94,20 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Arra
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
     return spline, tail > settings.unresolved
+
+
+def _invert(phi: Array, settings: Settings) -> Arrays:
+    """Return the cdf and the density at the knots, if the width of the window is 1.
+
+    `phi` is the characteristic function at the multiples of 2 pi / window.
+    """
+    y, basis = _fourier_basis(settings.frequencies, settings.steps)
+    both = xp.stack(spectra(phi))[..., 1:]
+    parts = xp.concatenate([both.real, -both.imag], -1)
+    # One matrix product for all sums, so that NumPy reads the basis only once.
+    products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
+    ripple, density = products.reshape((*parts.shape[:-1], len(y)))
+    return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
 def first_distribution(parameters: Array) -> tuple[Spline, Array]:

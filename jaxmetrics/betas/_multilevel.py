@@ -255,8 +255,13 @@ def _over_levels(
 
         return lax.cond(sums[2] > settings.negligible, added, lambda: sums), None
 
-    factors = np.array([xp.inf, *float(_RATIO) ** -np.arange(settings.levels), 1e-30])
-    pairs = np.stack([factors[:-1], factors[1:]], -1).astype(dtype)
     zeros = xp.zeros_like(places)
+    pairs = _pairs_of_radii(settings.levels).astype(dtype)
     cdf, density, _ = lax.scan(add, (zeros, zeros, xp.ones((), dtype)), pairs)[0]
     return cdf, density
+
+
+def _pairs_of_radii(levels: int) -> np.ndarray:
+    """Return the outer and the inner radius of each level, relative to the greatest radius."""
+    radii = np.array([np.inf, *float(_RATIO) ** -np.arange(levels), 1e-30])
+    return np.stack([radii[:-1], radii[1:]], -1)

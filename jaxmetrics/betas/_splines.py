@@ -108,10 +108,14 @@ def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
     """Return whether z is inside of the interval, and the piece that contains z (the middle piece
     if z is outside).
     """
-    lowest, highest = spline.edges[..., :1], spline.edges[..., -1:]
-    inside = (z >= lowest) & (z <= highest)
-    z = xp.where(inside, z, (lowest + highest) / 2)
+    low, high = spline.edges[..., :1], spline.edges[..., -1:]
+    inside = (z >= low) & (z <= high)
+    z = xp.where(inside, z, (low + high) / 2)
     panel = (z[..., None] > spline.edges[..., None, 1:-1]).sum(-1)
+    return inside, _piece(spline, panel, z)
+
+
+def _piece(spline: Spline, panel: Array, z: Array) -> _Piece:
     n = spline.cdf.shape[-1] // PANELS - 1
     start, stop, first, last, cut_low, cut_high = _panel(spline, panel)
     below, above = z - start, stop - z
@@ -130,7 +134,7 @@ def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
     rate = by_position * steps_by_v / root
     acceleration = rate * by_position * (lower - upper - logit / root**2)
     polynomial, reached = _polynomial(spline, panel * (n + 1) + knot.astype(xp.int32))
-    return inside, _Piece(polynomial, reached, steps - knot, rate, acceleration)
+    return _Piece(polynomial, reached, steps - knot, rate, acceleration)
 
 
 def _polynomial(spline: Spline, knot: Array) -> tuple[Arrays, Array]:
@@ -232,7 +236,7 @@ def _by_counting(cdf: Array, q: Array) -> Array:
 
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:
-    """Return z at a fraction of the steps of a panel, the inverse of `_locate`."""
+    """Return z at a fraction of the steps of a panel, the inverse of `_piece`."""
     start, stop, first, last, cut_low, cut_high = _panel(spline, panel)
     between = 1 - cut_low - cut_high
     logit = xp.sinh((first + last) * share - first)

@@ -315,15 +315,7 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
     so that the method converges from either side.
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
-    window = whole_window(one)
-    offsets, mass = masses(one, window, places)
-    reached = xp.cumsum(mass, -1)
-    wanted = q * reached[..., -1]  # the mass below the quantile
-    # The first node above the quantile.
-    node = xp.minimum((reached < wanted[..., None]).sum(-1, keepdims=True), len(places.y) - 1)
-    z = xp.take_along_axis(offsets, node, -1)[..., 0]
-    x = one.x_low + window.length * xp.take(places.y, node[..., 0])
-    rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
+    wanted, *start = _nearest_node(q, one, places)
 
     def refine(_: int, point: Arrays) -> Arrays:
         z, x, rest = point
@@ -335,7 +327,7 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
         moved = x * rest * (growth / scale)
         return z + moved, positive(x * ((1 + growth) / scale)), positive(rest / scale)
 
-    z, x, rest = lax.fori_loop(0, 7, refine, (z, positive(x), positive(rest)))
+    z, x, rest = lax.fori_loop(0, 7, refine, tuple(start))
     # Near the mean, the offset from the mean is more precise.
     x = xp.where(xp.abs(z) < one.mean / 2, one.mean + z, x)
     return x, xp.where(xp.abs(z) < one.rest / 2, one.rest - z, rest)
@@ -344,6 +336,19 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
 def positive(x: Array) -> Array:
     """Replace numbers that are not positive by the smallest positive number, for the logarithm."""
     return xp.maximum(x, xp.finfo(x.dtype).tiny)
+
+
+def _nearest_node(q: Array, one: Beta, places: Grid) -> Arrays:
+    """Return the mass below the quantile, and z, x and 1 - x of the first node above it."""
+    window = whole_window(one)
+    offsets, mass = masses(one, window, places)
+    reached = xp.cumsum(mass, -1)
+    wanted = q * reached[..., -1]
+    node = xp.minimum((reached < wanted[..., None]).sum(-1, keepdims=True), len(places.y) - 1)
+    z = xp.take_along_axis(offsets, node, -1)[..., 0]
+    x = one.x_low + window.length * xp.take(places.y, node[..., 0])
+    rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
+    return wanted, z, positive(x), positive(rest)
 
 
 @_quantiles.defjvp

@@ -241,13 +241,7 @@ def _loss(
 
     alone = others == 0  # all other words are impossible
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
-    # Two equal formulas, so that exp(M - z_y) <= 1. If the label's logit is the greatest, log1p is
-    # accurate for small losses.
-    difference = top - label
-    label_on_top = difference <= 0
-    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
-    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
-    loss = jnp.where(label_on_top, small_loss, large_loss)
+    loss = _plain_loss(top - label, others, log_others)
     limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
     limit = jnp.where(all_ruled_out, float(np.log(vocabulary)), limit_of_infinite)
 
@@ -260,6 +254,17 @@ def _loss(
         loss = loss + weight_of_z * log_normalizer**2
         limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
+
+
+def _plain_loss(difference: Array, others: Array, log_others: Array) -> Array:
+    """Compute `ln(1 + S e^d)` for d = M - z_y by one of two equal formulas, so that e^d <= 1.
+
+    If the label's logit is the greatest, the formula is log1p, which is accurate for small losses.
+    """
+    label_on_top = difference <= 0
+    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
+    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
+    return jnp.where(label_on_top, small_loss, large_loss)
 
 
 def _check_spread(axis_name: Hashable, hidden: Array, kernel: Array, ids: Array) -> None:
@@ -340,12 +345,10 @@ def _backward(
     hidden, *of_columns = operands[:3]
     has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
 
-    def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
+    def step(gradients: Any, start: _Start, size: int) -> Any:
+        d_hidden, written = gradients
         z, is_label, columns, slope = _block(options, operands, start, size)
-        exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
-        dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
-        dz = dz + g.total[:, None] if options.smooth else dz
-        dz = dz if slope is None else dz * slope
+        dz = _gradient_of_logits(options, z, is_label, slope, top, g)
         # 0 for ignored examples, even if their gradients are NaN.
         dz = jnp.where(has_gradient[:, None], dz, 0)
         d_bias = None if operands.bias is None else dz.sum(0)
@@ -356,18 +359,23 @@ def _backward(
             x = _bits(x.astype(like.dtype))
             return lax.dynamic_update_slice_in_dim(bits, x, start, -1)
 
-        d_hidden = gradients.hidden + _dot(dz, columns, (1, 1))
-        written = list(gradients[1:3])
-        return _Operands(d_hidden, *jax.tree.map(write, written, [d_kernel, d_bias], of_columns))
+        written = jax.tree.map(write, written, [d_kernel, d_bias], of_columns)
+        return d_hidden + _dot(dz, columns, (1, 1)), written
 
     zeros = jax.tree.map(lambda x: jnp.zeros_like(_bits(x)), of_columns)
-    d_hidden = jnp.zeros(hidden.shape, float_dtype())
-    gradients = _over_blocks(options, step, _Operands(d_hidden, *zeros), operands)
-    gradients = gradients._replace(hidden=gradients.hidden.astype(hidden.dtype))
-    floats = jax.tree.map(
-        lambda x, like: _floats(x, like.dtype), gradients, operands._replace(ids=None)
-    )
-    return (floats,)
+    start = jnp.zeros(hidden.shape, float_dtype()), zeros
+    d_hidden, written = _over_blocks(options, step, start, operands)
+    d_columns = jax.tree.map(lambda x, like: _floats(x, like.dtype), written, of_columns)
+    return (_Operands(d_hidden.astype(hidden.dtype), *d_columns),)
+
+
+def _gradient_of_logits(
+    options: _Options, z: Array, is_label: Array, slope: Array, top: Array, g: _LogitSums
+) -> Array:
+    exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
+    dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
+    dz = dz + g.total[:, None] if options.smooth else dz
+    return dz if slope is None else dz * slope
 
 
 _sums_of_logits.defvjp(_forward, _backward)

@@ -252,9 +252,10 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
-    both_occur = (support > 0)[..., None, :] & (support > 0)[..., :, None]
+    occurs = support > 0
+    both_occur = occurs[..., None, :] & occurs[..., :, None]
     # Each pair has a weight once, above the diagonal.
-    weight = xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
+    weight = xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
     mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
     return xp.where(ranked.undefined.any(-1), xp.nan, mean)
 

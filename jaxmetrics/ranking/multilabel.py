@@ -439,7 +439,16 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
     gain, undefined = gain.astype(dtype), xp.isnan(score.astype(dtype)).any(-1)
     rank = np.arange(gain.shape[-1])  # ranks from 0
     discount = np.where(rank < k, 1 / np.log2(rank + 2), 0)
-    dcg = (take(gain, position) * _mean_discount(discount, last).astype(dtype)).sum(-1)
+    # Each label has the mean of the discounts of its ties, which have ranks from `start` to `end` -
+    # 1. Sums of discounts are split in a float and its remainder, because the difference of two
+    # float32 sums over 100,000 ranks is wrong by 0.2 %.
+    sums = np.concatenate([[0.0], np.cumsum(discount)])
+    nearest = sums.astype(float_dtype(last))
+    remainder = (sums - nearest).astype(nearest.dtype)
+    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
+    total, error = (xp.take(x, end) - xp.take(x, start) for x in (nearest, remainder))
+    mean_discount = divide(total + error, (end - start).astype(nearest.dtype))
+    dcg = (take(gain, position) * mean_discount.astype(dtype)).sum(-1)
     if normalized:
         dcg = divide(dcg, (-xp.sort(-gain, -1) * discount.astype(dtype)).sum(-1))
     defined = ~undefined & (gain >= 0).all(-1)
@@ -452,20 +461,6 @@ def _ranks_of_ties(counted: Array, last: Array) -> Arrays:
     """
     end = cumulative_sum(counted, last)
     return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
-
-
-def _mean_discount(discount: np.ndarray, last: Array) -> Array:
-    """Return for each sorted label the mean of `discount` over the ranks of its ties.
-
-    Ties have ranks from `start` to `end` - 1. Sums of discounts are split in a float and its
-    remainder, because the difference of two float32 sums over 100,000 ranks is wrong by 0.2 %.
-    """
-    sums = np.concatenate([[0.0], np.cumsum(discount)])
-    nearest = sums.astype(float_dtype(last))
-    remainder = (sums - nearest).astype(nearest.dtype)
-    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
-    total, error = (xp.take(x, end) - xp.take(x, start) for x in (nearest, remainder))
-    return divide(total + error, (end - start).astype(nearest.dtype))
 
 
 @compiled

@@ -145,12 +145,21 @@ def linearized(ranked: Ranked) -> Linearized:
     )
     moves = xp.where(positive > 0, precision - value + gain, xp.where(negative > 0, -loss, 0))
     influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
+    undefined = ranked.undefined[..., None]
+    value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
+    bias_and_loss = _bias_and_loss(positive, precision, misses, depth)
+    return Linearized(num_pos[..., 0], value[..., 0], *bias_and_loss, influence)
+
+
+def _bias_and_loss(
+    positive: Array, precision: Array, misses: Array, depth: Array
+) -> tuple[Array, Array]:
+    """Return the upward bias, and the loss by one more negative that is ranked first."""
+    num_pos = positive.sum(-1, keepdims=True)
     excess = positive * misses * (divide(1.0, depth) - divide(precision, num_pos))
     lost = divide(positive * precision, depth + 1)
     bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
-    undefined = ranked.undefined[..., None]
-    value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(num_pos[..., 0], value[..., 0], bias, loss, influence)
+    return bias, loss
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:

@@ -116,18 +116,23 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         sorted_p = xp.sort(sorted_p, -1)
         row_of_edge = _quantile_rows(num_examples, j, num_bins)
     else:
-        # Ratios that are integers up to rounding in float32 become integers.
-        rows = divide(w, xp.where(counts, w, 1).min(-1, keepdims=True, initial=1))
-        whole = xp.round(rows)
-        is_whole = xp.abs(rows - whole) <= 8 * np.finfo(np.float32).eps * whole
-        rows = xp.where(counts, xp.where(is_whole, whole, rows), 0)
-        sorted_p, w = lax.sort((sorted_p, rows), num_keys=1)
+        sorted_p, w = lax.sort((sorted_p, _rows_of_weights(w, counts)), num_keys=1)
         # A cumulative sum that is added pairwise may decrease by rounding, so we take its maximum.
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         rows = _quantile_rows(rows_up_to[..., -1:], j, num_bins)
         row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
     return xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
+
+
+def _rows_of_weights(w: Array, counts: Array) -> Array:
+    """Divide weights by the smallest positive weight if it is below 1; ratios that are integers up
+    to rounding in float32 become integers.
+    """
+    rows = divide(w, xp.where(counts, w, 1).min(-1, keepdims=True, initial=1))
+    whole = xp.round(rows)
+    is_whole = xp.abs(rows - whole) <= 8 * np.finfo(np.float32).eps * whole
+    return xp.where(counts, xp.where(is_whole, whole, rows), 0)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:

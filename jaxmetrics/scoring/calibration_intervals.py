@@ -108,7 +108,19 @@ class _Bins(NamedTuple):
     f: Array  # the frequency of class 1
     variance: Array  # variance of labels: p (1 - p) if calibrated, f (1 - f) if the gap is large
     gap: Array  # |p - f|
+    share: Array  # w, the fraction of the examples
     error: Array  # (...): calibration error
+    spread: Array  # (...): variance of the gap over examples
+
+
+def _statistics(sums: Array) -> _Bins:
+    n, sum_prob, sum_true = xp.moveaxis(sums, -1, 0)
+    p, f = divide(sum_prob, n), divide(sum_true, n)
+    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
+    gap, total = xp.abs(p - f), n.sum(-1)
+    error, share = divide((n * gap).sum(-1), total, xp.nan), divide(n, total[..., None])
+    spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
+    return _Bins(n, p, f, variance, gap, share, error, spread)
 
 
 class _Units(NamedTuple):
@@ -122,21 +134,15 @@ class _Units(NamedTuple):
 
 @compiled
 def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
-    n, sum_prob, sum_true = xp.moveaxis(sums.sum(-3) if are_clusters else sums, -1, 0)
-    p, f, total = divide(sum_prob, n), divide(sum_true, n), n.sum(-1)
-    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
-    gap = xp.abs(p - f)
-    error = divide((n * gap).sum(-1), total, xp.nan)
-    bins = _Bins(n, p, f, variance, gap, error)
+    bins = _statistics(sums.sum(-3) if are_clusters else sums)
+    error, share, total = bins.error, bins.share, bins.n.sum(-1)
     if are_clusters:
         units = _clusters(sums, bins, z)
     else:
-        units = _Units(n, total, xp.full(np.shape(total), z), xp.zeros_like(total))
+        units = _Units(bins.n, total, xp.full(np.shape(total), z), xp.zeros_like(total))
     z = units.quantile
-    share = divide(n, total[..., None])
-    noise = share * safe_sqrt(divide(variance, units.examples))
-    spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
-    variance_of_shares = divide(spread, units.number, xp.nan)
+    noise = share * safe_sqrt(divide(bins.variance, units.examples))
+    variance_of_shares = divide(bins.spread, units.number, xp.nan)
 
     def reach(squares: Array) -> Array:
         return safe_sqrt(xp.maximum(squares + z**2 * variance_of_shares, z**2 * units.variance))

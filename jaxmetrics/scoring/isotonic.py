@@ -114,19 +114,23 @@ def _vertices(x: Array, y: Array) -> Array:
     All rows are joined to one sequence, in which the first and the last point of each row are
     vertices.
     """
-    shape, place = x.shape, xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
+    place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
     is_end = (place == 0) | (place == x.shape[-1] - 1)
     # All slopes are at most 1. If points are equal, the last is the vertex.
     allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
-    x, y, ends, allowed = (z.reshape(-1) for z in (x, y, is_end, allowed))
+    return _split(*(z.reshape(-1) for z in (x, y, is_end, allowed))).reshape(x.shape)
+
+
+def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
+    """Find more vertices by quickhull: the points farthest above the line between two neighbouring
+    vertices.
+
+    The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof for a
+    quickhull algorithm, Syracuse University.
+    """
     place, last = xp.arange(len(x)), len(x) - 1
 
-    def split(state: Arrays) -> Arrays:
-        """Add the points farthest above the line between two neighbouring vertices (quickhull).
-
-        The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof
-        for a quickhull algorithm, Syracuse University.
-        """
+    def add(state: Arrays) -> Arrays:
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
         right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
@@ -138,7 +142,7 @@ def _vertices(x: Array, y: Array) -> Array:
         farthest = (above > 0) & (above >= greatest.at[left].max(above)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], split, (ends, ends[0]))[0].reshape(shape)
+    return lax.while_loop(lambda state: state[1], add, (ends, ends[0]))[0]
 
 
 def _band(sums: _CumulativeSums, level: float) -> Arrays:

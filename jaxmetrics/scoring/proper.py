@@ -361,7 +361,7 @@ def _mean_of(
 
 
 def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
-    if not _are_shares(p, y):
+    if y.ndim < p.ndim:
         return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
     return -(y * xp.log(xp.clip(p, eps, 1 - eps))).sum(-1)
 
@@ -375,7 +375,7 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
     others = xp.where(_one_hot(z, index_of_top), 0, xp.exp(z - top[..., None])).sum(-1)
-    if not _are_shares(z, y):
+    if y.ndim < z.ndim:
         return xp.log1p(others) + (top - at_class(z, y))
     below = xp.where(y > 0, top[..., None] - xp.where(y > 0, z, 0), 0)
     return xp.log1p(others) * y.sum(-1) + (y * below).sum(-1)
@@ -386,7 +386,7 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
 
 def _squared_distance(p: Array, y: Array) -> Array:
     squares = ((p - _shares(p, y)) ** 2).sum(-1)
-    return squares if _are_shares(p, y) else xp.minimum(squares, 2)
+    return xp.minimum(squares, 2) if y.ndim < p.ndim else squares
 
 
 def _cosine(p: Array, y: Array) -> Array:
@@ -397,12 +397,8 @@ def _mean_cumulative_distance(p: Array, y: Array) -> Array:
     return (xp.clip(xp.cumsum(p - _shares(p, y), -1)[..., :-1], -1, 1) ** 2).mean(-1)
 
 
-def _are_shares(rows: Array, truth: Array) -> bool:
-    return bool(truth.ndim == rows.ndim)
-
-
 def _shares(rows: Array, truth: Array) -> Array:
-    return truth if _are_shares(rows, truth) else _one_hot(rows, truth)
+    return _one_hot(rows, truth) if truth.ndim < rows.ndim else truth
 
 
 def _one_hot(rows: Array, ids: Array) -> Array:
