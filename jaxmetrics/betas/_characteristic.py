@@ -28,7 +28,7 @@ _FINE = 8  # frequencies are written as 8 p + q
 
 class Settings(NamedTuple):
     frequencies: int  # N
-    nodes: tuple[int, int]  # (base, more): base + more / sqrt(j) nodes for phi of class j
+    nodes: tuple[int, int]  # (base, extra): base + extra / sqrt(j) nodes for phi of class j
     steps: int  # steps per panel of the spline
     unresolved: float  # |phi(w_N)| above which windows are refined
     levels: int  # number of levels of refined windows
@@ -82,10 +82,10 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
     class j is at most 1 / sqrt(j) times the width of the sum. Therefore the phases of narrow
     classes vary less, and fewer nodes are needed for these classes.
     """
-    k, base, more = classes.mean.shape[-1], *settings.nodes
+    k, base, extra = classes.mean.shape[-1], *settings.nodes
 
     def factors(start: int, stop: int) -> Array:
-        m = math.ceil(base + more / math.sqrt(start + 1))
+        m = math.ceil(base + extra / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
         # Without this barrier, GPUs compile and compute the densities once per sum.
         z, mass = lax.optimization_barrier((z, mass))

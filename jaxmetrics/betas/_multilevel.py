@@ -125,11 +125,11 @@ def _product(phi: Array, corners: int) -> Array:
     second end.
     """
 
-    def times(products: Arrays, of_class: Array) -> tuple[Arrays, None]:
-        more = [product * of_class[..., 0, :] for product in products]
+    def times(products: Arrays, factors: Array) -> tuple[Arrays, None]:
+        updated = [product * factors[..., 0, :] for product in products]
         for j in range(1, corners):
-            more[j] = more[j] + products[j - 1] * of_class[..., 1, :]
-        return tuple(more), None
+            updated[j] = updated[j] + products[j - 1] * factors[..., 1, :]
+        return tuple(updated), None
 
     zero = 0 * phi[..., 0, 0, :]
     start = (zero + 1, *[zero] * (corners - 1))

@@ -124,8 +124,8 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
     holds_positives = np.bincount(of_score, ranked.positive) > 0
     begins = holds_positives | np.concatenate([[True], holds_positives[:-1]])
     entry, size = (np.cumsum(begins) - 1)[of_score], int(begins.sum())
-    of_both = (np.where(x > 0, entry, size) for x in (ranked.positive, ranked.negative))
-    positives, negatives = (sums_by_entry(restore(x, ranked.position), size) for x in of_both)
+    entries = (np.where(x > 0, entry, size) for x in (ranked.positive, ranked.negative))
+    positives, negatives = (sums_by_entry(restore(x, ranked.position), size) for x in entries)
     distinct = ranked._replace(
         position=np.arange(size), score=-np.arange(size), last=np.ones(size, bool)
     )

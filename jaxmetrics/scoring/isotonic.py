@@ -222,12 +222,12 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
 @compiled
 def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> Arrays:
     """Compute miscalibration, discrimination and uncertainty; see `score_decomposition`."""
-    of_forecast, of_frequency = _SCORES[score]
+    score_of_forecast, expected_score = _SCORES[score]
     sums = _sums(examples, ranked)
     p = xp.clip(examples.values, 0, 1)
-    original = weighted_mean(of_forecast(p, examples.ids), weights_of(examples))
-    recalibrated = weighted_mean(of_frequency(_frequency(sums)), sums.weights.astype(p.dtype))
-    uncertainty = of_frequency(_ratio(sums.true[..., -1], sums.weight[..., -1]))
+    original = weighted_mean(score_of_forecast(p, examples.ids), weights_of(examples))
+    recalibrated = weighted_mean(expected_score(_frequency(sums)), sums.weights.astype(p.dtype))
+    uncertainty = expected_score(_ratio(sums.true[..., -1], sums.weight[..., -1]))
     parts = original - recalibrated, uncertainty - recalibrated, uncertainty
     return tuple(part + sums.invalid[..., 0] for part in xp.broadcast_arrays(*parts))
 
