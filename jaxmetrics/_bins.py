@@ -45,12 +45,12 @@ def bins_between(edges: Array, x: Array) -> Array:
 
 def refuse_options(second: str, made_by: str, **options: object) -> None:
     """Raise an error if options of examples are given, but `y_true` is a histogram or bins."""
-    given = [name for name, x in options.items() if x is not None]
-    if given:
+    passed = [name for name, x in options.items() if x is not None]
+    if passed:
         raise TypeError(
-            f"{', '.join(given)} may only be passed together with both labels and predictions, as"
+            f"{', '.join(passed)} may only be passed together with both labels and predictions, as"
             f" in (y_true, {second}). Without {second}, the first argument y_true is the result of"
-            f" {made_by}: pass {', '.join(given)} to that function instead."
+            f" {made_by}: pass {', '.join(passed)} to that function instead."
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
@@ -34,18 +34,17 @@ def diagonal(p: Array) -> Array:
     """Return the diagonals of matrices, `(..., K)`: of counts, the correct predictions."""
     if not is_jax(p):
         return np.diagonal(p, axis1=-2, axis2=-1)
-    return lax.platform_dependent(p, tpu=_diagonal_by_comparison, default=_diagonal_by_steps)
-
-
-def _diagonal_by_steps(p: jax.Array) -> jax.Array:
     k = p.shape[-1]
-    return p.reshape((*p.shape[:-2], k * k))[..., :: k + 1]
 
+    def by_comparison(p: Array) -> Array:  # a TPU needs many kernels to read entries
+        classes = jax.numpy.arange(k)
+        return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
 
-def _diagonal_by_comparison(p: jax.Array) -> jax.Array:
-    """Return the diagonal by a comparison of indices: a TPU needs many kernels to read entries."""
-    classes = jax.numpy.arange(p.shape[-1])
-    return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
+    return lax.platform_dependent(
+        p,
+        tpu=by_comparison,
+        default=lambda p: p.reshape((*p.shape[:-2], k * k))[..., :: k + 1],
+    )
 
 
 def off_diagonal(p: Array) -> Array:
@@ -59,19 +58,25 @@ def off_diagonal(p: Array) -> Array:
     return outside(jax.numpy.arange(p.shape[-1]), p)
 
 
-def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
+def tp_fp_fn(p: Array) -> Arrays:
     """Return TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
 
 
 def rest_of_row(p: Array) -> Array:
-    """Return, at `[i, j]`, the sum of row i without column j."""
-    if not is_jax(p):
-        sums = _before(p)
-        sums += _before(p[..., ::-1])[..., ::-1]
-        return sums
-    return matmul(p, 1 - jax.numpy.eye(p.shape[-1], dtype=p.dtype))
+    """Return, at `[i, j]`, the sum of row i without column j.
+
+    In NumPy, this takes K^2 additions. A matrix product takes K^3, but compiles to a small program,
+    and is therefore used for JAX arrays.
+    """
+    if is_jax(p):
+        return matmul(p, 1 - jax.numpy.eye(p.shape[-1], dtype=p.dtype))
+    before, after = np.zeros_like(p), np.zeros_like(p)
+    np.cumsum(p[..., :-1], -1, out=before[..., 1:])
+    np.cumsum(p[..., :0:-1], -1, out=after[..., -2::-1])
+    before += after
+    return before
 
 
 def others(x: Array) -> Array:
@@ -88,18 +93,6 @@ def rest_of_column(p: Array) -> Array:
         return xp.swapaxes(rest_of_row(xp.swapaxes(p, -1, -2)), -1, -2)
     sums = _above(p)
     sums += _below(p)
-    return sums
-
-
-def _before(p: np.ndarray) -> np.ndarray:
-    """Return, at `[i, j]`, the sum of the numbers before column j in row i.
-
-    This takes K^2 additions. A matrix product would take K^3, but compiles to a small program, and
-    is therefore used for JAX arrays.
-    """
-    sums = np.empty_like(p)
-    sums[..., :1] = 0
-    np.cumsum(p[..., :-1], -1, out=sums[..., 1:])
     return sums
 
 
@@ -164,7 +157,7 @@ def dependence(p: Array) -> Array:
     return p * rest_of_column(rows) - rows * columns
 
 
-def cells(p: Array) -> tuple[Array, Array, Array, Array]:
+def cells(p: Array) -> Arrays:
     """Return TP, FP, FN and TN of each class, `(..., K)` each."""
     return *tp_fp_fn(p), true_negatives(p)
 

@@ -31,6 +31,7 @@ __all__: list[str] = []
 # as `jax.Array`, and for mypy the `abs` of a result is an object. NumPy scalars, which metrics of
 # one matrix return, are neither.
 Array: TypeAlias = Any
+Arrays: TypeAlias = tuple[Array, ...]
 
 P = ParamSpec("P")
 R = TypeVar("R")

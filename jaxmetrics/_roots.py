@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, lax, xp
 
 __all__: list[str] = []
 
@@ -13,7 +13,7 @@ _MOST_STEPS = 200
 
 # A function that returns the value and the derivative at x; if the derivative is 0, the search uses
 # bisection.
-Function = Callable[[Array], tuple[Array, Array]]
+Function = Callable[[Array], Arrays]
 
 
 class _Search(NamedTuple):

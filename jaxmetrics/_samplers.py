@@ -30,15 +30,15 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._jax import jax, jnp, lax
-from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 
 __all__: list[str] = []
 
 
-def random_words(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def random_words(keys: Array, shape: tuple[int, ...]) -> Array:
     """Draw words of 32 random bits of a shape for each of the keys `(N,)`."""
 
-    def draw(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    def draw(keys: Array, shape: tuple[int, ...]) -> Array:
         return jax.vmap(lambda key: jax.random.bits(key, shape, jnp.uint32))(keys)
 
     # The words are the same. A CPU draws a flat array faster, and TPUs compile a reshape slowly.
@@ -50,7 +50,7 @@ def random_words(keys: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     )
 
 
-def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
+def indices(words: Array, n: int | Array) -> Array:
     """Draw int32 integers that are uniform in [0, n), for one n below 2^31 or one n per word.
 
     An integer is the upper half of the 64-bit product of a word and n.
@@ -62,7 +62,7 @@ def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
     return upper.astype(jnp.int32)
 
 
-def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array:
+def multinomial(words: Array, n: Array, weights: Array) -> Array:
     """Draw how often each of M cells occurs in n draws, `(..., M)`, int32.
 
     The words are `(..., M - 1)`, n is `(...)` and the weights are `(..., M)`. Each cell is drawn
@@ -71,19 +71,18 @@ def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array
     """
     rest = lax.cumsum(weights, weights.ndim - 1, reverse=True)
 
-    def take(left: jax.Array, cell: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    def take(left: Array, cell: Arrays) -> Arrays:
         taken = binomial(cell[0], left, *cell[1:])
         return left - taken, taken
 
     shape = np.broadcast_shapes(words.shape[:-1], n.shape, weights.shape[:-1])
     cells = (words, weights[..., :-1], rest[..., 1:])
-    last, others = lax.scan(
-        take, jnp.broadcast_to(n, shape), tuple(jnp.moveaxis(x, -1, 0) for x in cells)
-    )
-    return jnp.moveaxis(jnp.concatenate([others, last[None]]), 0, -1)
+    by_cell = tuple(jnp.moveaxis(x, -1, 0) for x in cells)
+    left: tuple[Array, Array] = lax.scan(take, jnp.broadcast_to(n, shape), by_cell)
+    return jnp.moveaxis(jnp.concatenate([left[1], left[0][None]]), 0, -1)
 
 
-def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Array) -> jax.Array:
+def binomial(words: Array, n: Array, success: Array, failure: Array) -> Array:
     """Draw the int32 number of successes in n trials with the odds `success : failure`."""
     words, n, success, failure = jnp.broadcast_arrays(words, n, success, failure)
     p = divide(jnp.minimum(success, failure), success + failure)
@@ -97,7 +96,7 @@ def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Ar
     return jnp.where(success > failure, n - k, k)
 
 
-def heads(words: jax.Array, n: jax.Array) -> jax.Array:
+def heads(words: Array, n: Array) -> Array:
     """Draw the int32 number of heads of n fair coins; up to 32 coins are the bits of the word."""
     words, n = jnp.broadcast_arrays(words, n)
     few = n <= 32
@@ -109,7 +108,7 @@ def heads(words: jax.Array, n: jax.Array) -> jax.Array:
     return jnp.where(few, lax.population_count(words & tossed).astype(jnp.int32), many)
 
 
-def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
+def poisson(words: Array, mean: Array) -> Array:
     """Draw int32 Poisson counts for means up to 2^30."""
     words, mean = jnp.broadcast_arrays(words, mean)
     large = mean >= 10
@@ -118,7 +117,7 @@ def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     return jnp.where(large, _accepted(_try_poisson, words, large, jnp.where(large, mean, 20)), few)
 
 
-def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
+def dirichlet(words: Array, concentration: Array) -> Array:
     """Draw probabilities that sum to 1 over the last axis.
 
     They are NaN if one concentration is negative, infinite or NaN.
@@ -134,39 +133,35 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-# The count, its probability, and the distribution function, which is 2 after it has passed u.
-_Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
-
-
-def _invert(
-    words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array
-) -> jax.Array:
+def _invert(words: Array, active: Array, probability: Array, ratio: Array, slope: Array) -> Array:
     """Draw counts with means below 10 by inversion; counts of inactive lanes are 0.
 
     They have P(0) = `probability` and P(j + 1) = P(j) (ratio - j slope) / (j + 1).
     """
     u, _ = _two_uniforms(words)
+    # The count, its probability, and the distribution function, which is 2 after it has passed u.
+    state = jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
 
-    def step(state: _Inversion, number: jax.Array) -> _Inversion:
+    def step(state: Arrays, number: Array) -> Arrays:
         k, probability, reached = state
         probability = probability * jnp.maximum(ratio - number * slope, 0) * (1 / (number + 1))
         # Exclude counts that could only be reached by the rounding of u.
         beyond = (reached <= u) & (probability > 2.0**-32)
         return k + beyond, probability, jnp.where(beyond, reached + probability, 2)
 
-    def three_steps(first: jax.Array, state: _Inversion) -> _Inversion:
+    def three_steps(first: Array, state: Arrays) -> Arrays:
         for i in range(3):
             state = step(state, first + i)
         return state
 
-    def twelve_steps(_: jax.Array, state: _Inversion) -> _Inversion:
+    def twelve_steps(_: Array, state: Arrays) -> Arrays:
         # In a lane that is not finished, k is the number of steps; as a scalar it would need
         # separate kernels.
         return lax.fori_loop(
             0, 12, lambda _, state: step(state, state[0].astype(u.dtype)), state, unroll=True
         )
 
-    def sum_up(number: int, steps: Callable[..., _Inversion], state: _Inversion) -> jax.Array:
+    def sum_up(number: int, steps: Callable[..., Arrays], state: Arrays) -> Array:
         """Repeat a number of steps while any lane needs them."""
         start = jnp.zeros((), u.dtype), state
         _, (k, _, _) = lax.while_loop(
@@ -177,7 +172,6 @@ def _invert(
         )
         return k
 
-    state = jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
     on_cpu = partial(sum_up, 3, three_steps)
     if words.size < _MANY_LANES:
         return on_cpu(state)
@@ -194,9 +188,9 @@ Trial: TypeAlias = Callable[..., Any]
 class _Lanes(NamedTuple):
     """Lanes, each of which has a word, a value (-1 until accepted) and parameters."""
 
-    words: jax.Array
-    values: jax.Array
-    parameters: tuple[jax.Array, ...]
+    words: Array
+    values: Array
+    parameters: Arrays
 
     def again(self, trial: Trial, times: int = 1) -> _Lanes:
         def once(_: int, lanes: _Lanes) -> _Lanes:
@@ -206,16 +200,14 @@ class _Lanes(NamedTuple):
 
         return lax.fori_loop(0, times, once, self, unroll=True)
 
-    def accepted(self, trial: Trial, times: int = 1) -> jax.Array:
+    def accepted(self, trial: Trial, times: int = 1) -> Array:
         """Try until all lanes are accepted, with several trials between checks."""
         return lax.while_loop(
             lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial, times), self
         ).values
 
 
-def _accepted(
-    trial: Trial, words: jax.Array, active: jax.Array, *parameters: jax.Array
-) -> jax.Array:
+def _accepted(trial: Trial, words: Array, active: Array, *parameters: Array) -> Array:
     """Return, for each lane, the first nonnegative `trial(words, *parameters)`; 0 for inactive
     lanes.
 
@@ -238,12 +230,20 @@ def _accepted(
     return accepted.reshape(words.shape)
 
 
-def _gathered_and_accepted(trial: Trial, lanes: _Lanes) -> jax.Array:
+def _gathered_and_accepted(trial: Trial, lanes: _Lanes) -> Array:
     lanes = lanes.again(trial, 2)
-    few = lanes.words.size // 12 + 64
+    size = lanes.words.size
+    few = size // 12 + 64
 
-    def mend(values: jax.Array) -> jax.Array:
-        places = _places(values < 0, few)
+    def mend(values: Array) -> Array:
+        # The positions of the first rejected lanes; if there are fewer, others are past the end.
+        rejected = values < 0
+        rank = jnp.cumsum(rejected.astype(jnp.int32)) - 1
+        places = (
+            jnp.full(few, size, jnp.int32)
+            .at[jnp.where(rejected, rank, few)]
+            .set(lax.iota(jnp.int32, size), mode="drop")
+        )
         some = jax.tree.map(lambda x: x.at[places].get(mode="clip"), lanes)
         mended = some._replace(values=jnp.full(few, -1, values.dtype)).accepted(trial, 2)
         return values.at[places].set(mended, mode="drop")
@@ -251,19 +251,7 @@ def _gathered_and_accepted(trial: Trial, lanes: _Lanes) -> jax.Array:
     return lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
 
 
-def _places(chosen: jax.Array, number: int) -> jax.Array:
-    """Return the positions of the first `number` selected lanes.
-
-    If there are fewer, the other positions are past the end.
-    """
-    rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
-    nowhere = jnp.full(number, chosen.size, jnp.int32)
-    return nowhere.at[jnp.where(chosen, rank, number)].set(
-        lax.iota(jnp.int32, chosen.size), mode="drop"
-    )
-
-
-def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
+def _try_binomial(words: Array, n: Array, p: Array) -> Array:
     """Propose a binomial count for p <= 1/2 and a mean of at least 10; -1 if it is rejected."""
     size = n.astype(p.dtype)
     mean = size * p
@@ -278,7 +266,7 @@ def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
     return jnp.where(possible & (acceptance**2 * spread <= jnp.exp(-2 * unlikeliness)), k, -1)
 
 
-def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
+def _try_poisson(words: Array, mean: Array) -> Array:
     """Propose a Poisson count for a mean of at least 10; -1 if it is rejected."""
     k, distance, acceptance = _propose(words, mean, jnp.sqrt(mean), jnp.zeros_like(mean))
     spread = stirling(jnp.maximum(k, 0).astype(mean.dtype))
@@ -286,9 +274,7 @@ def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     return jnp.where(likely & (k >= 0), k, -1)
 
 
-def _propose(
-    words: jax.Array, mean: jax.Array, sd: jax.Array, p: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _propose(words: Array, mean: Array, sd: Array, p: Array) -> Arrays:
     """Return a count k, k - mean, and the threshold for sqrt(2 pi) P(k) at which k is accepted.
 
     The constants are from Hörmann's hat function.
@@ -304,7 +290,7 @@ def _propose(
     return k, steps - (mean - whole), v * (2.83 + 5.1 / b) / (a / room**2 + b)
 
 
-def _try_gamma(words: jax.Array, shape: jax.Array) -> jax.Array:
+def _try_gamma(words: Array, shape: Array) -> Array:
     """Propose a gamma variable for shapes of at least 1; -1 if it is rejected."""
     u, v = _two_uniforms(words)
     x = np.sqrt(2) * lax.erf_inv(2 * u - 1 + 2.0**-24)
@@ -316,7 +302,7 @@ def _try_gamma(words: jax.Array, shape: jax.Array) -> jax.Array:
     return jnp.where((t > -1) & likely, d * cube, -1)
 
 
-def _two_uniforms(words: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _two_uniforms(words: Array) -> Arrays:
     """Return u in [0, 1), the upper 24 bits, and v in (0, 1), the lower 8 bits and a hash."""
     dtype = float_dtype()
     u = (words >> 8).astype(dtype) * 2.0**-24

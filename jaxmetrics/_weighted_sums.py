@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from jaxmetrics._jax import jax, jnp
-from jaxmetrics._namespaces import Array
+from jaxmetrics._namespaces import Array, Arrays
 from jaxmetrics._scatter import count_ids, iota
 
 __all__: list[str] = []
@@ -65,7 +65,7 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
         )
 
     @summed.defjvp
-    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _(primals: Arrays, tangents: Arrays) -> Arrays:
         return summed(*primals), in_lanes(primals[0], tangents[1])
 
     return summed(cell, values)

@@ -223,6 +223,20 @@ class _Scores(NamedTuple):
     num_bins: int
     threshold: float | None
 
+    def check_bins(self, bins: set[int | None]) -> None:
+        """Raise an error if a score is null, or an invalid probability, in bin -1."""
+        named = f"y_score is the column {self.column!r}, which contains"
+        if None in bins:
+            raise ValueError(
+                f"{named} NaN or null. Remove the rows with such values, or set their true label"
+                " to null."
+            )
+        if -1 in bins:
+            raise ValueError(
+                f"{named} numbers below 0 or above 1, but probabilities must be at least 0 and at"
+                ' most 1. If the scores are logits, pass scale="logit".'
+            )
+
 
 def _counted(
     table: Any,
@@ -233,35 +247,11 @@ def _counted(
     labels: Sequence[Hashable] | None,
     scores: _Scores | None = None,
 ) -> TableCounts:
-    """Let the engine group the rows by all columns, and fill the array of counts."""
-    nw = _narwhals()
-    frame = _as_lazy_frame(table)
+    """Fill the array of counts from the cells that the engine has counted."""
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
-    values_of = {"sample_weight": sample_weight, "y_score": scores and scores.column}
-    _check_columns(frame, columns | {k: x for k, x in values_of.items() if x is not None})
-    schema = frame.collect_schema()
-    keys = {role: _label(nw.col(column), schema[column]) for role, column in columns.items()}
-    weights, kind = _weights(sample_weight, schema)
-    sums = {name: nw.col(name).sum() for name in weights} or {"weight": nw.len()}
-    if scores is None:
-        axes, rows = [*keys], frame.select(**keys, **weights)
-    else:
-        score, predicted = _score(scores, schema[scores.column])
-        axes = [*keys, *predicted, "bins"]
-        rows = _with_bins(frame.select(**keys, **predicted, **weights, score=score), scores)
-    cells = rows.group_by(*axes).agg(**sums).head(_MOST_CELLS + 1)
-    # The other engines of Polars load all rows at once.
-    options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
-    found = cells.collect(**options)
-    if len(found) > _MOST_CELLS:
-        raise ValueError(
-            f"The columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
-            " different combinations of values, which is too many for columns of classes. Check"
-            " that these columns contain classes, not numbers or ids."
-        )
-
-    values = {role: _python_values(found[role], role, columns.get(role, role)) for role in axes}
+    cells, axes, kind = _cells(table, columns, sample_weight, scores)
+    values = {role: _python_values(cells[role], role, columns.get(role, role)) for role in axes}
     if scores is not None:
         labels = _two_classes(values["y_true"], labels, columns["y_true"])
     ids = dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
@@ -273,9 +263,16 @@ def _counted(
     index = {role: np.array([ids[role].get(x, -1) for x in values[role]], int) for role in axes}
     is_counted = np.all([index[role] >= 0 for role in columns if role != "clusters"], axis=0)
     if sample_weight is not None:
-        _check_weights(found, is_counted, sample_weight, kind)
-    weight: np.ndarray = np.array(found["weight"].to_list(), kind)
-    _check_units(values, index, is_counted & (weight > 0), clusters, scores)
+        _check_weights(cells, is_counted, sample_weight, kind)
+    weight: np.ndarray = np.array(cells["weight"].to_list(), kind)
+    has_weight = is_counted & (weight > 0)
+    if clusters is not None and (index["clusters"] < 0)[has_weight].any():
+        raise ValueError(
+            f"clusters names the column {clusters!r}, which contains nulls, but every row"
+            " needs an id. If a row belongs to no cluster, give it an id that no other row has."
+        )
+    if scores is not None:
+        scores.check_bins({x for x, has in zip(values["bins"], has_weight, strict=True) if has})
 
     shape = tuple(len(ids[role]) for role in axes)
     if math.prod(shape) > _MOST_COUNTS:
@@ -291,6 +288,39 @@ def _counted(
     )
     num_ignored = weight[~is_kept].sum().item()
     return TableCounts(counts, classes, group_names, cluster_names, num_ignored)
+
+
+def _cells(
+    table: Any, columns: dict[str, str], sample_weight: str | None, scores: _Scores | None
+) -> tuple[Any, list[str], type]:
+    """Let the engine group the rows by all columns.
+
+    Returns a frame with one row per cell, its columns that identify a cell, and the dtype of sums.
+    """
+    nw, frame = _narwhals(), _as_lazy_frame(table)
+    values_of = {"sample_weight": sample_weight, "y_score": scores and scores.column}
+    _check_columns(frame, columns | {k: x for k, x in values_of.items() if x is not None})
+    schema = frame.collect_schema()
+    keys = {role: _label(nw.col(column), schema[column]) for role, column in columns.items()}
+    weights, kind = _weights(sample_weight, schema)
+    sums = {name: nw.col(name).sum() for name in weights} or {"weight": nw.len()}
+    if scores is None:
+        axes, rows = [*keys], frame.select(**keys, **weights)
+    else:
+        score, predicted = _score(scores, schema[scores.column])
+        axes = [*keys, *predicted, "bins"]
+        rows = _with_bins(frame.select(**keys, **predicted, **weights, score=score), scores)
+    query = rows.group_by(*axes).agg(**sums).head(_MOST_CELLS + 1)
+    # The other engines of Polars load all rows at once.
+    options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    cells = query.collect(**options)
+    if len(cells) > _MOST_CELLS:
+        raise ValueError(
+            f"The columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
+            " different combinations of values, which is too many for columns of classes. Check"
+            " that these columns contain classes, not numbers or ids."
+        )
+    return cells, axes, kind
 
 
 def _narwhals() -> Any:
@@ -507,32 +537,3 @@ def _two_classes(
             " labels=[negative, positive]."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
-
-
-def _check_units(
-    values: dict[str, list[Any]],
-    index: dict[str, np.ndarray],
-    has_weight: np.ndarray,
-    clusters: str | None,
-    scores: _Scores | None,
-) -> None:
-    """Raise an error if a row that is not ignored has no cluster id, or no valid score."""
-    if clusters is not None and (index["clusters"] < 0)[has_weight].any():
-        raise ValueError(
-            f"clusters names the column {clusters!r}, which contains nulls, but every row"
-            " needs an id. If a row belongs to no cluster, give it an id that no other row has."
-        )
-    if scores is None:
-        return
-    named = f"y_score is the column {scores.column!r}, which contains"
-    invalid = {x for x, has in zip(values["bins"], has_weight, strict=True) if has} & {None, -1}
-    if None in invalid:
-        raise ValueError(
-            f"{named} NaN or null. Remove the rows with such values, or set their true label to"
-            " null."
-        )
-    if invalid:
-        raise ValueError(
-            f"{named} numbers below 0 or above 1, but probabilities must be at least 0 and at most"
-            ' 1. If the scores are logits, pass scale="logit".'
-        )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, lax, xp
 from jaxmetrics.betas import distributions
 from jaxmetrics.betas.distributions import Beta
 
@@ -28,7 +28,7 @@ _FINE = 8  # frequencies are written as 8 p + q
 
 class Settings(NamedTuple):
     frequencies: int  # N
-    nodes: tuple[int, int]  # (base, more): base + more / sqrt(j) nodes for phi of class j
+    nodes: tuple[int, int]  # (base, extra): base + extra / sqrt(j) nodes for phi of class j
     steps: int  # steps per panel of the spline
     unresolved: float  # |phi(w_N)| above which windows are refined
     levels: int  # number of levels of refined windows
@@ -63,7 +63,7 @@ def settings_for(dtype: np.dtype) -> Settings:
     return Settings(32, (28, 108), 60, 1e-5, 12, 3.2, 1e-7, 24)
 
 
-def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
+def window(classes: Beta, among: Array | bool = True) -> Arrays:
     """Return how far the mass of a sum extends below and above its mean, both of shape `(...)`."""
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
     variance = xp.where(among, distributions.variance_of(a, b), 0).sum(-1)
@@ -82,10 +82,10 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
     class j is at most 1 / sqrt(j) times the width of the sum. Therefore the phases of narrow
     classes vary less, and fewer nodes are needed for these classes.
     """
-    k, base, more = classes.mean.shape[-1], *settings.nodes
+    k, base, extra = classes.mean.shape[-1], *settings.nodes
 
     def factors(start: int, stop: int) -> Array:
-        m = math.ceil(base + more / math.sqrt(start + 1))
+        m = math.ceil(base + extra / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
         # Without this barrier, GPUs compile and compute the densities once per sum.
         z, mass = lax.optimization_barrier((z, mass))
@@ -115,14 +115,14 @@ def by_groups(
     return joined
 
 
-def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
+def _rotations(phase: Array, number: int) -> Arrays:
     """Return cos and sin of q times the phase for q < 8, and for the multiples of 8 below `number`.
 
     If n = 8 p + q, then `exp(i n x) = exp(8 i p x) exp(i q x)`, so that sums over n are products of
     two small matrices. The matrices are real, because real products are faster than complex ones.
     """
 
-    def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> tuple[Array, Array]:
+    def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> Arrays:
         return multiples(phase, _FINE), multiples(_FINE * phase, -(-number // _FINE))
 
     return lax.platform_dependent(
@@ -151,7 +151,7 @@ def _by_angles(phase: Array, number: int) -> Array:
     return xp.concatenate([xp.cos(angles), xp.sin(angles)], -2)
 
 
-def spectra(phi: Array) -> tuple[Array, Array]:
+def spectra(phi: Array) -> Arrays:
     """Return the Fourier coefficients of a cdf (without its linear part) and of a density.
 
     `phi` is the characteristic function at the N frequencies `2 pi n / window`, of shape
@@ -164,10 +164,12 @@ def spectra(phi: Array) -> tuple[Array, Array]:
 
 def harmonics(phase: Array, mass: Array, number: int) -> Array:
     """Return `sum_m mass_m exp(i n phase_m)` for all n < number."""
-    by_products, directly = (
-        partial(function, number=number) for function in (_harmonics_by_products, _harmonics)
+    return lax.platform_dependent(
+        phase,
+        mass,
+        tpu=partial(_harmonics, number=number),
+        default=partial(_harmonics_by_products, number=number),
     )
-    return lax.platform_dependent(phase, mass, tpu=directly, default=by_products)
 
 
 def _harmonics_by_products(phase: Array, mass: Array, number: int) -> Array:
@@ -188,7 +190,7 @@ def _harmonics(phase: Array, mass: Array, number: int) -> Array:
     return lax.complex((cos * weights).sum(-1), (sin * weights).sum(-1))
 
 
-def _cos_and_sin(phase: Array, number: int) -> tuple[Array, Array]:
+def _cos_and_sin(phase: Array, number: int) -> Arrays:
     """Return cos and sin of multiples of phases `(..., M)`, of shape `(..., number, M)`.
 
     They are computed from Taylor series of half the angle. JAX's cos needs 180 instructions on a
@@ -208,12 +210,12 @@ def _cos_and_sin(phase: Array, number: int) -> tuple[Array, Array]:
     return 1 - 2 * sin**2, 2 * sin * cos
 
 
-def series(coefficients: tuple[Array, Array], phase: Array) -> list[Array]:
+def series(coefficients: Arrays, phase: Array) -> list[Array]:
     """Return the real part of `sum_n c_n exp(i n phase)` for two arrays c of shape `(..., N)`."""
     return lax.platform_dependent(coefficients, phase, tpu=_series, default=_series_by_products)
 
 
-def _series_by_products(coefficients: tuple[Array, Array], phase: Array) -> list[Array]:
+def _series_by_products(coefficients: Arrays, phase: Array) -> list[Array]:
     of_q, of_p = _rotations(phase, coefficients[0].shape[-1])
     values = []
     for c in coefficients:
@@ -224,6 +226,6 @@ def _series_by_products(coefficients: tuple[Array, Array], phase: Array) -> list
     return values
 
 
-def _series(coefficients: tuple[Array, Array], phase: Array) -> list[Array]:
+def _series(coefficients: Arrays, phase: Array) -> list[Array]:
     cos, sin = _cos_and_sin(phase, coefficients[0].shape[-1])
     return [(c.real[..., None] * cos - c.imag[..., None] * sin).sum(-2) for c in coefficients]

@@ -33,7 +33,7 @@ from jaxmetrics._arithmetic import append_axes, matmul, pick
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,
@@ -96,7 +96,7 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Arra
     return spline, tail > settings.unresolved
 
 
-def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
+def _invert(phi: Array, settings: Settings) -> Arrays:
     """Return the cdf and the density at the knots, if the width of the window is 1.
 
     `phi` is the characteristic function at the multiples of 2 pi / window.

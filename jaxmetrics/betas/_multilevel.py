@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import pick
 from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, special, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,
@@ -65,28 +65,6 @@ class _Parts(NamedTuple):
         return (self.sign * xp.where(self.one.hard_low, self.one.low, 0))[..., 0]
 
 
-def _direction(classes: Beta) -> Array:
-    """Return 1 if all other corners are above the first corner, and -1 if all other corners are
-    below.
-
-    The first corner is at the end with more mass, because the last corners are not refined if there
-    are too many.
-    """
-    excess = lax.stop_gradient(classes.b - classes.a)
-    upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
-    return xp.where(upwards, 1, -1).astype(excess.dtype)
-
-
-def _number_of_corners(classes: Beta) -> int:
-    """Return the number of corners to refine. If arrays are NumPy arrays, only corners that
-    exist are counted.
-    """
-    most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
-    if is_jax(classes.mean):
-        return most
-    return min(most, int(classes.has_two_hard_ends.sum(-1).max()) + 1)
-
-
 def _parts_of(classes: Beta, direction: Array, ends: int, settings: Settings) -> _Parts:
     both = classes.has_two_hard_ends
     first_is_high = classes.hard_high & ((direction < 0)[..., None] | ~classes.hard_low)
@@ -122,7 +100,7 @@ def _near_corners(
     return _product(by_groups(factors, k, settings.starts(list(_GROUPS)), -3), corners)
 
 
-def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
+def _near_anchors(parts: _Parts, radius: Array, m: int) -> Arrays:
     """Return integration nodes of the classes within a radius of their anchors, and their masses.
 
     Nodes are offsets from the anchors, of shape `(..., k, ends, m)`.
@@ -147,11 +125,11 @@ def _product(phi: Array, corners: int) -> Array:
     second end.
     """
 
-    def times(products: tuple[Array, ...], of_class: Array) -> tuple[tuple[Array, ...], None]:
-        more = [product * of_class[..., 0, :] for product in products]
+    def times(products: Arrays, factors: Array) -> tuple[Arrays, None]:
+        updated = [product * factors[..., 0, :] for product in products]
         for j in range(1, corners):
-            more[j] = more[j] + products[j - 1] * of_class[..., 1, :]
-        return tuple(more), None
+            updated[j] = updated[j] + products[j - 1] * factors[..., 1, :]
+        return tuple(updated), None
 
     zero = 0 * phi[..., 0, 0, :]
     start = (zero + 1, *[zero] * (corners - 1))
@@ -161,7 +139,7 @@ def _product(phi: Array, corners: int) -> Array:
     return lax.optimization_barrier(xp.stack(products, -2))
 
 
-def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array, Array]:
+def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> Arrays:
     """Return the start of the window for the sum of the parts, relative to the corner, and its
     width.
 
@@ -180,7 +158,7 @@ def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array
     return begin, xp.maximum(end + above - begin, 2 * widest)
 
 
-def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Array, Array]:
+def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> Arrays:
     """Return the cdf and density at places `(..., C, Z)` of measures with characteristic function
     phi.
 
@@ -195,9 +173,7 @@ def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Ar
     return cdf, xp.where(inside == places, total + density[..., 1:], 0) / width
 
 
-def _layout(
-    classes: Beta, anchor: Array, direction: Array, corners: int
-) -> tuple[Array, Array, Array]:
+def _layout(classes: Beta, anchor: Array, direction: Array, corners: int) -> Arrays:
     """Divide the window of the sum into panels that end at its corners.
 
     Returns the edges `(..., PANELS + 1)`, a mask of the hard ends of panels `(..., PANELS, 2)`, and
@@ -234,8 +210,16 @@ def _from_corners(corners: Array, edges: Array, knots: Grid) -> Array:
 
 def refined_sum(classes: Beta, settings: Settings) -> Spline:
     """Compute the distribution of a sum of classes, which are sorted with the widest first."""
-    settings = settings.of_parts(classes.mean.shape[-1])
-    direction, number = _direction(classes), _number_of_corners(classes)
+    k = classes.mean.shape[-1]
+    settings = settings.of_parts(k)
+    # The first corner is at the end with more mass, because the last corners are not refined if
+    # there are too many. The direction is 1 if all other corners are above it, and -1 if below.
+    excess = lax.stop_gradient(classes.b - classes.a)
+    upwards = xp.where(classes.has_two_hard_ends, excess, 0).sum(-1) >= 0
+    direction = xp.where(upwards, 1, -1).astype(excess.dtype)
+    number = min(k + 1, _INNER_EDGES)
+    if not is_jax(direction):  # only corners that exist
+        number = min(number, int(classes.has_two_hard_ends.sum(-1).max()) + 1)
     parts = _parts_of(classes, direction, min(number, 2), settings)
     edges, hard, corners = _layout(classes, parts.anchor, direction, number)
     knots = _splines.knots(hard, settings.steps, edges.dtype)
@@ -248,7 +232,7 @@ def refined_sum(classes: Beta, settings: Settings) -> Spline:
 
 def _over_levels(
     classes: Beta, parts: _Parts, direction: Array, places: Array, settings: Settings
-) -> tuple[Array, Array]:
+) -> Arrays:
     """Return the cdf and density at offsets `(..., C, Z)` from the corners; add them over the
     corners.
     """
@@ -257,23 +241,27 @@ def _over_levels(
     greatest = xp.minimum(width / _RATIO, 1)[..., None]
     from_first = direction[..., None] * np.arange(corners).astype(dtype)
 
-    def level(sums: tuple[Array, ...], factors: Array) -> tuple[Array, ...]:
+    def add(sums: Arrays, factors: Array) -> tuple[Arrays, None]:
         """Add the mass that is within the first radius of the corners but not within the second."""
-        radii = factors * greatest
-        begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
-        # At the first level there is one window for all corners.
-        begin = begin[..., None] - xp.where(factors[0] < xp.inf, 0, from_first)
-        here, left = _near_corners(parts, radii, 2 * np.pi / width, corners, settings)
-        cdf, density = _inverted(here - left, begin, width, places)
-        return sums[0] + cdf, sums[1] + density, xp.abs(left[..., 0]).max()
 
-    def add(sums: tuple[Array, ...], factors: Array) -> tuple[tuple[Array, ...], None]:
-        mass_left = sums[2]
-        is_left = mass_left > settings.negligible
-        return lax.cond(is_left, lambda: level(sums, factors), lambda: sums), None
+        def added() -> Arrays:
+            radii = factors * greatest
+            begin, width = _window_of_parts(classes, parts.anchor, radii[..., 0])
+            # At the first level there is one window for all corners.
+            begin = begin[..., None] - xp.where(factors[0] < xp.inf, 0, from_first)
+            here, left = _near_corners(parts, radii, 2 * np.pi / width, corners, settings)
+            cdf, density = _inverted(here - left, begin, width, places)
+            return sums[0] + cdf, sums[1] + density, xp.abs(left[..., 0]).max()
 
-    factors = np.array([xp.inf, *float(_RATIO) ** -np.arange(settings.levels), 1e-30])
-    pairs = np.stack([factors[:-1], factors[1:]], -1).astype(dtype)
+        return lax.cond(sums[2] > settings.negligible, added, lambda: sums), None
+
     zeros = xp.zeros_like(places)
+    pairs = _pairs_of_radii(settings.levels).astype(dtype)
     cdf, density, _ = lax.scan(add, (zeros, zeros, xp.ones((), dtype)), pairs)[0]
     return cdf, density
+
+
+def _pairs_of_radii(levels: int) -> np.ndarray:
+    """Return the outer and the inner radius of each level, relative to the greatest radius."""
+    radii = np.array([np.inf, *float(_RATIO) ** -np.arange(levels), 1e-30])
+    return np.stack([radii[:-1], radii[1:]], -1)

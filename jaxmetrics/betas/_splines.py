@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul, pick
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
@@ -53,7 +53,12 @@ def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
 
     Rounding errors are removed: decreases of the cdf, values outside [0, 1] and negative slopes.
     """
-    curvature, cdf = _differentiate(slope), xp.clip(cdf, 0, 1)
+    # The derivative of the polynomial through the seven nearest slopes.
+    matrix, size = _differentiation_matrix().astype(slope.dtype), slope.shape[-1]
+    first = matmul(slope[..., :7], matrix[:3].T)
+    middle = sum(matrix[3, i] * slope[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
+    last = matmul(slope[..., -7:], matrix[4:].T)
+    curvature, cdf = xp.concatenate([first, middle, last], -1), xp.clip(cdf, 0, 1)
     # First within panels: for a TPU, one cumulative maximum of all knots is a far larger program.
     risen = lax.cummax(cdf, axis=cdf.ndim - 1)
     ends = lax.cummax(risen[..., -1:], axis=cdf.ndim - 2)
@@ -63,17 +68,6 @@ def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
     shape = *cdf.shape[:-2], cdf.shape[-2] * cdf.shape[-1]
     flat = (v.reshape(shape) for v in (cdf, xp.maximum(slope, 0), curvature))
     return Spline(edges, hard, *flat)
-
-
-def _differentiate(values: Array) -> Array:
-    """Return the derivative (by the index of the knot) of the polynomial through the seven nearest
-    values.
-    """
-    matrix, size = _differentiation_matrix().astype(values.dtype), values.shape[-1]
-    first = matmul(values[..., :7], matrix[:3].T)
-    middle = sum(matrix[3, i] * values[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
-    last = matmul(values[..., -7:], matrix[4:].T)
-    return xp.concatenate([first, middle, last], -1)
 
 
 @lru_cache
@@ -89,35 +83,42 @@ def _differentiation_matrix() -> np.ndarray:
     )
 
 
-def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
-    """Return -v at the low end of the panel of each query, v at its high end, and the length of (0,
-    1) beyond each.
+def _panel(spline: Spline, panel: Array) -> Arrays:
+    """Return the ends of the panel of each query, -v at its low end, v at its high end, and the
+    length of (0, 1) beyond each.
     """
+    ends = pick(spline.edges[..., :-1], panel), pick(spline.edges[..., 1:], panel)
     hard = [pick(spline.hard[..., end], panel) for end in (0, 1)]
     first, last = (xp.where(h, HARD.v, SOFT.v).astype(spline.cdf.dtype) for h in hard)
     cut_low, cut_high = (xp.where(h, 0, SOFT.cut).astype(spline.cdf.dtype) for h in hard)
-    return first, last, cut_low, cut_high
-
-
-def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
-    """Return the positions of both ends of the panel of each query."""
-    return pick(spline.edges[..., :-1], panel), pick(spline.edges[..., 1:], panel)
+    return *ends, first, last, cut_low, cut_high
 
 
 class _Piece(NamedTuple):
     """Positions of queries `(..., Q)` between two knots."""
 
-    polynomial: tuple[Array, ...]
+    polynomial: Arrays
     reached: Array  # cdf at the next knot
     t: Array  # t, the fraction of the step between two knots
     rate: Array  # dt / dz
     acceleration: Array  # d^2 t / dz^2
 
 
-def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
-    """Return the piece for distances `below` and `above` from both ends of the panel."""
+def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
+    """Return whether z is inside of the interval, and the piece that contains z (the middle piece
+    if z is outside).
+    """
+    low, high = spline.edges[..., :1], spline.edges[..., -1:]
+    inside = (z >= low) & (z <= high)
+    z = xp.where(inside, z, (low + high) / 2)
+    panel = (z[..., None] > spline.edges[..., None, 1:-1]).sum(-1)
+    return inside, _piece(spline, panel, z)
+
+
+def _piece(spline: Spline, panel: Array, z: Array) -> _Piece:
     n = spline.cdf.shape[-1] // PANELS - 1
-    first, last, cut_low, cut_high = _panel(spline, panel)
+    start, stop, first, last, cut_low, cut_high = _panel(spline, panel)
+    below, above = z - start, stop - z
     length = below + above
     scale = (1 - cut_low - cut_high) / xp.where(length > 0, length, 1)
     least = xp.where(length > 0, _LEAST, 0.5).astype(length.dtype)
@@ -136,7 +137,7 @@ def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
     return _Piece(polynomial, reached, steps - knot, rate, acceleration)
 
 
-def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
+def _polynomial(spline: Spline, knot: Array) -> tuple[Arrays, Array]:
     """Return the coefficients of the polynomial between `knot` and the next knot, and the cdf
     there.
     """
@@ -160,27 +161,15 @@ def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
     return coefficients, f1
 
 
-def _horner(coefficients: tuple[Array, ...], t: Array) -> Array:
+def _horner(coefficients: Arrays, t: Array) -> Array:
     value = coefficients[-1]
     for c in coefficients[-2::-1]:
         value = value * t + c
     return value
 
 
-def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
+def _derivative(coefficients: Arrays) -> Arrays:
     return tuple(i * c for i, c in enumerate(coefficients))[1:]
-
-
-def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
-    """Return whether z is inside of the interval, and the piece that contains z (the middle piece
-    if z is outside).
-    """
-    low, high = spline.edges[..., :1], spline.edges[..., -1:]
-    inside = (z >= low) & (z <= high)
-    z = xp.where(inside, z, (low + high) / 2)
-    panel = (z[..., None] > spline.edges[..., None, 1:-1]).sum(-1)
-    start, stop = _ends(spline, panel)
-    return inside, _piece(spline, panel, z - start, stop - z)
 
 
 def cdf(spline: Spline, z: Array) -> Array:
@@ -212,11 +201,13 @@ def quantile(spline: Spline, q: Array) -> Array:
     within a bracket.
     """
     n = spline.cdf.shape[-1] // PANELS - 1
-    knot = _last_knot_below(spline, q)
+    # The last knot with a cdf of at most q, or the first knot. An accelerator compares each q with
+    # the cdf at all knots, in one kernel.
+    knot = lax.platform_dependent(spline.cdf, q, cpu=_by_bisection, default=_by_counting)
     polynomial, reached = _polynomial(spline, knot)
     slope = _derivative(polynomial)
 
-    def excess(t: Array) -> tuple[Array, Array]:
+    def excess(t: Array) -> Arrays:
         return _horner(polynomial, t) - q, _horner(slope, t)
 
     rise = reached - polynomial[0]
@@ -226,20 +217,10 @@ def quantile(spline: Spline, q: Array) -> Array:
     return _position(spline, panel, (knot - panel * (n + 1) + t) / n)
 
 
-def _last_knot_below(spline: Spline, q: Array) -> Array:
-    """Return the index of the last knot with a cdf of at most q. If there is no such knot, return
-    the first.
-
-    On a CPU the knot is found by bisection. An accelerator compares each q with the cdf at all
-    knots, in one kernel.
-    """
-    return lax.platform_dependent(spline.cdf, q, cpu=_by_bisection, default=_by_counting)
-
-
 def _by_bisection(cdf: Array, q: Array) -> Array:
     size = cdf.shape[-1]
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: int, ends: Arrays) -> Arrays:
         low, high = ends
         middle = (low + high) // 2
         passed = xp.take_along_axis(cdf, middle, -1) <= q
@@ -256,11 +237,10 @@ def _by_counting(cdf: Array, q: Array) -> Array:
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:
     """Return z at a fraction of the steps of a panel, the inverse of `_piece`."""
-    first, last, cut_low, cut_high = _panel(spline, panel)
+    start, stop, first, last, cut_low, cut_high = _panel(spline, panel)
     between = 1 - cut_low - cut_high
     logit = xp.sinh((first + last) * share - first)
     y = (1 / (1 + xp.exp(-logit)) - cut_low) / between
     rest = (1 / (1 + xp.exp(logit)) - cut_high) / between
-    start, stop = _ends(spline, panel)
     length = stop - start
     return xp.where(y < rest, start + length * y, stop - length * rest)

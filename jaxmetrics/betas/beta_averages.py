@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, KeyLike, as_key
-from jaxmetrics._namespaces import Array, custom_jvp, is_known, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_known, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics._text.printing import Members, Printed, is_known_number, members_of
 from jaxmetrics._text.wording import interval
@@ -24,7 +25,7 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @on_host_if_small
-def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Spline | None]:
+def _distribution(parameters: ArrayLike) -> tuple[Array, Arrays, Spline | None]:
     """Check the parameters, and compute the attributes of a `BetaAverage`."""
     p = as_float(parameters, "parameters")
     if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
@@ -40,17 +41,17 @@ def _distribution(parameters: ArrayLike) -> tuple[Array, tuple[Array, Array], Sp
             f" classes, got {float(p.min()):g}. Use a larger prior, such as 0.5 (Jeffreys'"
             " prior)."
         )
-    masked, origin, flat, found = _prepare(p)
-    if found is None:
+    masked, origin, flat, distribution = _prepare(p)
+    if distribution is None:
         return masked, origin, None
-    spline = _convolutions.final_distribution(*found, flat)
+    spline = _convolutions.final_distribution(*distribution, flat)
     return masked, origin, trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), spline)
 
 
 @compiled
 def _prepare(
     parameters: Array,
-) -> tuple[Array, tuple[Array, Array], Array, tuple[Spline, Array] | None]:
+) -> tuple[Array, Arrays, Array, tuple[Spline, Array] | None]:
     """Compute the attributes of a `BetaAverage`, before rough sums are refined.
 
     Returns:
@@ -62,36 +63,23 @@ def _prepare(
     safe = xp.where(valid[..., None, None], parameters, 100)
     if safe.dtype == np.complex128:  # complex steps of `intervals.derivatives`
         safe = safe.real
-    high, low = _average_of_means(lax.stop_gradient(safe))
-    flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
-    alone = flat.shape[-2] == 1
-    flat = flat if alone else _convolutions.widest_first(flat)
-    found = None if alone else _convolutions.first_distribution(flat)
-    masked = xp.where(valid[..., None, None], parameters, xp.nan)
-    return masked, (xp.where(valid, high, xp.nan), low), flat, found
-
-
-def _average_of_means(parameters: Array) -> tuple[Array, Array]:
-    """Return the average of the means in two parts, `high + low`.
-
-    If the average is near 1, a single float is not precise enough: the posterior may be narrower
-    than the last digit of the float.
-    """
-    mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
+    # The average of the means in two parts: if it is near 1, a single float is not precise enough,
+    # because the posterior may be narrower than the last digit of the float.
+    fixed = lax.stop_gradient(safe)
+    mean, rest = xp.moveaxis(fixed / fixed.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
     # A float32, because what the host computes may be stored in JAX arrays of float32.
     high = mean.mean(-1).astype(np.float32).astype(mean.dtype)
-    return high, (mean - high[..., None] + error).mean(-1)
+    low = (mean - high[..., None] + error).mean(-1)
+    flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
+    alone = flat.shape[-2] == 1
+    flat = flat if alone else _convolutions.widest_first(flat)
+    distribution = None if alone else _convolutions.first_distribution(flat)
+    masked = xp.where(valid[..., None, None], parameters, xp.nan)
+    return masked, (xp.where(valid, high, xp.nan), low), flat, distribution
 
 
-class _Moments(NamedTuple):
-    mean: Array
-    low: Array
-    high: Array
-    standard_deviation: Array
-
-
-class _Summary(Printed, _Moments):
+class _Summary(Printed, namedtuple("_Summary", "mean low high standard_deviation")):
     """The values that are printed if a `BetaAverage` is printed."""
 
     __slots__ = ()
@@ -102,7 +90,7 @@ class _Summary(Printed, _Moments):
 
 class _BetaAverage(NamedTuple):
     parameters: Array
-    origin: tuple[Array, Array]  # average of the means in two parts
+    origin: Arrays  # average of the means in two parts
     spline: Spline | None  # of the sum minus the sum of the means; None for k = 1
 
 
@@ -273,14 +261,13 @@ class BetaAverage(Printed, _BetaAverage):
             return jax.random.beta(source, a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
-        uniforms = _uniforms(source, (*shape, *self.shape), self.parameters.dtype)
+        shape, dtype = (*shape, *self.shape), self.parameters.dtype
+        uniforms: Array
+        if isinstance(source, HostKey):
+            uniforms = source.generator().random(shape)
+        else:
+            uniforms = jax.random.uniform(source, shape, dtype, float(np.finfo(dtype).tiny))
         return _quantile(self, self._query(uniforms, "q"))
-
-
-def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    if isinstance(key, HostKey):
-        return key.generator().random(shape)
-    return jax.random.uniform(key, shape, dtype, float(np.finfo(dtype).tiny))
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
@@ -304,7 +291,7 @@ def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
     return ((x - high) - low) * average.parameters.shape[-2]
 
 
-def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
+def _single_beta(average: BetaAverage, x: Array) -> Arrays:
     """Return broadcast x, a and b for the functions of a single beta distribution."""
     x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
@@ -354,15 +341,13 @@ def _jvp_by_parameters(
     average: BetaAverage,
     x: Array,
     tangent: BetaAverage,
-) -> tuple[Array, Array]:
+) -> Arrays:
     return jax.jvp(lambda average: function(average, x), (average,), (tangent,))
 
 
 @_cdf.defjvp
 @compiled
-def _cdf_jvp(
-    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+def _cdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> Arrays:
     value, tangent = _jvp_by_parameters(_cdf.fun, *primals, tangents[0])
     density = xp.minimum(_pdf(*primals), xp.finfo(value.dtype).max)  # finite even at a pole
     return value, tangent + density * tangents[1]
@@ -370,9 +355,7 @@ def _cdf_jvp(
 
 @_pdf.defjvp
 @compiled
-def _pdf_jvp(
-    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+def _pdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> Arrays:
     value, tangent = _jvp_by_parameters(_pdf.fun, *primals, tangents[0])
     return value, tangent + _slope_at(*primals) * tangents[1]
 
@@ -397,7 +380,7 @@ def _quantile(average: BetaAverage, q: Array) -> Array:
 @compiled
 def _quantile_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+) -> Arrays:
     """Compute the derivative from F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
     x = _quantile(average, q)
@@ -406,7 +389,7 @@ def _quantile_jvp(
 
 
 @compiled
-def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
+def _equal_tailed(average: BetaAverage, tail: Array) -> Arrays:
     """Return two quantiles: the probabilities below the first and above the second are `tail`.
 
     If k = 1, the upper end is computed from the probability above it, because 1 - tail is less
@@ -427,7 +410,7 @@ def _sign_change(rising: Callable[[Array], Array], low: Array, high: Array) -> A
     # The bracket is divided by 2^36; beyond that, rounding errors of densities dominate.
     fraction = 2.0 ** -min(xp.finfo(low.dtype).nmant, 36)
 
-    def at(t: Array) -> tuple[Array, Array]:
+    def at(t: Array) -> Arrays:
         return rising(low + t * (high - low)), 0 * t
 
     t = root(at, 0 * low, 0 * low + 1, 0 * low + 0.5, atol=fraction)
@@ -455,7 +438,7 @@ def _mode(average: BetaAverage) -> Array:
 
 @_mode.defjvp
 @compiled
-def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
+def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> Arrays:
     def minus_slope(x: Array, average: BetaAverage) -> Array:
         return -_slope_at(average, x)
 
@@ -465,7 +448,7 @@ def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tupl
 
 
 @compiled
-def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
+def _shortest(average: BetaAverage, level: Array) -> Arrays:
     """Find the ends of the interval with F(high) - F(low) = level and the same density at both
     ends.
 
@@ -505,7 +488,7 @@ def _mass_below(average: BetaAverage, level: Array) -> Array:
 @compiled
 def _mass_below_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[Array, Array]:
+) -> Arrays:
     below = _mass_below(*primals)
     room = 1e-2 * (1 - primals[1])
     return below, _tangent_of_root(_excess, below, primals, tangents, room)

@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics.betas._quadrature import POLE, Grid, grid, grid_for_ends
 
@@ -121,7 +121,7 @@ class Interval(NamedTuple):
     rest_stop: Array  # 1 - x at the stop
 
 
-def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
+def masses(beta: Beta, interval: Interval, places: Grid) -> Arrays:
     """Return the offsets of the nodes from the mean, and their weights times the density.
 
     Both arrays have a new last axis. The density is not normalised: it is divided by the value of
@@ -136,9 +136,7 @@ def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
     return z, xp.exp(log_density(beta, z, log_x, log_rest)) * weight
 
 
-def _beyond(
-    distance: Array, length: Array, y: Array, log_y: Array, unit: Array
-) -> tuple[Array, Array]:
+def _beyond(distance: Array, length: Array, y: Array, log_y: Array, unit: Array) -> Arrays:
     """Return `log((distance + length y) / unit)` and `length y / (distance + length y)`.
 
     If the distance is 0, the product `length y` may underflow, but these two values do not.
@@ -178,7 +176,7 @@ def whole_window(beta: Beta) -> Interval:
     return Interval(beta.low, beta.high, beta.high - beta.low, beta.x_low, beta.rest_high)
 
 
-def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
+def nodes(beta: Beta, m: int) -> Arrays:
     """Return m integration nodes in the window and their masses, on a new last axis, as in
     `masses`.
     """
@@ -261,30 +259,25 @@ def _cdf(x: Array, a: Array, b: Array) -> Array:
     If the density has a single pole, the mass on the side of the pole is used instead.
     """
     upper = _is_by_upper_tail(a, b, _offset(beta(a, b), x, 1 - x) > 0)
-    mass = _lower_tail(*mirrored(upper, x, 1 - x), *mirrored(upper, a, b))
-    value = xp.clip(xp.where(upper, 1 - mass, mass), 0, 1)
-    return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
-
-
-def mirrored(upper: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Exchange the values for both ends of the support if the upper tail is needed."""
-    return xp.where(upper, high, low), xp.where(upper, low, high)
-
-
-def _lower_tail(x: Array, rest: Array, a: Array, b: Array) -> Array:
-    """Return P(X <= x), given x and `rest` = 1 - x."""
-    one = beta(a, b)
+    one, (near, far) = beta(*mirrored(upper, a, b)), mirrored(upper, x, 1 - x)
     # The offset and both distances are clipped at the ends of the window, beyond which there is no
     # mass.
     near_one = one.mean > one.rest  # then 1 - x is more precise than x
-    x = xp.clip(x, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
-    rest = xp.clip(rest, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
-    z = xp.clip(_offset(one, x, rest), one.low, one.high)
+    near = xp.clip(near, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
+    far = xp.clip(far, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
+    z = xp.clip(_offset(one, near, far), one.low, one.high)
     # One call for the tail and for the whole window, so that the quadrature is compiled once.
-    parts = zip(_below(one, z, x, rest), whole_window(one), strict=True)
+    parts = zip(_below(one, z, near, far), whole_window(one), strict=True)
     both = Interval(*(xp.stack(xp.broadcast_arrays(*part)) for part in parts))
     mass, total = masses(one, both, _nodes_of_one(a.dtype))[1].sum(-1)
-    return mass / total
+    tail = mass / total
+    value = xp.clip(xp.where(upper, 1 - tail, tail), 0, 1)
+    return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
+
+
+def mirrored(upper: Array, low: Array, high: Array) -> Arrays:
+    """Exchange the values for both ends of the support if the upper tail is needed."""
+    return xp.where(upper, high, low), xp.where(upper, low, high)
 
 
 def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
@@ -298,7 +291,7 @@ def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
 
 @_cdf.defjvp
 @compiled
-def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _cdf_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     x, a, b = primals
     value, by_parameters = jax.jvp(lambda a, b: _cdf.fun(x, a, b), (a, b), tangents[1:])
     density = xp.minimum(pdf(x, a, b), xp.finfo(x.dtype).max)  # finite at a pole
@@ -306,7 +299,7 @@ def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
 
 
 @custom_jvp
-def _quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
+def _quantiles(q: Array, a: Array, b: Array) -> Arrays:
     """Return the quantile x with P(X <= x) = q, and 1 - x, computed from the smaller tail."""
     upper = _is_by_upper_tail(a, b, q > 0.5)
     tail = xp.where(upper, 1 - q, q)
@@ -315,19 +308,16 @@ def _quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
 
-_Point = tuple[Array, Array, Array]  # offset from the mean, x and 1 - x
-
-
-def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
+def _lower_quantile(q: Array, a: Array, b: Array) -> Arrays:
     """Return the quantile x with P(X <= x) = q, and 1 - x, computed from the mass below x.
 
     Newton's method is used for log F as a function of log(x / (1 - x)). This function is concave,
     so that the method converges from either side.
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
-    wanted, start = _nearest_node(q, one, places)
+    wanted, *start = _nearest_node(q, one, places)
 
-    def refine(_: int, point: _Point) -> _Point:
+    def refine(_: int, point: Arrays) -> Arrays:
         z, x, rest = point
         mass = masses(one, _below(one, z, x, rest), places)[1].sum(-1)
         by_logit = xp.exp(log_density(one, z, xp.log(x / one.mean), xp.log(rest / one.rest)))
@@ -337,7 +327,7 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
         moved = x * rest * (growth / scale)
         return z + moved, positive(x * ((1 + growth) / scale)), positive(rest / scale)
 
-    z, x, rest = lax.fori_loop(0, 7, refine, start)
+    z, x, rest = lax.fori_loop(0, 7, refine, tuple(start))
     # Near the mean, the offset from the mean is more precise.
     x = xp.where(xp.abs(z) < one.mean / 2, one.mean + z, x)
     return x, xp.where(xp.abs(z) < one.rest / 2, one.rest - z, rest)
@@ -348,10 +338,8 @@ def positive(x: Array) -> Array:
     return xp.maximum(x, xp.finfo(x.dtype).tiny)
 
 
-def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
-    """Return the mass below the quantile, and z, x and 1 - x of the first node above the
-    quantile.
-    """
+def _nearest_node(q: Array, one: Beta, places: Grid) -> Arrays:
+    """Return the mass below the quantile, and z, x and 1 - x of the first node above it."""
     window = whole_window(one)
     offsets, mass = masses(one, window, places)
     reached = xp.cumsum(mass, -1)
@@ -360,14 +348,12 @@ def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
     z = xp.take_along_axis(offsets, node, -1)[..., 0]
     x = one.x_low + window.length * xp.take(places.y, node[..., 0])
     rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
-    return wanted, (z, positive(x), positive(rest))
+    return wanted, z, positive(x), positive(rest)
 
 
 @_quantiles.defjvp
 @compiled
-def _quantiles_jvp(
-    primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _quantiles_jvp(primals: Arrays, tangents: Arrays) -> tuple[Arrays, Arrays]:
     """Compute the derivative from F(x; a, b) = q: dx = (dq - dF) / f(x)."""
     q, a, b = primals
     x, rest = _quantiles(q, a, b)
@@ -376,7 +362,7 @@ def _quantiles_jvp(
     return (x, rest), (dx, -dx)
 
 
-def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[Array, ...]:
+def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> Arrays:
     """Return broadcast x, a and b, with 1 in place of invalid parameters, and a mask of the valid
     ones.
     """

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_jax, xp
 
 __all__: list[str] = []
 
@@ -22,9 +22,7 @@ def neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
 
 
 @neg_log_softmax.defjvp
-def _neg_log_softmax_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
+def _neg_log_softmax_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     """Compute `(softmax(z) - y) dz`.
 
     The derivative needs no gather (whose transpose would be a slow scatter), and it is finite for
@@ -43,9 +41,7 @@ def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
 
 
 @soft_target_loss.defjvp
-def _soft_target_loss_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
+def _soft_target_loss_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, which is finite for infinite
     z.
     """
@@ -66,9 +62,7 @@ def _finite_losses(z: Array, counts: Array) -> Array:
 
 
 @_finite_losses.defjvp
-def _finite_losses_jvp(
-    primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[Array, Array]:
+def _finite_losses_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     (z, counts), (dz, _) = primals, tangents
     mean = (_softmax(z, counts) * dz).sum(-1, keepdims=True)
     return _finite_losses(z, counts), xp.where(counts[..., None], mean - dz, 0)
@@ -123,9 +117,7 @@ def _softmax(z: Array, counts: Array) -> Array:
 
 
 @_softmax.defjvp
-def _softmax_jvp(
-    primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[Array, Array]:
+def _softmax_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     """Compute `p (dz - sum_c p_c dz_c)`, so that also second derivatives of losses are finite for
     infinite logits, and 0 if `counts` is False.
     """

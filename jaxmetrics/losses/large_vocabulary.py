@@ -28,7 +28,7 @@ from jax import lax
 from jaxmetrics._compilation import promoting
 from jaxmetrics._indices import check_order
 from jaxmetrics._meshes import varying_alike, varying_axes
-from jaxmetrics._namespaces import Array, float_dtype
+from jaxmetrics._namespaces import Array, Arrays, float_dtype
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import (
@@ -52,7 +52,7 @@ T = TypeVar("T")
 BLOCKS = {"cpu": 2**22, "default": 2**27}
 NARROWEST = 512
 
-_Start = jax.Array | int
+_Start = Array | int
 
 
 class _Options(NamedTuple):
@@ -70,19 +70,19 @@ class _Operands(NamedTuple):
     kernel. The class is also used for the gradients with respect to these arrays.
     """
 
-    hidden: jax.Array  # (n, d)
-    kernel: jax.Array  # (d, V)
-    bias: jax.Array | None  # (V,)
-    ids: Any  # (n,), not differentiated
+    hidden: Array  # (n, d)
+    kernel: Array  # (d, V)
+    bias: Array | None  # (V,)
+    ids: Any = None  # (n,), not differentiated
 
 
 class _LogitSums(NamedTuple):
     """Sums over the logits of each example; all arrays have shape `(n,)`."""
 
-    top: jax.Array  # M, the greatest logit except the label's
-    others: jax.Array  # S = sum of exp(z - M), except the label's
-    label: jax.Array  # the label's logit, 0 if the label is not among the columns
-    total: jax.Array  # the sum of all logits if it is needed, else 0
+    top: Array  # M, the greatest logit except the label's
+    others: Array  # S = sum of exp(z - M), except the label's
+    label: Array  # the label's logit, 0 if the label is not among the columns
+    total: Array  # the sum of all logits if it is needed, else 0
 
 
 def linear_cross_entropy(
@@ -140,51 +140,41 @@ def linear_cross_entropy(
     check_order(hidden=hidden, labels=labels, where=where)
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
-    _check_shapes(h, k, b)
+    if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
+        raise ValueError(
+            "hidden must have shape (..., n, d) and kernel must have shape (d, V), but the shape"
+            f" of hidden is {h.shape} and the shape of kernel is {k.shape}."
+        )
+    if b is not None and b.shape != k.shape[1:]:
+        raise ValueError(
+            f"bias must have shape (V,) = ({k.shape[1]},), with one number for each column of"
+            f" kernel, got {b.shape}."
+        )
     vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
     mask = as_mask(where)
     words = as_array(labels, "labels")
     check_examples({"hidden without d": h.shape[:-1]} | shapes_of(labels=words, where=mask))
-    ids = _as_ids(words, vocabulary, mask)
+    if not is_integer(words):
+        raise TypeError(
+            "labels must contain ids of words, whose dtype is an integer dtype, got"
+            f" {words.dtype}. Pass the arguments in the order (hidden, kernel, labels)."
+        )
+    # Ids that are not in [0, V) become -1.
+    ids = valid_ids(class_ids(words, vocabulary, mask), size=vocabulary)
     smoothing = as_term(label_smoothing, "label_smoothing")
     weight_of_z = as_term(z_loss, "z_loss", most=math.inf)
     size = 0 if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
-    smooth = smoothing is not None
-    options = _Options(size, cap, smooth, axis_name, vocabulary)
+    options = _Options(size, cap, smoothing is not None, axis_name, vocabulary)
     return _linear_cross_entropy(options, _Operands(h, k, b, ids), mask, smoothing, weight_of_z)
 
 
-def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) -> None:
-    h, k = hidden.shape, kernel.shape
-    if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
-        raise ValueError(
-            "hidden must have shape (..., n, d) and kernel must have shape (d, V), but the shape"
-            f" of hidden is {h} and the shape of kernel is {k}."
-        )
-    if bias is not None and bias.shape != k[1:]:
-        raise ValueError(
-            f"bias must have shape (V,) = ({k[1]},), with one number for each column of kernel,"
-            f" got {bias.shape}."
-        )
-
-
-def _as_operand(x: ArrayLike, name: str) -> jax.Array:
+def _as_operand(x: ArrayLike, name: str) -> Array:
     """Convert to an array of floats. A float array keeps its dtype, so that its gradient has the
     same dtype.
     """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
-
-
-def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
-    """Convert word ids to int32; ids that are not in [0, vocabulary) become -1."""
-    if not is_integer(labels):
-        raise TypeError(
-            "labels must contain ids of words, whose dtype is an integer dtype, got"
-            f" {labels.dtype}. Pass the arguments in the order (hidden, kernel, labels)."
-        )
-    return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
 
 def _check_cap(soft_cap: float) -> float:
@@ -207,10 +197,10 @@ def _check_cap(soft_cap: float) -> float:
 def _linear_cross_entropy(
     options: _Options,
     operands: _Operands,
-    mask: jax.Array | None,
-    smoothing: jax.Array | None,
-    weight_of_z: jax.Array | None,
-) -> jax.Array:
+    mask: Array | None,
+    smoothing: Array | None,
+    weight_of_z: Array | None,
+) -> Array:
     hidden, kernel, bias, ids = operands
     keep = ids >= 0 if mask is None else (ids >= 0) & mask
     shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
@@ -232,11 +222,11 @@ def _linear_cross_entropy(
 
 def _loss(
     sums: _LogitSums,
-    keep: jax.Array,
-    smoothing: jax.Array | None,
-    weight_of_z: jax.Array | None,
+    keep: Array,
+    smoothing: Array | None,
+    weight_of_z: Array | None,
     vocabulary: int,
-) -> jax.Array:
+) -> Array:
     """Compute the loss `ln(1 + S e^(M - z_y))` from the sums, and add label smoothing and z-loss.
 
     If a logit is +inf or all logits are -inf, the loss is a limit and its gradient is 0.
@@ -266,7 +256,7 @@ def _loss(
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
 
 
-def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
+def _plain_loss(difference: Array, others: Array, log_others: Array) -> Array:
     """Compute `ln(1 + S e^d)` for d = M - z_y by one of two equal formulas, so that e^d <= 1.
 
     If the label's logit is the greatest, the formula is log1p, which is accurate for small losses.
@@ -277,9 +267,7 @@ def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array)
     return jnp.where(label_on_top, small_loss, large_loss)
 
 
-def _check_spread(
-    axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
-) -> None:
+def _check_spread(axis_name: Hashable, hidden: Array, kernel: Array, ids: Array) -> None:
     """Check that only words are sharded over the axis. With `check_vma=False` this cannot be
     checked.
     """
@@ -338,15 +326,13 @@ def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
     return _over_blocks(options, step, start, operands)
 
 
-def _forward(
-    options: _Options, operands: _Operands
-) -> tuple[_LogitSums, tuple[_Operands, jax.Array]]:
+def _forward(options: _Options, operands: _Operands) -> Any:
     sums = _sums_of_logits(options, operands)
     return sums, (operands, sums.top)
 
 
 def _backward(
-    options: _Options, residuals: tuple[_Operands, jax.Array], g: _LogitSums
+    options: _Options, residuals: tuple[_Operands, Array], g: _LogitSums
 ) -> tuple[_Operands]:
     """Compute the gradients with respect to the operands from `g`, the gradients with respect to
     the sums.
@@ -356,37 +342,40 @@ def _backward(
     block by block.
     """
     operands, top = residuals
-    hidden, kernel, bias, _ = operands
+    hidden, *of_columns = operands[:3]
     has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
 
-    def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
-        block = _block(options, operands, start, size)
-        dz, columns = _gradient_of_logits(options, block, top, g), block.columns
+    def step(gradients: Any, start: _Start, size: int) -> Any:
+        d_hidden, written = gradients
+        z, is_label, columns, slope = _block(options, operands, start, size)
+        dz = _gradient_of_logits(options, z, is_label, slope, top, g)
         # 0 for ignored examples, even if their gradients are NaN.
         dz = jnp.where(has_gradient[:, None], dz, 0)
-        d_bias = gradients.bias
-        if bias is not None and d_bias is not None:
-            d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
+        d_bias = None if operands.bias is None else dz.sum(0)
         dz = dz.astype(columns.dtype)
-        d_columns = _dot(hidden.astype(columns.dtype), dz, (0, 0))
-        d_kernel = _write(gradients.kernel, d_columns, kernel.dtype, start)
-        return _Operands(gradients.hidden + _dot(dz, columns, (1, 1)), d_kernel, d_bias, None)
+        d_kernel = _dot(hidden.astype(columns.dtype), dz, (0, 0))
 
-    d_bias = None if bias is None else jnp.zeros_like(_bits(bias))
-    zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), d_bias
-    gradients = _over_blocks(options, step, _Operands(*zeros, None), operands)
-    gradients = gradients._replace(hidden=gradients.hidden.astype(hidden.dtype))
-    given = _Operands(hidden, kernel, bias, None)
-    return (jax.tree.map(lambda x, like: _floats(x, like.dtype), gradients, given),)
+        def write(bits: Array, x: Array, like: Array) -> Array:
+            x = _bits(x.astype(like.dtype))
+            return lax.dynamic_update_slice_in_dim(bits, x, start, -1)
+
+        written = jax.tree.map(write, written, [d_kernel, d_bias], of_columns)
+        return d_hidden + _dot(dz, columns, (1, 1)), written
+
+    zeros = jax.tree.map(lambda x: jnp.zeros_like(_bits(x)), of_columns)
+    start = jnp.zeros(hidden.shape, float_dtype()), zeros
+    d_hidden, written = _over_blocks(options, step, start, operands)
+    d_columns = jax.tree.map(lambda x, like: _floats(x, like.dtype), written, of_columns)
+    return (_Operands(d_hidden.astype(hidden.dtype), *d_columns),)
 
 
 def _gradient_of_logits(
-    options: _Options, block: _Block, top: jax.Array, g: _LogitSums
-) -> jax.Array:
-    exp = jnp.exp(jnp.where(block.is_label, -jnp.inf, block.z) - top[:, None])
-    dz = jnp.where(block.is_label, g.label[:, None], g.others[:, None] * exp)
+    options: _Options, z: Array, is_label: Array, slope: Array, top: Array, g: _LogitSums
+) -> Array:
+    exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
+    dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
     dz = dz + g.total[:, None] if options.smooth else dz
-    return dz if block.slope is None else dz * block.slope
+    return dz if slope is None else dz * slope
 
 
 _sums_of_logits.defvjp(_forward, _backward)
@@ -397,50 +386,37 @@ def _over_blocks(
 ) -> T:
     """Apply `step(state, start, size)` to all blocks of columns one after another; the block size
     depends on the platform.
+
+    If the number of columns is not a multiple of the size, the first block is smaller. The first
+    block is computed before the loop, because the initial values of a loop inside `jax.shard_map`
+    must vary between devices, which constant zeros do not.
     """
     n, total = len(operands.hidden), operands.kernel.shape[1]
-    folds = {
-        platform: partial(
-            _fold, step, options.chunk_size or max(NARROWEST, block // max(n, 1)), total
-        )
-        for platform, block in BLOCKS.items()
-    }
+
+    def fold(num_logits: int, state: T) -> T:
+        size = options.chunk_size or max(NARROWEST, num_logits // max(n, 1))
+        full = (total - 1) // size
+        first = total - full * size
+        state = step(state, 0, first)
+
+        def next_block(i: _Start, state: T) -> T:
+            return step(state, jnp.asarray(first + i * size, jnp.int32), size)
+
+        return lax.fori_loop(0, full, next_block, state) if full else state
+
+    folds = {platform: partial(fold, num_logits) for platform, num_logits in BLOCKS.items()}
     if options.chunk_size or total <= NARROWEST:
         return folds["cpu"](state)
     return lax.platform_dependent(state, **folds)
 
 
-def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) -> T:
-    """Apply `step` to blocks of `size` of the `total` columns, one after another.
-
-    If `total` is not a multiple of `size`, the first block is smaller. The first block is computed
-    before the loop, because the initial values of a loop inside `jax.shard_map` must vary between
-    devices, which constant zeros do not.
+def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> Arrays:
+    """Return the logits of all examples for some columns of the kernel, a mask of the labels, the
+    columns `(d, size)`, and the derivative of the soft cap, or None without a cap.
     """
-    full = (total - 1) // size
-    first = total - full * size
-    state = step(state, 0, first)
-    if full == 0:
-        return state
-
-    def next_block(i: _Start, state: T) -> T:
-        return step(state, jnp.asarray(first + i * size, jnp.int32), size)
-
-    return lax.fori_loop(0, full, next_block, state)
-
-
-class _Block(NamedTuple):
-    """The logits of all examples for some columns of the kernel."""
-
-    z: jax.Array  # (n, size)
-    is_label: jax.Array  # (n, size)
-    columns: jax.Array  # (d, size)
-    slope: jax.Array | None  # derivative of the soft cap, (n, size)
-
-
-def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
     hidden, kernel, bias, ids = operands
-    columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
+    halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
+    columns = _read(kernel, start, size).astype(hidden.dtype if halves else float_dtype())
     z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
     if bias is not None:
         z = z + _read(bias, start, size).astype(z.dtype)[None]
@@ -452,31 +428,21 @@ def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> 
         z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
     z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # replaces +inf, because inf - inf would be NaN
     is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
-    return _Block(z, is_label, columns, slope)
+    return z, is_label, columns, slope
 
 
-def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
-    halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
-    return hidden.dtype if halves else float_dtype()
-
-
-def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
+def _dot(a: Array, b: Array, axes: tuple[int, int]) -> Array:
     """Multiply two matrices: sum over one axis of each matrix."""
     contracted = ((axes[0],), (axes[1],))
     return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
 
 
-def _read(x: jax.Array, start: _Start, size: int) -> jax.Array:
+def _read(x: Array, start: _Start, size: int) -> Array:
     """Return `x[..., start : start + size]`."""
     return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
 
 
-def _write(bits: jax.Array, x: jax.Array, dtype: np.dtype, start: _Start) -> jax.Array:
-    """Write `x` to the columns from `start` of an array of `dtype` that is stored as integers."""
-    return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
-
-
-def _bits(x: jax.Array) -> jax.Array:
+def _bits(x: Array) -> Array:
     """Return the bits of half-precision floats as integers, for slicing.
 
     Otherwise XLA would convert the whole array to float32 for each slice on a CPU.
@@ -484,5 +450,5 @@ def _bits(x: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
 
 
-def _floats(bits: jax.Array, dtype: np.dtype) -> jax.Array:
+def _floats(bits: Array, dtype: np.dtype) -> Array:
     return lax.bitcast_convert_type(bits, dtype) if bits.dtype != dtype else bits

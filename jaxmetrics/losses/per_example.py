@@ -36,7 +36,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_jax, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
@@ -99,18 +99,17 @@ def cross_entropy(
     >>> cross_entropy([[2.0, 0.0, 0.0]], [0], label_smoothing=0.3).round(4)
     array([0.6395])
     """
-    given = _of_logits(logits, labels, where)
-    weights = _class_weights(class_weights, given.logits.shape[-1])
-    return _cross_entropy(given, weights, as_term(label_smoothing, "label_smoothing"))
+    examples = _of_logits(logits, labels, where, class_weights)
+    return _cross_entropy(examples, as_term(label_smoothing, "label_smoothing"))
 
 
 @compiled
-def _cross_entropy(given: _Labelled, weights: Array | None, smoothing: Array | None) -> Array:
-    z, ids, counts = given.broadcast()
-    loss = _weighted(neg_log_softmax(z, ids, counts), ids, counts, weights)
+def _cross_entropy(examples: _Labelled, smoothing: Array | None) -> Array:
+    z, ids, counts = examples.broadcast()
+    loss = examples.weighted(neg_log_softmax(z, ids, counts), ids, counts)
     if smoothing is None:
         return loss
-    weights = xp.ones_like(z[..., :1]) if weights is None else weights
+    weights = xp.ones_like(z[..., :1]) if examples.weights is None else examples.weights
     target = xp.broadcast_to(weights / z.shape[-1], z.shape)
     return scaled(1 - smoothing, loss) + scaled(smoothing, soft_target_loss(z, target, counts))
 
@@ -142,10 +141,6 @@ def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
 def scaled(coefficient: Array, loss: Array) -> Array:
     """Multiply a loss by a coefficient; a coefficient of 0 gives 0 even if the loss is infinite."""
     return coefficient * xp.where((coefficient == 0) & xp.isinf(loss), 0, loss)
-
-
-def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> Array:
-    return loss if weights is None else scaled(xp.where(counts, weights[ids], 0), loss)
 
 
 def soft_cross_entropy(
@@ -209,16 +204,15 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
                 "labels must be class ids, or probabilities with the same shape (..., K) as"
                 f" probs, which is {p.shape}, got {y.shape}."
             )
-        mask = _mask(where, _of_rows(probs=p, labels=y))
-        return _nll(_Labelled(p, y, mask))
+        return _nll(_Labelled(p, y, _mask(where, _of_rows(probs=p, labels=y))))
     return _nll(_of_classes(p, y, where, name="probs"))
 
 
 @compiled
-def _nll(given: _Labelled) -> Array:
-    p, y, mask = given
+def _nll(examples: _Labelled) -> Array:
+    p, y, mask, _ = examples
     if is_integer(y):
-        p, ids, mask = given.broadcast()
+        p, ids, mask = examples.broadcast()
         y = one_hot(ids, p.shape[-1]).astype(p.dtype)
     contributes = _kept(y != 0, mask if mask is None else mask[..., None])
     return xp.where(contributes, -y * xp.log(xp.where(contributes, p, 1)), 0).sum(-1)
@@ -244,12 +238,12 @@ def binary_cross_entropy(
     array([0.6931, 0.1269, 2.1269])
     """
     check_order(logits=logits, labels=labels, where=where)
-    z, given = as_real(logits, "logits"), as_array(labels, "labels")
-    mask = _mask(where, shapes_of(logits=z, labels=given))
+    z, truth = as_real(logits, "logits"), as_array(labels, "labels")
+    mask = _mask(where, shapes_of(logits=z, labels=truth))
     weights = _class_weights(class_weights, 2)
-    if is_integer(given):
-        return _binary_cross_entropy(z, class_ids(given, 2, mask), mask, weights)
-    y, rounding = as_real(given, "labels"), 8 * eps_of(given)
+    if is_integer(truth):
+        return _binary_cross_entropy(z, class_ids(truth, 2, mask), mask, weights)
+    y, rounding = as_real(truth, "labels"), 8 * eps_of(truth)
     message = "but probabilities must be in [0, 1]."
     refuse_where(lambda y: (y < -rounding) | (y > 1 + rounding), y, "labels", message, mask)
     return _binary_cross_entropy(z, y, mask, weights, rounding=rounding)
@@ -274,9 +268,7 @@ def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
 
 
 @_logistic_loss.defjvp
-def _logistic_loss_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
+def _logistic_loss_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
     """Compute the derivative, which is finite even for infinite logits."""
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
@@ -317,18 +309,16 @@ def focal_loss(
             "gamma must be a Python number (not an array) that is finite and not negative, got"
             f" {gamma!r}."
         )
-    given = _of_logits(logits, labels, where)
-    weights = _class_weights(class_weights, given.logits.shape[-1])
-    return _focal_loss(given, weights, gamma=float(gamma))
+    return _focal_loss(_of_logits(logits, labels, where, class_weights), gamma=float(gamma))
 
 
 @compiled
-def _focal_loss(given: _Labelled, weights: Array | None, *, gamma: float) -> Array:
-    z, ids, counts = given.broadcast()
+def _focal_loss(examples: _Labelled, *, gamma: float) -> Array:
+    z, ids, counts = examples.broadcast()
     loss = neg_log_softmax(z, ids, counts)
     if gamma != 0:
         loss = _focal(loss, gamma) if is_jax(loss) else _focal.fun(loss, gamma)
-    return _weighted(loss, ids, counts, weights)
+    return examples.weighted(loss, ids, counts)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -338,7 +328,7 @@ def _focal(loss: Array, gamma: float) -> Array:
 
 
 @_focal.defjvp
-def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> Arrays:
     """Compute the derivative by l, whose limits are 0 for l = 0 and 1 for l = inf."""
     (loss,), (d_loss,) = primals, tangents
     has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
@@ -364,12 +354,12 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     array([0. , 0.5, 1.5])
     """
     check_order(logits=logits, labels=labels, where=where)
-    z, given = as_real(logits, "logits"), as_array(labels, "labels")
-    mask = _mask(where, shapes_of(logits=z, labels=given))
-    check_integer(given, "labels")
-    ids = class_ids(given, 2, mask)
+    z, truth = as_real(logits, "logits"), as_array(labels, "labels")
+    mask = _mask(where, shapes_of(logits=z, labels=truth))
+    check_integer(truth, "labels")
+    ids = class_ids(truth, 2, mask)
     # Other libraries use labels -1 and 1, but a negative label is ignored here.
-    check_binary(given, "labels", mask)
+    check_binary(truth, "labels", mask)
     return _hinge_loss(z, ids, mask)
 
 
@@ -396,8 +386,8 @@ def multiclass_hinge_loss(
 
 
 @compiled
-def _multiclass_hinge_loss(given: _Labelled) -> Array:
-    z, ids, counts = given.broadcast()
+def _multiclass_hinge_loss(examples: _Labelled) -> Array:
+    z, ids, counts = examples.broadcast()
     if z.shape[-1] == 1:
         return xp.zeros_like(z[..., 0])
     z = xp.where(counts[..., None], z, 0)
@@ -470,13 +460,16 @@ def _weighted_mean(
 
 
 class _Labelled(NamedTuple):
-    """Logits `(..., K)`, class ids `(...)` and mask `(...)`, checked but not broadcast yet."""
+    """Logits `(..., K)`, class ids `(...)`, mask `(...)` and class weights `(K,)`, checked but not
+    broadcast yet.
+    """
 
     logits: Array
     ids: Array
     mask: Array | None
+    weights: Array | None = None
 
-    def broadcast(self) -> tuple[Array, Array, Array]:
+    def broadcast(self) -> Arrays:
         """Return broadcast logits, class ids as int32 (0 for ignored labels), and a mask of the
         examples that are not ignored.
         """
@@ -486,26 +479,38 @@ class _Labelled(NamedTuple):
         ids, counts = (xp.broadcast_to(x, shape) for x in (xp.maximum(ids, 0), counts))
         return xp.broadcast_to(self.logits, (*shape, self.logits.shape[-1])), ids, counts
 
+    def weighted(self, loss: Array, ids: Array, counts: Array) -> Array:
+        """Multiply losses by the weights of the classes of the broadcast ids."""
+        if self.weights is None:
+            return loss
+        return scaled(xp.where(counts, self.weights[ids], 0), loss)
 
-def _of_logits(logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None) -> _Labelled:
-    given = _of_classes(logits, labels, where)
-    as_training_logits(given.logits, "logits", aligned(given.mask, 0, 1))
-    return given
+
+def _of_logits(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    where: ArrayLike | None,
+    class_weights: ArrayLike | None = None,
+) -> _Labelled:
+    examples = _of_classes(logits, labels, where)
+    z = examples.logits
+    as_training_logits(z, "logits", aligned(examples.mask, 0, 1))
+    return examples._replace(weights=_class_weights(class_weights, z.shape[-1]))
 
 
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
 ) -> _Labelled:
     check_order(**{name: logits}, labels=labels, where=where)
-    z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
+    z, ids = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K), with one number for each class, got {z.shape}."
         )
     # Checked before shapes, because this error is clearer if arguments are swapped.
-    check_integer(given, "labels")
-    mask = _mask(where, _of_rows(**{name: z}) | {"labels": given.shape})
-    return _Labelled(z, class_ids(given, z.shape[-1], mask), mask)
+    check_integer(ids, "labels")
+    mask = _mask(where, _of_rows(**{name: z}) | {"labels": ids.shape})
+    return _Labelled(z, class_ids(ids, z.shape[-1], mask), mask)
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
@@ -520,8 +525,8 @@ def _of_rows(**rows: Array) -> dict[str, tuple[int, ...]]:
 def _mask(where: ArrayLike | None, shapes: dict[str, tuple[int, ...]]) -> Array | None:
     """Check the mask and the shapes of examples; a shape `()` broadcasts to all others."""
     mask = as_mask(where)
-    given = shapes | shapes_of(where=mask)
-    check_examples({name: shape for name, shape in given.items() if shape})
+    shapes |= shapes_of(where=mask)
+    check_examples({name: shape for name, shape in shapes.items() if shape})
     return mask
 
 

@@ -76,8 +76,15 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    given = labels, logits, sample_weight, where, as_training_logits
-    examples = class_examples(*given, name="logits", truth_name="labels")
+    examples = class_examples(
+        labels,
+        logits,
+        sample_weight,
+        where,
+        as_training_logits,
+        name="logits",
+        truth_name="labels",
+    )
     options = {"sample_weight": examples.weights, "where": examples.mask}
     return 1 - metric(soft_confusion_matrix(examples.ids, _softmax(examples), **options))
 
@@ -134,8 +141,9 @@ def pairwise_auc_loss(
     np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
-    given = labels, logits, sample_weight, where, as_numbers
-    examples = binary_examples(*given, name="logits", truth_name="labels")
+    examples = binary_examples(
+        labels, logits, sample_weight, where, as_numbers, name="logits", truth_name="labels"
+    )
     return _pairwise_auc_loss(examples, surrogate=surrogate)
 
 
@@ -157,18 +165,16 @@ def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
     # Its square, and sums of its square, are finite.
     largest = float(xp.finfo(z.dtype).max) ** 0.4
     z = xp.clip(z, -largest, largest)
-    positive, negative = (
-        _normalized(xp.where(ids == label, amounts, xp.zeros_like(z))) for label in (1, 0)
-    )
+
+    def shares(label: int) -> Array:
+        weights = xp.where(ids == label, amounts, xp.zeros_like(z))
+        relative = divide(weights, xp.abs(weights).max(-1, keepdims=True, initial=0))
+        return divide(relative, relative.sum(-1, keepdims=True))
+
+    positive, negative = shares(1), shares(0)
     pair_weights = positive[..., :, None] * negative[..., None, :]
     d = xp.where(pair_weights != 0, z[..., :, None] - z[..., None, :], 0)
     return (pair_weights * _SURROGATES[surrogate](d)).sum((-2, -1))
-
-
-def _normalized(weight: Array) -> Array:
-    """Divide weights by their sum; if all weights are 0, return 0."""
-    relative = divide(weight, xp.abs(weight).max(-1, keepdims=True, initial=0))
-    return divide(relative, relative.sum(-1, keepdims=True))
 
 
 def soft_calibration_error(
@@ -214,8 +220,9 @@ def soft_calibration_error(
     """
     heat = as_number(temperature, "temperature", above=1e-30)
     bins = check_samples(num_bins, "num_bins")
-    given = labels, probs, sample_weight, where, as_numbers
-    examples = binary_examples(*given, name="probs", truth_name="labels")
+    examples = binary_examples(
+        labels, probs, sample_weight, where, as_numbers, name="probs", truth_name="labels"
+    )
     return _soft_calibration_error(examples, heat, num_bins=bins)
 
 

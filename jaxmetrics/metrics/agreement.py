@@ -10,7 +10,7 @@ from jaxmetrics._arithmetic import divide, weighted_sum
 from jaxmetrics._cell_sums import off_diagonal, others, proportions
 from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, Arrays, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_option
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
@@ -103,7 +103,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     return 1 - divide(observed * divide(num_ratings - 1, num_ratings), expected, xp.nan)
 
 
-def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
+def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> Arrays:
     """Compute `D_o` and `D_e` of `cohen_kappa`; both are 0 if there are no examples."""
     check_order(counts=counts, weights=weights)
     check_option(chance, "chance", _CHANCES)
@@ -124,7 +124,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     return observed, xp.where((p != 0).any((-2, -1)), expected, 0)
 
 
-def _marginals(t: Array, q: Array, chance: str) -> tuple[Array, Array]:
+def _marginals(t: Array, q: Array, chance: str) -> Arrays:
     """Return the fractions of true and predicted classes under the chance model, of shape
     `(..., K)`.
     """

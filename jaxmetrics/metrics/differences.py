@@ -45,5 +45,5 @@ def difference(metric: Metric) -> Metric:
 @compiled
 def _difference(metric: Metric, paired: ArrayLike, **options: Any) -> Any:
     cube: Array = as_counts(paired, "paired", ndim=3)
-    of_a, of_b = (metric(cube.sum(axis), **options) for axis in (-1, -2))
-    return trees.map(subtract, of_a, of_b)
+    a, b = (metric(cube.sum(axis), **options) for axis in (-1, -2))
+    return trees.map(subtract, a, b)

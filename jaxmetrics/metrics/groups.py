@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxmetrics._applied import applied, of_extremes, reading
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, Arrays, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.metrics.averages import A_METRIC, Metric, of_counts
 from jaxmetrics.metrics.rates import recall, selection_rate
@@ -116,7 +116,7 @@ def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
     return high - low
 
 
-def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, Array]:
+def _group_range(metric: Metric, counts: Array, **options: Any) -> Arrays:
     if counts.ndim < 3 or counts.shape[-3] == 0:
         raise ValueError(
             f"counts must have shape (..., G, K, K) with at least one group, got {counts.shape}."

@@ -23,7 +23,7 @@ from jaxmetrics._cell_sums import (
 )
 from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, Arrays, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_flag
 from jaxmetrics.metrics.rates import recall
 
@@ -76,7 +76,7 @@ def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     return divide(wrong, right + wrong, zero_division)
 
 
-def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
+def _right_and_wrong(counts: ArrayLike) -> Arrays:
     c = as_counts(counts)
     return diagonal(c).sum(-1), off_diagonal(c).sum((-2, -1))
 
@@ -137,7 +137,7 @@ def g_mean(counts: ArrayLike) -> Array:
     return xp.where((in_truth & (rates == 0)).any(-1), 0, xp.exp(mean_log))
 
 
-def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
+def _recalls_in_truth(counts: ArrayLike) -> Arrays:
     """Return the recalls, a mask of the classes with examples, and the number of such classes."""
     c = as_counts(counts)
     in_truth = c.sum(-1) != 0

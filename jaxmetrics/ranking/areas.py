@@ -144,8 +144,9 @@ def roc_auc(
     """
     options = {"max_fpr": max_fpr, "min_tpr": min_tpr}
     if y_score is None:
-        given = {"sample_weight": sample_weight, "where": where}
-        refuse_options("y_score", "score_histogram", **options, **given)
+        refuse_options(
+            "y_score", "score_histogram", **options, sample_weight=sample_weight, where=where
+        )
         check_flag(standardized, "standardized")
         return roc_auc_bounds(as_histogram(y_true, "y_true (a histogram if y_score is not given)"))
     ranked = rank(y_true, y_score, sample_weight, where)
@@ -162,7 +163,10 @@ def _roc_auc(
 ) -> Array:
     if not is_integer(ranked.positive):
         # We divide by the greatest weight, so that products neither overflow nor underflow.
-        positive, negative = _relative(ranked.positive), _relative(ranked.negative)
+        positive, negative = (
+            divide(w, lax.stop_gradient(w.max(-1, keepdims=True, initial=0)))
+            for w in (ranked.positive, ranked.negative)
+        )
         ranked = ranked._replace(positive=positive, negative=negative)
     num_pos, num_neg = ranked.totals
     if limit is None:
@@ -173,17 +177,11 @@ def _roc_auc(
     else:
         tp, fp = cumulative_positives(ranked)
         curve = tp, fp, num_pos[..., None], num_neg[..., None]
-        if (
-            along_sensitivity
-        ):  # the curve by increasing score, with positives and negatives exchanged
+        if along_sensitivity:
+            # The curve by increasing score, with positives and negatives exchanged.
             curve = (fp[..., -1:] - fp)[..., ::-1], (tp[..., -1:] - tp)[..., ::-1], *curve[:1:-1]
         area = _partial_area(*curve, limit, standardized=standardized)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
-
-
-def _relative(weights: Array) -> Array:
-    """Divide all weights by the greatest weight."""
-    return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
 def _partial_area(
@@ -252,19 +250,14 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     areas = divide(matmul(placements, one_hot), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
 
-    weight = _pair_weights(support, areas, weighted=weighted)
-    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
-    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
-
-
-def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
-    """Return the weights of pairs of classes, of shape `(..., K, K)`. A weight is 0 on and below
-    the diagonal, and if one of the classes does not occur.
-    """
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
-    both_occur = (support > 0)[..., None, :] & (support > 0)[..., :, None]
-    return xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
+    occurs = support > 0
+    both_occur = occurs[..., None, :] & occurs[..., :, None]
+    # Each pair has a weight once, above the diagonal.
+    weight = xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
+    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
+    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
 
 
 @compiled
@@ -380,8 +373,8 @@ def delong_interval(
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    found = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
-    return with_level(found, level, method)
+    estimate = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+    return with_level(estimate, level, method)
 
 
 @compiled
@@ -389,10 +382,10 @@ def _delong_interval(
     ranked: Ranked, numbers: Array | None, z: float, *, method: Method, num_clusters: int
 ) -> Estimate:
     order = None if numbers is None else take(numbers, ranked.position)
-    of_classes = moments_by_class(
+    by_class = moments_by_class(
         placement_values(ranked), ranked.positive, ranked.negative, order, num_clusters
     )
-    return area_estimate(of_classes, quantile(of_classes, z), method)
+    return area_estimate(by_class, quantile(by_class, z), method)
 
 
 def numbers_of_clusters(
@@ -446,9 +439,9 @@ class MomentsByClass(NamedTuple):
         """
         if self.number is not None:
             return self.number - 1
-        of_both = self.positives, self.negatives
-        variances = [((x.number - 1) * x.variance + COIN_TOSS) / x.number**2 for x in of_both]
-        squares = sum(v**2 / (x.number - 1) for v, x in zip(variances, of_both, strict=True))
+        both_classes = self.positives, self.negatives
+        variances = [((x.number - 1) * x.variance + COIN_TOSS) / x.number**2 for x in both_classes]
+        squares = sum(v**2 / (x.number - 1) for v, x in zip(variances, both_classes, strict=True))
         return sum(variances) ** 2 / squares
 
 
@@ -459,20 +452,20 @@ def moments_by_class(
     numbers: Array | None = None,
     num_clusters: int = 0,
 ) -> MomentsByClass:
-    of_both = moments(placements, positive), moments(placements, negative)
-    variance = of_both[0].variance_of_mean + of_both[1].variance_of_mean
+    both_classes = moments(placements, positive), moments(placements, negative)
+    variance = both_classes[0].variance_of_mean + both_classes[1].variance_of_mean
     if numbers is None:
-        return MomentsByClass(*of_both, variance)
+        return MomentsByClass(*both_classes, variance)
     moves, classes = xp.zeros((), placements.dtype), []
-    for of_class, amounts in zip(of_both, (positive, negative), strict=True):
-        n = of_class.number
-        residuals = amounts * (placements - of_class.mean[..., None])
+    for moment, amounts in zip(both_classes, (positive, negative), strict=True):
+        n = moment.number
+        residuals = amounts * (placements - moment.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
         shares, parts = (divide(x, n[..., None], xp.nan) for x in (size, total))
         moves = moves + jackknife_moves(parts, shares)
-        classes.append((size, n, n * of_class.variance))
+        classes.append((size, n, n * moment.variance))
     spread = Spread.of_classes(moves, variance, *classes)
-    return MomentsByClass(*of_both, spread.variance, spread.number, spread.share)
+    return MomentsByClass(*both_classes, spread.variance, spread.number, spread.share)
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
@@ -485,31 +478,31 @@ def moments(placements: Array, amounts: Array) -> PlacementMoments:
     return PlacementMoments(mean, variance, number)
 
 
-def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
+def quantile(by_class: MomentsByClass, z: float) -> Array | float:
     """Return the quantile for the score interval: normal, or Student's if there are clusters."""
-    return z if of_classes.share is None else student_quantile(z, of_classes.freedom)
+    return z if by_class.share is None else student_quantile(z, by_class.freedom)
 
 
-def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
+def area_estimate(by_class: MomentsByClass, z: Array | float, method: Method) -> Estimate:
     """Estimate an area, which is the mean placement value of either class."""
-    area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
-    number = of_classes.positives.number + of_classes.negatives.number
+    area, error = by_class.positives.mean, xp.sqrt(by_class.variance)
+    number = by_class.positives.number + by_class.negatives.number
     scale = "logit" if method == "logit" else None
     estimate = normal_estimate(area, error, z, scale, num_examples=number)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
     if method == "score":
-        number = effective_number(area, of_classes.positives, of_classes.negatives)
-        number = number if of_classes.share is None else number * of_classes.share
+        number = effective_number(area, by_class.positives, by_class.negatives)
+        number = number if by_class.share is None else number * by_class.share
         low, high = wilson_interval(area * number, number, z)
     return replace(estimate, low=low, high=high)
 
 
-def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
+def effective_number(area: Array, *both_classes: PlacementMoments) -> Array:
     """Return the number N of independent examples of a proportion with the area's variance."""
     binomial, variance = area * (1 - area), 0.0
-    for of_class in of_both:
-        number = of_class.number
-        squares = xp.where(number > 1, number * of_class.variance, 0)
+    for moment in both_classes:
+        number = moment.number
+        squares = xp.where(number > 1, number * moment.variance, 0)
         relative = (squares + COIN_TOSS) / (number * binomial + ADDED_BINOMIAL)
         variance = variance + divide(relative, number, xp.nan)
     return 1 / variance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -88,41 +89,40 @@ def _of_columns(scheme: Measure, measure: Measure, average: Average | None) -> M
     return applied(scheme, measure, A_MEASURE, **options)
 
 
-def _per_class(
+def _per_class(measure: Measure, *args: Any, **options: Any) -> Any:
+    def read(*arguments: Any) -> Examples:
+        return one_against_rest(_scored_classes(*arguments))
+
+    return _measured_by_column(read, measure, *args, **options)
+
+
+def _per_label(measure: Measure, *args: Any, **options: Any) -> Any:
+    def read(*arguments: Any) -> Examples:
+        examples = scored_labels(*arguments)
+        return _in_columns(examples, examples.ids.swapaxes(-1, -2), np.int8(1))
+
+    return _measured_by_column(read, measure, *args, **options)
+
+
+_scored_classes = partial(class_examples, read=as_scores, name="y_score")
+scored_labels = partial(label_examples, read=as_scores, read_truth=as_indicators, name="y_score")
+
+
+def _measured_by_column(
+    read: Callable[..., Examples],
     measure: Measure,
     y_true: ArrayLike,
     y_score: ArrayLike,
     *args: Any,
+    average: Average | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     **options: Any,
-) -> Any:
-    examples = class_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
-    return _of_problems(measure, one_against_rest(examples), *args, **options)
-
-
-def _per_label(
-    measure: Measure,
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *args: Any,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-    **options: Any,
-) -> Any:
-    examples = label_examples(
-        y_true, y_score, sample_weight, where, as_scores, as_indicators, name="y_score"
-    )
-    problems = _in_columns(examples, examples.ids.swapaxes(-1, -2), np.int8(1))
-    return _of_problems(measure, problems, *args, **options)
-
-
-def _of_problems(
-    measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any
 ) -> Any:
     """Compute a metric of one binary problem per class or label, and average the values if
     asked.
     """
+    problems = read(y_true, y_score, sample_weight, where)
     if average == "micro":
         problems = _joined(problems)
     values = _measured(measure, problems, *args, **options)
@@ -146,8 +146,9 @@ def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) 
         with_batch_axis = problems._replace(ids=truth[None])
         values = _measured(measure, with_batch_axis, *args, **options)
         return trees.map(lambda x: x[0], values)
-    given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
-    return measure(truth, columns, *args, **given, **options)
+    options |= {} if weights is None else {"sample_weight": weights}
+    options |= {} if mask is None else {"where": mask}
+    return measure(truth, columns, *args, **options)
 
 
 def one_against_rest(examples: Examples) -> Examples:

@@ -22,7 +22,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
+from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
@@ -255,9 +255,9 @@ def best_threshold(
     >>> best_threshold(jm.recall, y_true, y_score, subject_to=(jm.specificity, 0.9))
     value 0.667, threshold 0.800
     """
-    given = {"sample_weight": sample_weight, "where": where}
+    options = {"sample_weight": sample_weight, "where": where}
     if subject_to is None:
-        values, threshold = metric_at_thresholds(metric, y_true, y_score, **given)
+        values, threshold = metric_at_thresholds(metric, y_true, y_score, **options)
         values = _of_class_1(values, threshold, "metric")
         return _best_threshold(values, threshold, values, np.float64(-np.inf))
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
@@ -274,10 +274,17 @@ def best_threshold(
     def both(counts: Array) -> tuple[Any, Any]:
         return metric(counts), constraint(counts)
 
-    (values, reached), threshold = metric_at_thresholds(both, y_true, y_score, **given)
+    (values, reached), threshold = metric_at_thresholds(both, y_true, y_score, **options)
     values = _of_class_1(values, threshold, "metric")
     reached = _of_class_1(reached, threshold, "subject_to[0]")
-    return _best_threshold(values, threshold, reached, _as_least(least, threshold.shape[:-1]))
+    name, batch, minimum = "subject_to[1]", threshold.shape[:-1], as_float(least, "subject_to[1]")
+    if minimum.ndim > len(batch):
+        raise ValueError(
+            f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
+            f" got an array of shape {minimum.shape}."
+        )
+    refuse_where(np.isnan, minimum, name, "expected the least value of the metric.")
+    return _best_threshold(values, threshold, reached, minimum)
 
 
 def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
@@ -294,19 +301,6 @@ def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
             f" {trees.map(xp.shape, values)}, but the shape {threshold.shape} was expected."
         )
     return values
-
-
-def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
-    name = "subject_to[1]"
-    value = as_float(least, name)
-    if value.ndim > len(batch):
-        raise ValueError(
-            f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
-            f" got an array of shape {value.shape}."
-        )
-    if is_known(value) and not on_device(value):
-        refuse_where(np.isnan(value), value, name, "expected the least value of the metric.")
-    return value
 
 
 @compiled

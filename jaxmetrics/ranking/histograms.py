@@ -18,7 +18,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import as_probabilities, as_scores, binary_examples
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, Arrays, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
 __all__ = ["AreaBounds", "score_histogram"]
@@ -193,7 +193,7 @@ def average_precision_bounds(histogram: Array) -> AreaBounds:
     return _between(*(divide(x.sum(-1), num_pos, xp.nan) for x in (worst, best)))
 
 
-def _classes(histogram: Array) -> tuple[Array, Array]:
+def _classes(histogram: Array) -> Arrays:
     return histogram[..., 0, :], histogram[..., 1, :]
 
 

@@ -14,8 +14,8 @@ invalid label is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Literal
+from functools import partial, wraps
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,14 +29,16 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
-from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
 from jaxmetrics.ranking.areas import mean_precision
+from jaxmetrics.ranking.columns import scored_labels
 from jaxmetrics.ranking.ranks import (
     MeasureOfScores,
     Ranked,
     cumulative_positives,
     cumulative_sum,
+    of_scores,
     order,
     rank_examples,
     sum_above,
@@ -60,34 +62,23 @@ __all__ = [
 def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
     """Turn a metric of the sorted labels of one example into its mean over examples."""
 
-    @compiled
-    def mean(ranked: Ranked, amounts: Array) -> Array:
-        return _mean(xp.where(ranked.undefined, xp.nan, measure(ranked)), amounts)
-
     @wraps(measure)
-    def call(
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        where: ArrayLike | None = None,
-    ) -> Array:
-        return mean(*_ranked_labels(y_true, y_score, sample_weight, where))
+    def mean(labels: _Labels) -> Array:
+        return _mean(xp.where(labels[0].undefined, xp.nan, measure(labels[0])), labels[1])
 
-    del call.__wrapped__  # help() would show the signature of `measure`
-    return call
+    return of_scores(mean, _ranked_labels)
 
 
-def _ranked_labels(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-) -> tuple[Ranked, Array]:
-    """Sort the labels of each example by score, and return them with the weight of each example."""
-    given = y_true, y_score, sample_weight, where, as_scores, as_indicators
-    examples = label_examples(*given, name="y_score")
+_Labels = tuple[Ranked, Array]  # the sorted labels of each example, and its weight
+
+
+def _ranked_labels(*arguments: Any) -> _Labels:
+    examples = scored_labels(*arguments)
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
+
+
+_label_sets = partial(label_examples, read=as_indicators, read_truth=as_indicators, name="y_pred")
+_scored_gains = partial(label_examples, read=as_scores, read_truth=as_gains, name="y_score")
 
 
 @one_program
@@ -177,7 +168,7 @@ def top_k_precision(
     np.float64(0.5)
     """
     labels = _ranked_labels(y_true, y_score, sample_weight, where)
-    return _mean_of_hits(_precision_at, *labels, check_size(k, "k"))
+    return _mean_of_hits(labels, check_size(k, "k"), among_true=False)
 
 
 def top_k_recall(
@@ -209,28 +200,23 @@ def top_k_recall(
     np.float64(0.75)
     """
     labels = _ranked_labels(y_true, y_score, sample_weight, where)
-    return _mean_of_hits(_recall_at, *labels, check_size(k, "k"))
+    return _mean_of_hits(labels, check_size(k, "k"), among_true=True)
 
 
 @compiled
-def _mean_of_hits(
-    rate: Callable[[Array, Ranked, float], Array], ranked: Ranked, amounts: Array, k: float
-) -> Array:
-    """Average a rate of the true labels among the first k; ties count with their probability."""
+def _mean_of_hits(labels: _Labels, k: Array, *, among_true: bool) -> Array:
+    """Average the share of the true labels or of the first k labels that are both.
+
+    Ties count with their probability.
+    """
+    ranked, amounts = labels
     dtype = float_dtype(ranked.score)
     counted = ranked.positive + ranked.negative
     start, end = (x.astype(dtype) for x in _ranks_of_ties(counted, ranked.last))
     places = xp.clip(divide(k - start, end - start), 0, 1)
     hits = (ranked.positive.astype(dtype) * places).sum(-1)
-    return _mean(xp.where(ranked.undefined, xp.nan, rate(hits, ranked, k)), amounts)
-
-
-def _precision_at(hits: Array, ranked: Ranked, k: float) -> Array:
-    return hits / k
-
-
-def _recall_at(hits: Array, ranked: Ranked, k: float) -> Array:
-    return divide(hits, ranked.totals[0])
+    share = divide(hits, ranked.totals[0]) if among_true else hits / k
+    return _mean(xp.where(ranked.undefined, xp.nan, share), amounts)
 
 
 @one_program
@@ -254,13 +240,7 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
-    return _mean_of_sets(_share_of_wrong, label_examples(*given, name="y_pred"))
-
-
-def _share_of_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
-    of_example = counted.sum(-1).astype(float_dtype(wrong))
-    return divide(wrong.sum(-1).astype(of_example.dtype), of_example), of_example
+    return _mean_of_sets(_label_sets(y_true, y_pred, sample_weight, where), exact=False)
 
 
 @one_program
@@ -284,24 +264,23 @@ def exact_match(
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
-    return _mean_of_sets(_none_wrong, label_examples(*given, name="y_pred"))
-
-
-def _none_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
-    return (~wrong.any(-1)).astype(float_dtype(wrong)), counted.any(-1)
+    return _mean_of_sets(_label_sets(y_true, y_pred, sample_weight, where), exact=True)
 
 
 @compiled
-def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples) -> Array:
-    """Average a score of two label sets over examples. The score is a function of two masks of
-    shape `(..., n, L)`: where the sets differ, and where neither is ignored.
+def _mean_of_sets(examples: Examples, *, exact: bool) -> Array:
+    """Average over examples whether all labels are correct, or over labels whether they are wrong.
 
-    The score also returns a factor by which the weight of each example is multiplied.
+    An example whose labels are all ignored does not count.
     """
     true, pred, *_ = examples
     counted = (true >= 0) & (pred >= 0)
-    values, shares = score((true != pred) & counted, counted)
+    wrong, dtype = (true != pred) & counted, float_dtype(true)
+    if exact:
+        values, shares = (~wrong.any(-1)).astype(dtype), counted.any(-1)
+    else:
+        shares = counted.sum(-1).astype(dtype)
+        values = divide(wrong.sum(-1).astype(dtype), shares)
     return _mean(values, xp.where(shares > 0, shares * _amounts(examples), 0))
 
 
@@ -413,7 +392,7 @@ def ndcg(
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
     """
-    return _gain(y_true, y_score, k, sample_weight, where, normalized=True)
+    return _gain(y_true, y_score, sample_weight, where, k=k, normalized=True)
 
 
 def dcg(
@@ -443,20 +422,11 @@ def dcg(
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)
     """
-    return _gain(y_true, y_score, k, sample_weight, where, normalized=False)
+    return _gain(y_true, y_score, sample_weight, where, k=k, normalized=False)
 
 
-def _gain(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int | None,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    *,
-    normalized: bool,
-) -> Array:
-    given = y_true, y_score, sample_weight, where, as_scores, as_gains
-    examples = label_examples(*given, name="y_score")
+def _gain(*arguments: Any, k: int | None, normalized: bool) -> Array:
+    examples = _scored_gains(*arguments)
     num_labels = examples.values.shape[-1]
     num_ranks = num_labels if k is None else min(num_labels, check_size(k, "k"))
     return _dcg(examples, *order(examples.values), k=num_ranks, normalized=normalized)
@@ -469,33 +439,28 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
     gain, undefined = gain.astype(dtype), xp.isnan(score.astype(dtype)).any(-1)
     rank = np.arange(gain.shape[-1])  # ranks from 0
     discount = np.where(rank < k, 1 / np.log2(rank + 2), 0)
-    dcg = (take(gain, position) * _mean_discount(discount, last).astype(dtype)).sum(-1)
+    # Each label has the mean of the discounts of its ties, which have ranks from `start` to `end` -
+    # 1. Sums of discounts are split in a float and its remainder, because the difference of two
+    # float32 sums over 100,000 ranks is wrong by 0.2 %.
+    sums = np.concatenate([[0.0], np.cumsum(discount)])
+    nearest = sums.astype(float_dtype(last))
+    remainder = (sums - nearest).astype(nearest.dtype)
+    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
+    total, error = (xp.take(x, end) - xp.take(x, start) for x in (nearest, remainder))
+    mean_discount = divide(total + error, (end - start).astype(nearest.dtype))
+    dcg = (take(gain, position) * mean_discount.astype(dtype)).sum(-1)
     if normalized:
         dcg = divide(dcg, (-xp.sort(-gain, -1) * discount.astype(dtype)).sum(-1))
     defined = ~undefined & (gain >= 0).all(-1)
     return _mean(xp.where(defined, dcg, xp.nan), _amounts(examples))
 
 
-def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
+def _ranks_of_ties(counted: Array, last: Array) -> Arrays:
     """Return for each sorted label the first rank (from 0) of its ties and the rank after the
     last.
     """
     end = cumulative_sum(counted, last)
     return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
-
-
-def _mean_discount(discount: np.ndarray, last: Array) -> Array:
-    """Return for each sorted label the mean of `discount` over the ranks of its ties.
-
-    Ties have ranks from `start` to `end` - 1. Sums of discounts are split in a float and its
-    remainder, because the difference of two float32 sums over 100,000 ranks is wrong by 0.2 %.
-    """
-    sums = np.concatenate([[0.0], np.cumsum(discount)])
-    nearest = sums.astype(float_dtype(last))
-    remainder = (sums - nearest).astype(nearest.dtype)
-    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
-    total, error = (xp.take(x, end) - xp.take(x, start) for x in (nearest, remainder))
-    return divide(total + error, (end - start).astype(nearest.dtype))
 
 
 @compiled

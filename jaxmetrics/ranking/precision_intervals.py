@@ -95,8 +95,8 @@ def average_precision_interval(
     check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
     numbers, size = numbers_of_clusters(clusters, ranked)
-    found = _average_precision_interval(ranked, numbers, z, num_clusters=size)
-    return with_level(found, level, "wilson")
+    estimate = _average_precision_interval(ranked, numbers, z, num_clusters=size)
+    return with_level(estimate, level, "wilson")
 
 
 @compiled
@@ -133,36 +133,33 @@ def linearized(ranked: Ranked) -> Linearized:
     positive, negative = (x.astype(dtype) for x in (ranked.positive, ranked.negative))
     num_pos = positive.sum(-1, keepdims=True)
     tp, fp = (cumulative_sum(x, ranked.last) for x in (positive, negative))
-    precision, misses = divide(tp, tp + fp), divide(fp, tp + fp)
+    depth = tp + fp
+    precision, misses = divide(tp, depth), divide(fp, depth)
     value = divide((positive * precision).sum(-1, keepdims=True), num_pos, xp.nan)
-    per_example = divide(positive, tp + fp)
-    # Sums of (1 - p) / N and p / N over the positives with an equal or lower score.
-    gain, loss = (_sum_below(per_example * x, ranked.last) for x in (misses, precision))
-    of_positive, of_negative = precision - value + gain, -loss
-    moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
+    # Sums of (1 - p) / N and p / N over the positives with an equal or lower score. They are
+    # computed from the end, because a subtraction from the total would cancel.
+    firsts = xp.flip(first_of_ties(ranked.last), -1)
+    gain, loss = (
+        xp.flip(cumulative_sum(xp.flip(divide(positive, depth) * x, -1), firsts), -1)
+        for x in (misses, precision)
+    )
+    moves = xp.where(positive > 0, precision - value + gain, xp.where(negative > 0, -loss, 0))
     influence = restore(divide(moves, num_pos, xp.nan), ranked.position)
     undefined = ranked.undefined[..., None]
     value, influence = (xp.where(undefined, xp.nan, x) for x in (value, influence))
-    return Linearized(num_pos[..., 0], value[..., 0], *_bias_and_loss(positive, tp, fp), influence)
+    bias_and_loss = _bias_and_loss(positive, precision, misses, depth)
+    return Linearized(num_pos[..., 0], value[..., 0], *bias_and_loss, influence)
 
 
-def _bias_and_loss(positive: Array, tp: Array, fp: Array) -> tuple[Array, Array]:
+def _bias_and_loss(
+    positive: Array, precision: Array, misses: Array, depth: Array
+) -> tuple[Array, Array]:
     """Return the upward bias, and the loss by one more negative that is ranked first."""
-    num_pos, depth = positive.sum(-1, keepdims=True), tp + fp
-    precision, misses = divide(tp, depth), divide(fp, depth)
+    num_pos = positive.sum(-1, keepdims=True)
     excess = positive * misses * (divide(1.0, depth) - divide(precision, num_pos))
     lost = divide(positive * precision, depth + 1)
     bias, loss = (divide(x.sum(-1), num_pos[..., 0]) for x in (excess, lost))
     return bias, loss
-
-
-def _sum_below(amount: Array, last: Array) -> Array:
-    """Return for each sorted example the sum over itself, its ties and all examples after it.
-
-    The sum is computed from the end, because a subtraction from the total would cancel.
-    """
-    ends = xp.flip(first_of_ties(last), -1)
-    return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:

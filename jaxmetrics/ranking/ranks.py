@@ -19,7 +19,16 @@ from jaxmetrics._applied import weighted_by
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, as_scores, binary_examples
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, lax, on_device, on_one_cpu, xp
+from jaxmetrics._namespaces import (
+    Array,
+    Arrays,
+    float_dtype,
+    is_jax,
+    lax,
+    on_device,
+    on_one_cpu,
+    xp,
+)
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 from jaxmetrics.intervals.samples import sums_by_entry
 
@@ -41,7 +50,7 @@ class Ranked(NamedTuple):
     undefined: Array  # bool, (...): a score or a weight is NaN
 
     @property
-    def totals(self) -> tuple[Array, Array]:
+    def totals(self) -> Arrays:
         """The number (or total weight) of positives and of negatives, floats of shape `(...)`."""
         dtype = float_dtype(self.positive)
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
@@ -68,8 +77,10 @@ def rank(
     truth_name: str = "y_true",
 ) -> Ranked:
     """Check the arguments of a binary ranking metric, and sort the examples."""
-    given = y_true, y_score, sample_weight, where
-    return rank_examples(binary_examples(*given, as_scores, name=name, truth_name=truth_name))
+    examples = binary_examples(
+        y_true, y_score, sample_weight, where, as_scores, name=name, truth_name=truth_name
+    )
+    return rank_examples(examples)
 
 
 class MeasureOfScores(Protocol[R_co]):
@@ -113,8 +124,8 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
     holds_positives = np.bincount(of_score, ranked.positive) > 0
     begins = holds_positives | np.concatenate([[True], holds_positives[:-1]])
     entry, size = (np.cumsum(begins) - 1)[of_score], int(begins.sum())
-    of_both = (np.where(x > 0, entry, size) for x in (ranked.positive, ranked.negative))
-    positives, negatives = (sums_by_entry(restore(x, ranked.position), size) for x in of_both)
+    entries = (np.where(x > 0, entry, size) for x in (ranked.positive, ranked.negative))
+    positives, negatives = (sums_by_entry(restore(x, ranked.position), size) for x in entries)
     distinct = ranked._replace(
         position=np.arange(size), score=-np.arange(size), last=np.ones(size, bool)
     )
@@ -123,7 +134,7 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
     )
 
 
-def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
+def of_scores(measure: Callable[[Any], R], read: Callable[..., Any] = rank) -> MeasureOfScores[R]:
     """Decorate a metric of sorted examples so that it accepts `y_true` and `y_score`."""
     of_ranked = compiled(measure)
 
@@ -135,7 +146,7 @@ def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
         sample_weight: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> R:
-        return of_ranked(rank(y_true, y_score, sample_weight, where))
+        return of_ranked(read(y_true, y_score, sample_weight, where))
 
     del call.__wrapped__  # help() would show the signature of `measure`
     return call
@@ -143,28 +154,22 @@ def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
 
 def rank_examples(examples: Examples) -> Ranked:
     """Sort examples with class ids 0 and 1 by their score."""
-    position, last = order(examples.values)
-    if on_device(examples):
-        position = position if is_jax(position) else position.astype(np.int32)
-        examples = examples._replace(values=_rounded_down(examples.values))
+    score = examples.values
+    position, last = order(score)
+    if not on_device(examples):
+        return _ranked(examples, position, last)
+    position = position if is_jax(position) else position.astype(np.int32)
+    if not is_jax(score) and score.dtype.kind in "iuf" and score.dtype.itemsize > 2:
+        # NumPy scores are rounded down to the dtype in which JAX computes. Then `score >= t` is
+        # true for the example whose rounded score is the threshold t.
+        with np.errstate(all="ignore"):
+            rounded = score.astype(float_dtype())
+            below = np.nextafter(rounded, rounded.dtype.type(-np.inf))
+            examples = examples._replace(values=np.where(rounded > score, below, rounded))
     return _ranked(examples, position, last)
 
 
-def _rounded_down(score: Array) -> Array:
-    """Round NumPy scores down to the dtype in which JAX computes.
-
-    Then `score >= t` is true for the example whose rounded score is the threshold t.
-    """
-    if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
-        return score
-    with np.errstate(all="ignore"):
-        rounded = score.astype(float_dtype())
-        rounded_up = rounded > score
-        rounded[rounded_up] = np.nextafter(rounded[rounded_up], rounded.dtype.type(-np.inf))
-    return rounded
-
-
-def order(score: Array) -> tuple[Array, Array]:
+def order(score: Array) -> Arrays:
     """Sort scores in decreasing order, with NaN last.
 
     Returns the original positions of the sorted examples, and a mask of the examples that are the
@@ -177,8 +182,19 @@ def order(score: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def _order_by_xla(score: Array) -> tuple[Array, Array]:
-    falling = ~(score if is_integer(score) else _rising_bits(score))
+def _order_by_xla(score: Array) -> Arrays:
+    rising = score
+    if not is_integer(score):  # XLA treats floats below 1e-38 as 0 when it compares them
+        score = score.astype(xp.float32) if score.dtype.itemsize < 4 else score
+        integers = xp.int32 if score.dtype.itemsize == 4 else xp.int64
+        lowest = xp.iinfo(integers).min
+        bits = lax.bitcast_convert_type(score, integers)
+        bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
+        # The bits of positive floats increase with the float, the bits of negative floats decrease.
+        # So all bits of negative floats except the sign are inverted. NaN is lowest.
+        rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
+        rising = xp.where(xp.isnan(score), lowest, rising)
+    falling = ~rising
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = jax.lax.platform_dependent(
         falling, position, cpu=_sorted_as_one, default=_sorted_in_pairs
@@ -187,12 +203,12 @@ def _order_by_xla(score: Array) -> tuple[Array, Array]:
     return position, xp.concatenate([next_is_lower, xp.ones_like(falling[..., :1], bool)], -1)
 
 
-def _sorted_in_pairs(key: Array, position: Array) -> tuple[Array, Array]:
+def _sorted_in_pairs(key: Array, position: Array) -> Arrays:
     key, position = jax.lax.sort((key, position), dimension=-1, num_keys=1)
     return key, position
 
 
-def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
+def _sorted_as_one(key: Array, position: Array) -> Arrays:
     """Sort 64-bit integers, whose upper half is the key and whose lower half is the position.
 
     On a CPU, XLA sorts a single array in a quarter of the time of two. (JAX 0.7 confuses the halves
@@ -207,23 +223,6 @@ def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
     return halves[..., 1], halves[..., 0]
 
 
-def _rising_bits(score: Array) -> Array:
-    """Return integers in the same order as the scores, with NaN lowest.
-
-    Integers are needed because XLA treats floats below 1e-38 as 0 when it compares them.
-    """
-    if score.dtype.itemsize < 4:
-        score = score.astype(xp.float32)
-    integers = xp.int32 if score.dtype.itemsize == 4 else xp.int64
-    lowest = xp.iinfo(integers).min
-    bits = lax.bitcast_convert_type(score, integers)
-    bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
-    # The bits of positive floats increase with the float, the bits of negative floats decrease. So
-    # all bits of negative floats except the sign are inverted.
-    rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
-    return xp.where(xp.isnan(score), lowest, rising)
-
-
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (score.dtype.kind in "iuf" and score.dtype.itemsize >= 4):
         score = score.astype(np.float32)  # exact for bool, small integers, float16 and bfloat16
@@ -232,31 +231,22 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
-        position, falling = _sorted_by_bits(score)
+        # We sort 64-bit integers, whose upper half is the score and whose lower half is the
+        # position, because this takes half the time of an argsort.
+        packed = np.empty(score.shape, np.int64)
+        low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
+        halves, bits = packed.view(np.int32), score.view(np.int32)
+        falling = halves[..., high::2]
+        falling[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))  # as in `_order_by_xla`
+        halves[..., low::2] = np.arange(score.shape[-1])
+        packed.sort(-1)
+        position = packed & 0xFFFFFFFF
     else:
         position = np.argsort(score, -1)[..., ::-1]
         falling = np.take_along_axis(score, position, -1)
     last = np.ones(score.shape, bool)
     np.not_equal(falling[..., 1:], falling[..., :-1], out=last[..., :-1])
     return position, last
-
-
-def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort float32 scores in decreasing order; return positions, and integers in the order of
-    scores.
-
-    We sort 64-bit integers, whose upper half is the score and whose lower half is the position,
-    because this takes half the time of an argsort.
-    """
-    packed = np.empty(score.shape, np.int64)
-    low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
-    halves = packed.view(np.int32)
-    lower, upper = halves[..., low::2], halves[..., high::2]
-    bits = score.view(np.int32)
-    upper[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))  # as `_rising_bits`
-    lower[...] = np.arange(score.shape[-1])
-    packed.sort(-1)
-    return packed & 0xFFFFFFFF, upper
 
 
 @compiled
@@ -289,7 +279,7 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
-def points(ranked: Ranked) -> tuple[Array, Array, Array]:
+def points(ranked: Ranked) -> Arrays:
     """Count true and false positives at all thresholds, from +inf down to the lowest score.
 
     Ties and ignored examples repeat a point.
@@ -311,7 +301,7 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
     return tp, fp, threshold
 
 
-def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
+def cumulative_positives(ranked: Ranked) -> Arrays:
     """Count true and false positives at all thresholds; both arrays have shape `(..., n + 1)`."""
     tp, fp = (cumulative_sum(x, ranked.last) for x in (ranked.positive, ranked.negative))
     return _preceded_by(0, tp), _preceded_by(0, fp)
@@ -319,7 +309,7 @@ def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
 
 def cumulative_sum(amount: Array, last: Array) -> Array:
     """Return for each sorted example the sum over itself, its ties and all examples before it."""
-    return _at_last(_running_sum(amount), last)
+    return _at_ends(_running_sum(amount), last)
 
 
 def sum_above(amount: Array, last: Array) -> Array:
@@ -328,8 +318,8 @@ def sum_above(amount: Array, last: Array) -> Array:
     If all weights are 1, the sum is the midrank minus 1/2, as in the Mann–Whitney statistic.
     """
     running = _running_sum(amount)
-    before_ties = _at_first(running - amount, last).astype(float_dtype(amount, last))
-    return (before_ties + _at_last(running, last)) / 2
+    before_ties = _at_ends(running - amount, last, first=True).astype(float_dtype(amount, last))
+    return (before_ties + _at_ends(running, last)) / 2
 
 
 def _running_sum(amount: Array) -> Array:
@@ -338,31 +328,21 @@ def _running_sum(amount: Array) -> Array:
     return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
-# In JAX, the positions of ties are found first and sums are looked up there, because a running
-# maximum of equal sums would split the gradient. In NumPy, which needs no gradients, the running
-# maximum of the sums is faster than a lookup.
-
-
-def _at_last(rising: Array, last: Array) -> Array:
-    """Return for each example the value of the increasing `rising` at the last of its ties."""
-    backwards = partial(lax.cummin, reverse=True)
-    return _at(last, rising, backwards, beyond=-1)
-
-
-def _at_first(rising: Array, last: Array) -> Array:
-    """Return for each example the value of the increasing `rising` at the first of its ties."""
-    return _at(first_of_ties(last), rising, lax.cummax, beyond=0)
-
-
 def first_of_ties(last: Array) -> Array:
     """Convert a mask of the last examples of all ties to a mask of the first examples."""
     return xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
 
 
-def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
-    """Return for each example the value of the increasing `rising` at one end of its ties; `beyond`
-    is the index of the value past the last end.
+def _at_ends(rising: Array, last: Array, *, first: bool = False) -> Array:
+    """Return for each example the value of the increasing `rising` at the last of its ties, or at
+    the first.
+
+    In JAX, the positions of ties are found first and sums are looked up there, because a running
+    maximum of equal sums would split the gradient. In NumPy, which needs no gradients, the running
+    maximum of the sums is faster than a lookup.
     """
+    ends, beyond = (first_of_ties(last), 0) if first else (last, -1)
+    nearest = lax.cummax if first else partial(lax.cummin, reverse=True)
     if not on_device(rising, ends):
         if ends.all():  # no ties
             return rising

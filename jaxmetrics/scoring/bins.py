@@ -189,29 +189,25 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
 
     Args:
         default: number of bins if `options` has no `num_bins`.
-        options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None by default.
+        options: `num_bins`, `strategy`, `sample_weight`, `where`, and `clusters` if supported.
 
     Returns:
         Sums of shape `(..., B, 3)`, or `(..., C, B, 3)` for C clusters.
     """
     if y_prob is None:
         refuse_options("y_prob", "calibration_bins", **options)
-        return _as_bins(y_true)
-    given = {name: x for name, x in options.items() if x is not None}
-    examples = as_examples(y_true, y_prob, given.get("sample_weight"), given.get("where"))
-    edges = edges_of(examples, given.get("num_bins", default), given.get("strategy"))
-    if "clusters" not in given:
+        sums = as_float(y_true, "y_true")
+        if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
+            raise ValueError(
+                "If y_prob is not given, y_true must contain the bins that calibration_bins"
+                f" returns, which have the shape (..., B, 3), got shape {sums.shape}."
+            )
+        return non_negative(sums, "y_true")
+    examples = as_examples(y_true, y_prob, options["sample_weight"], options["where"])
+    num_bins, clusters = options["num_bins"], options.get("clusters")
+    edges = edges_of(examples, default if num_bins is None else num_bins, options["strategy"])
+    if clusters is None:
         return sums_by_bin(examples, edges)
     shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
-    numbers, size = clusters_of_examples(given["clusters"], examples.amounts, shape)
+    numbers, size = clusters_of_examples(clusters, examples.amounts, shape)
     return sums_by_bin(examples, edges, numbers, num_clusters=size)
-
-
-def _as_bins(bins: ArrayLike) -> Array:
-    sums = as_float(bins, "y_true")
-    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
-        raise ValueError(
-            "If y_prob is not given, y_true must contain the bins that calibration_bins returns,"
-            f" which have the shape (..., B, 3), got shape {sums.shape}."
-        )
-    return non_negative(sums, "y_true")

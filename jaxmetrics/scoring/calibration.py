@@ -33,7 +33,7 @@ from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import IGNORED, Examples, as_distributions, class_examples
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array, Arrays, xp
 from jaxmetrics._validation import ArrayLike, check_flag, check_level, check_option
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
@@ -322,13 +322,13 @@ def _top_label(
     **options: Any,
 ) -> Any:
     examples = class_examples(y_true, y_prob, sample_weight, where, as_distributions, name="y_prob")
-    given = {"sample_weight": sample_weight, "where": where}
-    options |= {name: x for name, x in given.items() if x is not None}
+    options |= {} if sample_weight is None else {"sample_weight": sample_weight}
+    options |= {} if where is None else {"where": where}
     return function(*_predictions(examples), **options)
 
 
 @compiled
-def _predictions(examples: Examples) -> tuple[Array, Array]:
+def _predictions(examples: Examples) -> Arrays:
     """Return whether the predicted class of each example is correct (1, 0, or -1 for ignored
     examples), and its probability (NaN for an invalid row).
     """

@@ -96,8 +96,8 @@ def calibration_interval(
     )
     options = {"sample_weight": sample_weight, "where": where, "clusters": clusters}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
-    found = _interval(bins, normal_quantile(level), are_clusters=clusters is not None)
-    return with_level(found, level, "inequalities")
+    estimate = _interval(bins, normal_quantile(level), are_clusters=clusters is not None)
+    return with_level(estimate, level, "inequalities")
 
 
 class _Bins(NamedTuple):
@@ -107,21 +107,20 @@ class _Bins(NamedTuple):
     p: Array  # the mean probability
     f: Array  # the frequency of class 1
     variance: Array  # variance of labels: p (1 - p) if calibrated, f (1 - f) if the gap is large
+    gap: Array  # |p - f|
+    share: Array  # w, the fraction of the examples
+    error: Array  # (...): calibration error
+    spread: Array  # (...): variance of the gap over examples
 
-    @classmethod
-    def of(cls, sums: Array) -> _Bins:
-        n, sum_prob, sum_true = xp.moveaxis(sums, -1, 0)
-        p, f = divide(sum_prob, n), divide(sum_true, n)
-        variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
-        return cls(n, p, f, variance)
 
-    @property
-    def gap(self) -> Array:
-        return xp.abs(self.p - self.f)
-
-    @property
-    def error(self) -> Array:
-        return divide((self.n * self.gap).sum(-1), self.n.sum(-1), xp.nan)
+def _statistics(sums: Array) -> _Bins:
+    n, sum_prob, sum_true = xp.moveaxis(sums, -1, 0)
+    p, f = divide(sum_prob, n), divide(sum_true, n)
+    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
+    gap, total = xp.abs(p - f), n.sum(-1)
+    error, share = divide((n * gap).sum(-1), total, xp.nan), divide(n, total[..., None])
+    spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
+    return _Bins(n, p, f, variance, gap, share, error, spread)
 
 
 class _Units(NamedTuple):
@@ -135,13 +134,15 @@ class _Units(NamedTuple):
 
 @compiled
 def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
-    bins = _Bins.of(sums.sum(-3) if are_clusters else sums)
-    units = _clusters(sums, bins, z) if are_clusters else _independent(bins, z)
-    error, z = bins.error, units.quantile
-    share = divide(bins.n, bins.n.sum(-1)[..., None])
+    bins = _statistics(sums.sum(-3) if are_clusters else sums)
+    error, share, total = bins.error, bins.share, bins.n.sum(-1)
+    if are_clusters:
+        units = _clusters(sums, bins, z)
+    else:
+        units = _Units(bins.n, total, xp.full(np.shape(total), z), xp.zeros_like(total))
+    z = units.quantile
     noise = share * safe_sqrt(divide(bins.variance, units.examples))
-    spread = xp.maximum((share * bins.gap**2).sum(-1) - error**2, 0)
-    variance_of_shares = divide(spread, units.number, xp.nan)
+    variance_of_shares = divide(bins.spread, units.number, xp.nan)
 
     def reach(squares: Array) -> Array:
         return safe_sqrt(xp.maximum(squares + z**2 * variance_of_shares, z**2 * units.variance))
@@ -150,7 +151,7 @@ def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
     high = error + reach(((share * _growth_of_gap(bins, units)) ** 2).sum(-1))
     variance = xp.maximum((noise**2).sum(-1) + variance_of_shares, units.variance)
     ends = xp.maximum(low, 0), xp.minimum(high, 1)
-    return computed_estimate(error, *ends, safe_sqrt(variance), num_examples=bins.n.sum(-1))
+    return computed_estimate(error, *ends, safe_sqrt(variance), num_examples=total)
 
 
 def _half_normal_reach(sd: Array, z: Array) -> Array:
@@ -165,11 +166,6 @@ def _growth_of_gap(bins: _Bins, units: _Units) -> Array:
     n = units.examples
     lowest, highest = wilson_interval(bins.f * n, n, units.quantile[..., None])
     return xp.maximum(xp.abs(bins.p - lowest), xp.abs(highest - bins.p)) - bins.gap
-
-
-def _independent(bins: _Bins, z: float) -> _Units:
-    total = bins.n.sum(-1)
-    return _Units(bins.n, total, xp.full(np.shape(total), z), xp.zeros_like(total))
 
 
 def _clusters(sums: Array, bins: _Bins, z: float) -> _Units:

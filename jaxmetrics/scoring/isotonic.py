@@ -15,7 +15,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_log
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples
-from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, lax, on_device, special, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas.distributions import log1p_minus
 from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, points
@@ -30,7 +30,7 @@ _NUM_GROUPS = 64
 
 
 @compiled
-def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple[Array, ...]:
+def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> Arrays:
     """Compute the isotonic regression and its confidence band, by increasing probability.
 
     Returns:
@@ -40,7 +40,10 @@ def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple
     sums = _sums(examples, ranked)
     low, high = _band(sums, level)
     f = _frequency(sums) + sums.invalid
-    p = _falling_probabilities(ranked) + sums.invalid
+    # The probabilities in the order of the sums; ignored examples repeat another one.
+    p = points(ranked)[2][..., 1:]
+    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True, initial=-xp.inf)
+    p = xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest)) + sums.invalid
     columns = xp.broadcast_arrays(p, f, xp.minimum(low, f), xp.maximum(high, f))
     return tuple(x[..., ::-1] for x in columns)
 
@@ -65,14 +68,6 @@ def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
         counts = examples.amounts != 0
         impossible |= (counts & ~is_probability(examples.values)).any(-1)
     return _CumulativeSums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
-
-
-def _falling_probabilities(ranked: Ranked) -> Array:
-    """Return the probabilities in the order of the sums; ignored examples repeat another one."""
-    _, _, p = points(ranked)
-    p = p[..., 1:]
-    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True, initial=-xp.inf)
-    return xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest))
 
 
 def _frequency(sums: _CumulativeSums) -> Array:
@@ -127,15 +122,15 @@ def _vertices(x: Array, y: Array) -> Array:
 
 
 def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
-    """Find more vertices by a step of quickhull: the points farthest above the line between two
-    neighbouring vertices.
+    """Find more vertices by quickhull: the points farthest above the line between two neighbouring
+    vertices.
 
     The number of steps is at most the number of digits of x and y: Greenfield (1990), A proof for a
     quickhull algorithm, Syracuse University.
     """
     place, last = xp.arange(len(x)), len(x) - 1
 
-    def more(state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add(state: Arrays) -> Arrays:
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
         right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
@@ -147,10 +142,10 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
         farthest = (above > 0) & (above >= greatest.at[left].max(above)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0]
+    return lax.while_loop(lambda state: state[1], add, (ends, ends[0]))[0]
 
 
-def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
+def _band(sums: _CumulativeSums, level: float) -> Arrays:
     """Compute the simultaneous confidence band of the frequency at each example."""
     n = sums.weight
     (starts, ends), _ = groups = _groups(sums)
@@ -178,7 +173,7 @@ def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
     )
 
 
-def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
+def _groups(sums: _CumulativeSums) -> list[Arrays]:
     """Return the cumulative sums of weights and labels at the start and the end of each group."""
     n = sums.weight
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
@@ -198,7 +193,7 @@ def _steps(values: Array, first: Array, size: int) -> Array:
     return np.repeat(values.reshape(-1), times.reshape(-1)).reshape((*values.shape[:-1], size))
 
 
-def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:
+def _binomial_bounds(s: Array, n: Array, z: Array) -> Arrays:
     """Compute lower and upper confidence bounds of a proportion, each with error at most
     `P(Z > z)`.
 
@@ -215,7 +210,7 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
     rest = xp.where(q < 1, 1 - q, 0.5)
     q = xp.where(q < 1, q, 0.5)
 
-    def excess(t: Array) -> tuple[Array, Array]:
+    def excess(t: Array) -> Arrays:
         up, down = t / q, -t / rest
         kl = -q * log1p_minus(up, xp.log1p(up)) - rest * log1p_minus(down, xp.log1p(down))
         return 2 * n * kl - z**2, 2 * n * t / ((q + t) * (rest - t))
@@ -225,20 +220,16 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
 
 
 @compiled
-def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> tuple[Array, ...]:
+def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> Arrays:
     """Compute miscalibration, discrimination and uncertainty; see `score_decomposition`."""
-    of_forecast, of_frequency = _SCORES[score]
+    score_of_forecast, expected_score = _SCORES[score]
     sums = _sums(examples, ranked)
     p = xp.clip(examples.values, 0, 1)
-    original = weighted_mean(of_forecast(p, examples.ids), weights_of(examples))
-    recalibrated = weighted_mean(of_frequency(_frequency(sums)), sums.weights.astype(p.dtype))
-    uncertainty = of_frequency(_ratio(sums.true[..., -1], sums.weight[..., -1]))
+    original = weighted_mean(score_of_forecast(p, examples.ids), weights_of(examples))
+    recalibrated = weighted_mean(expected_score(_frequency(sums)), sums.weights.astype(p.dtype))
+    uncertainty = expected_score(_ratio(sums.true[..., -1], sums.weight[..., -1]))
     parts = original - recalibrated, uncertainty - recalibrated, uncertainty
     return tuple(part + sums.invalid[..., 0] for part in xp.broadcast_arrays(*parts))
-
-
-def _squared_error(p: Array, y: Array) -> Array:
-    return (p - y) ** 2
 
 
 def _negative_log_likelihood(p: Array, y: Array) -> Array:
@@ -247,16 +238,12 @@ def _negative_log_likelihood(p: Array, y: Array) -> Array:
     return -xp.where(y == 1, xp.log(p), xp.log1p(-p))
 
 
-def _variance(f: Array) -> Array:
-    return f * (1 - f)
-
-
 def _entropy(f: Array) -> Array:
     return -(f * safe_log(f) + (1 - f) * safe_log(1 - f))
 
 
 # The score of a forecast p for label y, and its expected value if class 1 has frequency p.
 _SCORES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array], Array]]] = {
-    "brier": (_squared_error, _variance),
+    "brier": (lambda p, y: (p - y) ** 2, lambda f: f * (1 - f)),
     "log_loss": (_negative_log_likelihood, _entropy),
 }

@@ -17,7 +17,7 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
-from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_float
 from jaxmetrics.scoring.rows import (
     at_class,
@@ -37,10 +37,6 @@ __all__ = [
     "spherical_score",
     "two_class",
 ]
-
-# A score maps rows `(..., n, K)`, labels and options to one value per example. Labels are class ids
-# `(..., n)` or soft labels `(..., n, K)`.
-_Score = Callable[..., Array]
 
 
 def two_class(y_prob: ArrayLike) -> Array:
@@ -185,7 +181,7 @@ def brier_score(
     """
     if not isinstance(scale_by_half, bool | str) or scale_by_half not in (True, False, "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = _examples(y_true, y_prob, sample_weight, where, soft=_EVENTS)
+    examples = _examples(y_true, y_prob, sample_weight, where, _EVENTS)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
     score = _mean_of(_squared_distance, examples)
     return score / 2 if half else score
@@ -217,7 +213,7 @@ def d2_brier_score(
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
     """
-    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft=_EVENTS))
+    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, _EVENTS))
 
 
 @one_program
@@ -282,26 +278,26 @@ def _examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    read: Reading = as_distributions,
+    read: tuple[Reading, Reading] = (as_distributions, as_distributions),
     *,
-    soft: tuple[Reading, Reading] = (as_distributions, as_distributions),
     name: str = "y_prob",
 ) -> Examples:
     """Check rows of probabilities or logits, and their class ids or soft labels.
 
-    Soft labels are floats `(..., n, K)`, and are read with their rows by the functions `soft`.
+    Soft labels are floats `(..., n, K)`. The functions `read` read rows and soft labels.
     """
     truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
     are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
     if are_rows and xp.issubdtype(truth.dtype, xp.floating):
-        examples = label_examples(y_true, rows, sample_weight, where, *soft, name=name)
+        examples = label_examples(y_true, rows, sample_weight, where, *read, name=name)
         ids = xp.zeros_like(examples.ids, xp.int8, shape=examples.ids.shape[:-1])
         return examples._replace(ids=ids, shares=examples.ids)
     hint = (
         " If y_true contains the shares of all classes, one-hot or soft, y_true must contain"
         " floats."
     )
-    return class_examples(y_true, rows, sample_weight, where, read, name=name, hint=hint)
+    read_rows = as_logits if read[0] is as_logits else as_distributions
+    return class_examples(y_true, rows, sample_weight, where, read_rows, name=name, hint=hint)
 
 
 # Rows of soft labels need not sum to 1, because the Brier score is proper for each class
@@ -318,8 +314,8 @@ def _forecast(
 ) -> tuple[Examples, float | None]:
     """Check the examples, and return them with the eps of probabilities (None for logits)."""
     if logits is not None and y_prob is None:
-        given, soft = (y_true, logits, sample_weight, where), (as_logits, as_distributions)
-        return _examples(*given, as_logits, soft=soft, name="logits"), None
+        read = as_logits, as_distributions
+        return _examples(y_true, logits, sample_weight, where, read, name="logits"), None
     if y_prob is None or logits is not None:
         raise ValueError(
             "Exactly one of y_prob and logits must be given, got"
@@ -341,9 +337,12 @@ def _log_loss(examples: Examples, eps: float | None) -> Array:
 
 @compiled
 def _mean_of(
-    score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False
+    score: Callable[..., Array], examples: Examples, *options: ArrayLike, of_logits: bool = False
 ) -> Array:
     """Return the weighted mean of a score; NaN if a row that is not ignored is invalid.
+
+    A score maps rows `(..., n, K)`, labels and options to one value per example. Labels are class
+    ids `(..., n)` or soft labels `(..., n, K)`.
 
     Invalid rows are replaced before the score is computed, so that ignored rows do not affect
     gradients. Scores do not depend on weights, so they are computed once for a batch of weights.
@@ -362,7 +361,7 @@ def _mean_of(
 
 
 def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
-    if not _are_shares(p, y):
+    if y.ndim < p.ndim:
         return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
     return -(y * xp.log(xp.clip(p, eps, 1 - eps))).sum(-1)
 
@@ -376,7 +375,7 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
     others = xp.where(_one_hot(z, index_of_top), 0, xp.exp(z - top[..., None])).sum(-1)
-    if not _are_shares(z, y):
+    if y.ndim < z.ndim:
         return xp.log1p(others) + (top - at_class(z, y))
     below = xp.where(y > 0, top[..., None] - xp.where(y > 0, z, 0), 0)
     return xp.log1p(others) * y.sum(-1) + (y * below).sum(-1)
@@ -387,7 +386,7 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
 
 def _squared_distance(p: Array, y: Array) -> Array:
     squares = ((p - _shares(p, y)) ** 2).sum(-1)
-    return squares if _are_shares(p, y) else xp.minimum(squares, 2)
+    return xp.minimum(squares, 2) if y.ndim < p.ndim else squares
 
 
 def _cosine(p: Array, y: Array) -> Array:
@@ -398,12 +397,8 @@ def _mean_cumulative_distance(p: Array, y: Array) -> Array:
     return (xp.clip(xp.cumsum(p - _shares(p, y), -1)[..., :-1], -1, 1) ** 2).mean(-1)
 
 
-def _are_shares(rows: Array, truth: Array) -> bool:
-    return bool(truth.ndim == rows.ndim)
-
-
 def _shares(rows: Array, truth: Array) -> Array:
-    return truth if _are_shares(rows, truth) else _one_hot(rows, truth)
+    return _one_hot(rows, truth) if truth.ndim < rows.ndim else truth
 
 
 def _one_hot(rows: Array, ids: Array) -> Array:
@@ -429,7 +424,7 @@ def _d2_brier_score(examples: Examples) -> Array:
     return 1 - divide(_mean_of(_squared_distance, examples), constant, xp.nan)
 
 
-def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
+def _class_frequencies(examples: Examples) -> Arrays:
     """Return the frequency f of each class and 1 - f, both of shape `(..., K)`.
 
     If a class contains nearly all examples, 1 - f is the sum of all other frequencies, to keep its

@@ -9,7 +9,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import Examples, are_distributions, as_logits, class_examples
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, custom_jvp, lax, special, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, special, xp
 from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.scoring.rows import is_valid_logits, weights_of
@@ -46,8 +46,9 @@ def fit_temperature(
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
     """
-    given = y_true, logits, sample_weight, where, as_logits
-    return _temperature(class_examples(*given, name="logits"))
+    return _temperature(
+        class_examples(y_true, logits, sample_weight, where, as_logits, name="logits")
+    )
 
 
 class _Standardized(NamedTuple):
@@ -93,9 +94,7 @@ def _best_beta(logits: _Standardized) -> Array:
 
 
 @_best_beta.defjvp
-def _best_beta_jvp(
-    primals: tuple[_Standardized], tangents: tuple[_Standardized]
-) -> tuple[Array, Array]:
+def _best_beta_jvp(primals: tuple[_Standardized], tangents: tuple[_Standardized]) -> Arrays:
     """Differentiate the root by the implicit function theorem."""
     beta = _best_beta(*primals)
     _, by_logits = jax.jvp(lambda logits: _slopes(logits, beta)[0], primals, tangents)
@@ -116,7 +115,7 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
     return _Standardized(u, possible, margin / divisor[..., None], weights, scale)
 
 
-def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
+def _slopes(logits: _Standardized, beta: Array) -> Arrays:
     """Return the first and second derivative of the mean log loss of `softmax(beta u)` by beta."""
     u, possible, margin, weights, _ = logits
     p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
