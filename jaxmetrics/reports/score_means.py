@@ -26,7 +26,6 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport, TabularReport
-from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import check_each, rows_of_groups
 from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
@@ -98,7 +97,7 @@ def score_report(
         named = rows_of_groups(groups, np.ones(values.shape[1], bool))
         numbers = np.argmax([named[x] for x in sorted(named)], axis=0)
         sample = sample._replace(groups=numbers, group_names=sorted(named))
-    return report_of_scores(sample, score_values(sample, level), level, names=(a, b))
+    return report_of_scores(sample, level, (a, b))
 
 
 def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | None) -> np.ndarray:
@@ -192,66 +191,50 @@ class ItemScores(NamedTuple):
         return compared(by_halves(a, b, d, z, 0.0), method, method)
 
 
-def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Estimate the `mean` and, if there are groups, the `mean_of_groups` and the mean of each
-    `group`.
+def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> TabularReport:
+    """Make the report on one system, or on two systems A and B with these names.
 
     The values of one system are reported values, the values of two systems are comparisons.
     """
-    groups = {name: x.mean(level) for name, x in scores.by_group().items() if x.values.size}
-    found: dict[str, Any] = {"mean": scores.mean(level)}
+    sample = scores.sample
+    parts = {name: x for name, x in scores.by_group().items() if x.values.size}
+    groups = {name: x.mean(level) for name, x in parts.items()}
+    overall = {"mean": scores.mean(level)}
     if groups:
-        found |= {"mean_of_groups": scores.mean_of_groups(level), "group": groups}
-    return found
-
-
-def report_of_scores(
-    scores: ItemScores,
-    found: Mapping[str, Any],
-    level: float,
-    gates: Sequence[JudgedGate] = (),
-    names: tuple[str, str] = ("A", "B"),
-) -> TabularReport:
-    """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
-    sample, are_two = scores.sample, len(scores.values) == 2
-    groups = found.get("group", {})
-    values: dict[tuple[str, str | None], Any] = {("mean", group): x for group, x in groups.items()}
-    values |= {(name, None): x for name, x in found.items() if name != "group"}
+        overall["mean_of_groups"] = scores.mean_of_groups(level)
+    # The name of a group may be "".
+    values: dict[tuple[str, str | None], Any] = {("mean", name): x for name, x in groups.items()}
+    values |= {(name, None): x for name, x in overall.items()}
+    titles = [*labels_of([*groups], LONGEST_NAME), *map(title_of, overall)]
+    sizes = [*(x.values.shape[1] for x in parts.values()), *[sample.number] * len(overall)]
+    rows: list[list[Any]] = []
+    for title, size, x in zip(titles, sizes, values.values(), strict=True):
+        cells = [x, x.method or ""] if isinstance(x, ReportValue) else [*x.systems.values()]
+        if isinstance(x, Compared):
+            cells.append(f"{x.probability_better:.3f}")
+        rows.append([title, str(size), *cells])
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
-        tables={"": _table(scores, values)},
-        notes=_notes(scores, found, level),
+        tables={"": ValueTable(["", "n", "mean", "method"], rows)},
+        notes=_notes(scores, groups, level),
         level=level,
-        gates=gates,
     )
-    if are_two:
-        verdict = verdict_of(found["mean"].difference, "mean", sample, level)
-        outline = outline._replace(verdict=verdict, names=names_of_both(names))
-    written = {name: x.to_dict() for name, x in found.items() if name != "group"}
+    if isinstance(mean := overall["mean"], Compared):
+        outline = outline._replace(
+            verdict=verdict_of(mean.difference, "mean", sample, level),
+            tables={"": ValueTable(["", "n", "A", "B", "A - B", CONFIDENCE], rows)},
+            names=names_of_both(names),
+        )
+    written: dict[str, Any] = {name: x.to_dict() for name, x in overall.items()}
     if groups:
         written["group"] = {name: x.to_dict() for name, x in groups.items()}
-    content = {"score": scores.name, "level": level, "values": written, **contents_of(gates)}
+    content = {"score": scores.name, "level": level, "values": written}
     records = records_of(values, level, "group", "system")
+    found = {**overall, **({"group": groups} if groups else {})}
     return TabularReport(outline, {**sample.content(), **content}, records, found)
 
 
-def _table(scores: ItemScores, values: Mapping[tuple[str, str | None], Any]) -> ValueTable:
-    """Return a table with one row per group, and the means of all items below them."""
-    sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
-    labels = iter(labels_of([group for _, group in values if group is not None], LONGEST_NAME))
-    rows = []
-    for (name, group), x in values.items():
-        title = title_of(name) if group is None else next(labels)
-        cells = [x, getattr(x, "method", "") or ""]
-        if len(scores.values) == 2:
-            cells = [*x.systems.values(), f"{x.probability_better:.3f}"]
-        rows.append([title, str(scores.sample.number if group is None else sizes[group]), *cells])
-    columns = ["mean", "method"] if len(scores.values) == 1 else ["A", "B", "A - B", CONFIDENCE]
-    return ValueTable(["", "n", *columns], rows)
-
-
-def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:
-    groups = found.get("group", {})
+def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
     way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
