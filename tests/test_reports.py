@@ -398,17 +398,16 @@ def test_intervals_of_areas_cover() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_of_probabilities_of_batches_are_those_of_all(weighted: bool) -> None:
+def test_sums_of_probabilities_are_those_of_batches(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxmetrics.reports.probabilities._AT_ONCE", 700)  # 100 examples
     rng = np.random.default_rng(0)
     y, prob = rng.integers(-1, 7, 900), rng.dirichlet(np.full(7, 0.3), 900)
     prob[y < 0] = np.nan
     weights = rng.integers(0, 3, 900).astype(float) if weighted else None
     options: dict[str, Any] = {"sample_weight": weights}
-    sums = None
-    for part in (slice(0, 100), slice(100, 100), slice(100, 900)):
-        of_part = None if weights is None else weights[part]
-        sums = probability_sums(y[part], prob[part], of_part, sums)
-    assert sums is not None
+    sums = probability_sums(y, prob, weights)
     kept = np.where(y[:, None] < 0, 1 / 7, prob)
     np.testing.assert_allclose(sums.soft_counts, jm.soft_confusion_matrix(y, kept, **options))
     np.testing.assert_allclose(

@@ -179,7 +179,7 @@ def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: flo
     counted = true >= 0
     clusters = None if clusters is None else clusters[counted]
     area = delong_interval(true[counted], score[counted], level=level, clusters=clusters)
-    return report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
+    return report.with_findings(Findings({"roc_auc": value_of(area)}))
 
 
 def _listed(rows: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
@@ -212,7 +212,7 @@ def compare(given: Namespace) -> AnyReport:
         figures = {**report.figures}
         for name, metric in _OF_POSITIVE.items() if given.pos_label is not None else ():
             comparison = compare_predictions(metric, true, *preds, num_classes=2, **options)
-            figures[name] = compared(comparison, "likelihood", "likelihood")
+            figures[name] = compared(comparison)
         if selection.score is not None:
             scores: Any = [x.column("score") for x in files]
             figures["roc_auc"] = compared_areas(true == 1, scores, **options)

@@ -112,7 +112,7 @@ class Evidence(NamedTuple):
         """
         if name == "accuracy":
             right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
-            return value_of(self.proportions(right, all_of_them), "likelihood")
+            return value_of(self.proportions(right, all_of_them))
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
@@ -124,7 +124,7 @@ class Evidence(NamedTuple):
         with warnings.catch_warnings():
             if not are_whole:
                 warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
-            return value_of(interval(metric, self.tables, **options), method.name)
+            return value_of(interval(metric, self.tables, **options))
 
 
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportValue]]:
@@ -140,7 +140,7 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
     f1 = replace(jaccard, value=value, low=low, high=high, standard_error=error)
     rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
-    return {name: values_of(x, "likelihood") for name, x in rates.items()}
+    return {name: values_of(x) for name, x in rates.items()}
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
@@ -173,52 +173,42 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     significance level (Berger and Boos, 1994, JASA 89).
     """
     tables, level = evidence.tables, evidence.level
-    chosen = _may_be_most_frequent(evidence)
-    right, support = tables.diagonal(axis1=-2, axis2=-1)[..., chosen], tables.sum(-1)
-    only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
-    only_b = support[..., chosen] - right
-    others = support.sum(-1, keepdims=True) - only_a - only_b
-    # Sums of weights may be rounded to less than 0.
-    outcomes = np.maximum(np.stack([only_a, only_b, others], -1), 0)
-    estimate = _gains if evidence.clusters is None else _gains_of_clusters
-    gains = estimate(outcomes, level)
-    high = gains.high
-    if len(chosen) > 1:
-        high = estimate(outcomes, 1 - (1 - level) / len(chosen)).high
-    ends = max(gains.low.min(), -1), min(high.min(), 1)
-    least = trees.map(lambda part: part[gains.value.argmin()], gains)
-    found = Estimate(least.value, *ends, least.standard_error, least.num_undefined)
-    return value_of(found, "tango" if evidence.clusters is None else "student")
-
-
-def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
-    """Return the classes that are not significantly less common than the commonest class."""
-    support = evidence.tables.sum(-1)
+    support = tables.sum(-1)
     behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
     # The sum over independent units of the square of each unit's part in the difference of shares.
     squares = support.max() + support
     if evidence.clusters is not None:
         behind, squares = behind.sum(0), (behind**2).sum(0)
-    z = normal_quantile(1 - (1 - evidence.level) / 10)
-    return np.flatnonzero(behind**2 <= z**2 * squares)
+    z = normal_quantile(1 - (1 - level) / 10)
+    chosen = np.flatnonzero(behind**2 <= z**2 * squares)
+    right = tables.diagonal(axis1=-2, axis2=-1)[..., chosen]
+    only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
+    only_b = support[..., chosen] - right
+    others = support.sum(-1, keepdims=True) - only_a - only_b
+    # Sums of weights may be rounded to less than 0.
+    outcomes = np.maximum(np.stack([only_a, only_b, others], -1), 0)
+    gains = _gains(outcomes, level)
+    high = gains.high
+    if len(chosen) > 1:
+        high = _gains(outcomes, 1 - (1 - level) / len(chosen)).high
+    least = trees.map(lambda part: part[gains.value.argmin()], gains)
+    low, high = max(gains.low.min(), -1), min(high.min(), 1)
+    return value_of(replace(least, low=low, high=high))
 
 
 def _gains(outcomes: np.ndarray, level: float) -> Estimate:
-    """Estimate J differences of accuracies by Tango's method.
+    """Estimate J differences of accuracies by Tango's method or, with clusters, by Student's.
 
     Args:
-        outcomes: the numbers `(J, 3)` of examples that only A, only B, and either both or neither
-            classifies correctly.
+        outcomes: the numbers `(J, 3)`, or `(C, J, 3)` for C clusters, of examples that only A, only
+            B, and either both or neither classifies correctly.
         level: the confidence level.
     """
-    only_a, only_b, others = outcomes.T
-    # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
-    cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
-    return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
-
-
-def _gains_of_clusters(outcomes: np.ndarray, level: float) -> Estimate:
-    """Estimate J differences of accuracies from the `outcomes` of C clusters, `(C, J, 3)`."""
+    if outcomes.ndim == 2:
+        only_a, only_b, others = outcomes.T
+        # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
+        cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
+        return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
     number = len(outcomes)
     return mean_interval(
         np.tile([1.0, -1.0, 0.0], number),
@@ -233,7 +223,7 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue
     that occur among the true labels count.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
-    low, high = map(float, average.interval(level))
+    low, high = average.interval(level)
     note = (
         "a Bayesian posterior, which lies too low if mistakes are few, because Jeffreys' prior is"
         " worth half a correct and half a wrong example per class"
@@ -242,9 +232,8 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
-    error = float(average.variance) ** 0.5
-    mean = Estimate(float(average.mean), low, high, error, 0)
-    return ReportValue(mean, "posterior", f"{note}.")
+    mean = Estimate(average.mean, low, high, average.variance**0.5, method="posterior")
+    return value_of(replace(mean, level=level), f"{note}.")
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:

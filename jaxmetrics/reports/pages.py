@@ -255,7 +255,7 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     times, support = counts[true, pred], rarity[true, pred]
     shares = proportion_interval(times, support, level=level, method="likelihood")
     named = ([names[i] for i in ids] for ids in (true, pred))
-    return [*zip(*named, times, support, values_of(shares, "likelihood"), strict=True)]
+    return [*zip(*named, times, support, values_of(shares), strict=True)]
 
 
 def _largest_mistake(counts: np.ndarray) -> float:

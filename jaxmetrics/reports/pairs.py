@@ -35,7 +35,7 @@ from jaxmetrics.reports.overall_values import (
     checked_probabilities,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
-from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of, value_of
+from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
@@ -306,7 +306,7 @@ def comparison_report(
         p_value=float(test.p_value),
         num_clusters=number,
     )
-    return with_probabilities(found, true, checked, clusters) if checked else found
+    return _with_probabilities(found, true, checked, clusters) if checked else found
 
 
 def _compared_metrics(
@@ -322,17 +322,12 @@ def _compared_metrics(
             figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
             continue
         x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
-        gap = value_of(x.difference, "likelihood", is_difference=True)
-        better, equivalent = float(x.probability_better), float(x.probability_equivalent)
-        figures[name] = Compared(of_a, of_b, gap, better, equivalent)
+        figures[name] = replace(compared(x), a=of_a, b=of_b)
     return figures
 
 
-def with_probabilities(
-    report: ComparisonReport,
-    y_true: np.ndarray,
-    probs: Sequence[np.ndarray],
-    clusters: Any = None,
+def _with_probabilities(
+    report: ComparisonReport, y_true: np.ndarray, probs: Sequence[np.ndarray], clusters: Any
 ) -> ComparisonReport:
     """Add the metrics of the probabilities of A and B, `(n, K)` each, given the true ids `(n,)`.
 
@@ -340,34 +335,26 @@ def with_probabilities(
     DeLong's variance, for each class, or only for the second class if there are two; for more than
     ten classes they are not compared.
     """
-    names = report.class_names
-    options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
-    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
+    names, figures, z = report.class_names, {**report.figures}, normal_quantile(report.level)
+    options: dict[str, Any] = {"level": report.level, "clusters": clusters}
+    scales: dict[str, dict[str, Any]] = {
+        "log_loss": {"transform": "log"},
+        "brier_score": {"bounds": (0, worst_brier_score(probs[0]))},
+    }
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    for (name, scale), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        gap = mean_interval(a - b, **options)
+        figures[name] = compared(by_halves(of_a, of_b, gap, z, report.rope))
     areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
     for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
         scores = [prob[:, i] for prob in probs]
-        figures[name] = compared_areas(y_true == i, scores, **options)
+        figures[name] = compared_areas(y_true == i, scores, rope=report.rope, **options)
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
     bins = np.stack([x.judged_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
-
-
-def _compared_losses(
-    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
-) -> dict[str, Compared]:
-    scales: dict[str, tuple[str, dict[str, Any]]] = {
-        "log_loss": ("student", {"transform": "log"}),
-        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
-    }
-    losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    found, z = {}, normal_quantile(options["level"])
-    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
-        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
-        found[name] = compared(halves, method, "student")
-    return found
 
 
 def compared_areas(
@@ -380,5 +367,5 @@ def compared_areas(
 ) -> Compared:
     """Compare the areas under the ROC curves of two scores that predict the same event."""
     areas = delong(y_true, *scores, level=level, clusters=clusters)
-    comparison = by_halves(areas.a, areas.b, areas.difference, normal_quantile(level), rope)
-    return compared(comparison, "score", "mover")
+    z = normal_quantile(level)
+    return compared(by_halves(areas.a, areas.b, areas.difference, z, rope))

@@ -15,7 +15,7 @@ from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference
-from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import Strata, check_bounds, clipped, mean_of_groups, refuse_beyond
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -166,11 +166,10 @@ class ItemScores(NamedTuple):
 
     def mean(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of one system, or compare two systems."""
-        method = "student" if self.bounds is None else "likelihood"
         options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
         if len(self.values) == 2:
-            return compared(compare_scores(*self.values, **options), method, method)
-        return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
+            return compared(compare_scores(*self.values, **options))
+        return value_of(mean_interval(self.values[0], where=self.is_scored, **options))
 
     def mean_of_groups(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of the group means of one system, or compare two systems."""
@@ -180,15 +179,16 @@ class ItemScores(NamedTuple):
             values.append(values[0] - values[1])
             bounds.append(bounds_of_difference(self.bounds))
         strata = Strata.of(np.asarray(part.groups), part.clusters)
-        found = [
+        means = [
             mean_of_groups(x, strata, bounds=limits, z=z, is_difference=i == 2)
             for i, (x, limits) in enumerate(zip(values, bounds, strict=False))
         ]
         method = "mover" if self.bounds is None else "likelihood"
-        if len(found) == 1:
-            return value_of(found[0], method)
-        a, b, d = found
-        return compared(by_halves(a, b, d, z, 0.0), method, method)
+        labelled = [with_level(x, level, method) for x in means]
+        if len(labelled) == 1:
+            return value_of(labelled[0])
+        a, b, gap = labelled
+        return compared(by_halves(a, b, gap, z, 0.0))
 
 
 def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> TabularReport:

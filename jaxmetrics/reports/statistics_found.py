@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import singledispatch
 
 import numpy as np
@@ -39,7 +38,7 @@ def _(statistic: Moments, table: np.ndarray, found: ClassValues, level: float) -
     means = {name: mean(table, level) for name, mean in means_of(statistic).items()}
     return Findings(
         {
-            f"mean_{name}" if name in found.overall else name: value_of(x, "normal")
+            f"mean_{name}" if name in found.overall else name: value_of(x)
             for name, x in means.items()
             if x.value.ndim == 0
         }
@@ -70,8 +69,7 @@ def _(statistic: CalibrationBins, table: np.ndarray, found: ClassValues, level: 
 
 
 def _value_of_bounds(x: AreaBounds) -> ReportValue:
-    bounds = float(x.value), float(x.low), float(x.high)
-    return ReportValue(Estimate(*bounds, math.nan, 0), "bounds")
+    return ReportValue(Estimate(float(x.value), float(x.low), float(x.high), method="bounds"))
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
