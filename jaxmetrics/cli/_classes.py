@@ -7,12 +7,7 @@ import unicodedata
 import warnings
 from collections.abc import Collection, Hashable, Sequence
 
-import numpy as np
-import polars as pl
-
 from jaxmetrics.cli._errors import InputError, listed, shortened
-
-__all__: list[str] = []
 
 _MOST_DIGITS = 100  # a longer number is read as a name
 
@@ -34,12 +29,6 @@ def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
         )
     others = [label for label in labels if label not in (positive, rest_of(positive))]
     return [others[0] if len(others) == 1 else rest_of(positive), positive]
-
-
-def class_ids(labels: pl.Series, classes: Sequence[str]) -> np.ndarray:
-    """Return the class ids of labels; labels that are not among the classes have the id 0."""
-    ids = {name: i for i, name in enumerate(classes)}
-    return labels.replace_strict(ids, default=0, return_dtype=pl.Int64).to_numpy()
 
 
 def rest_of(positive: str) -> str:

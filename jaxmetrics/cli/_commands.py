@@ -16,12 +16,12 @@ from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
-from jaxmetrics.cli._options import check_alone, refuse
+from jaxmetrics.cli._options import check_alone, refuse, with_options
 from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import progress
 from jaxmetrics.cli._predictions import (
     Predictions,
-    Selection,
+    check_examples,
     count_predictions,
     whole,
 )
@@ -73,7 +73,8 @@ def report(given: Namespace) -> AnyReport:
 
 
 def _report_of_predictions(given: Namespace) -> AnyReport:
-    (file,), shares, selection = given.files, _shares(given.prevalence), Selection.of(given)
+    (file,), shares = given.files, _shares(given.prevalence)
+    check_examples(given)
     if shares is not None and (given.prob or given.cluster):
         raise InputError(
             "--prevalence cannot be used together with --prob or --cluster. Leave out"
@@ -85,7 +86,7 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
             " rows to list with their ids, or leave out --id."
         )
     with progress("rows") as on_progress:
-        rows = count_predictions(parts_of(file), selection, on_progress)
+        rows = count_predictions(parts_of(file), given, on_progress)
     if rows.positive is None:
         warn_of_other_names(rows.names("true"), rows.names("pred"))
 
@@ -108,7 +109,7 @@ def _report_of_counts(given: Namespace) -> AnyReport:
             f"{shown(file)}: --counts reads a single file, but the command has {len(paths)}"
             " files. Give one file only."
         )
-    matrix, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
+    matrix, shares = read_counts(paths[0], given), _shares(given.prevalence)
     if given.pos_label is not None and not matrix.is_of_cells:
         raise InputError(
             "--counts and --pos-label cannot be used together if FILE is a confusion matrix."
@@ -158,7 +159,7 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
 
 def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
-    options: dict[str, Any] = {"class_names": rows.classes, "level": level}
+    options: Any = {"class_names": rows.classes, "level": level}
     if not rows.is_held:
         report = Report.from_counts(rows.counts(), num_ignored=rows.ignored(), **options)
         return report if shares is None else report_at_prevalence(report, shares)
@@ -198,12 +199,12 @@ def compare(given: Namespace) -> AnyReport:
     _refuse_groups(given)
     with refusals("--rope"):
         check_rope(given.rope)
-    selection = Selection.of(given)
-    files = match_predictions([(file, selection) for file in given.files])
+    check_examples(given)
+    files = match_predictions([(file, given) for file in given.files])
     true, preds = files[0].ids("true"), _preds(files)
     probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
     names: Any = [shown(file) for file in given.files]
-    shared: dict[str, Any] = {"clusters": files[0].column("cluster"), "rope": given.rope}
+    shared: Any = {"clusters": files[0].column("cluster"), "rope": given.rope}
 
     def report_at(level: float) -> ComparisonReport:
         options: Any = {**shared, "level": level}
@@ -213,7 +214,7 @@ def compare(given: Namespace) -> AnyReport:
         for name, metric in _OF_POSITIVE.items() if given.pos_label is not None else ():
             comparison = compare_predictions(metric, true, *preds, num_classes=2, **options)
             figures[name] = compared(comparison)
-        if selection.score is not None:
+        if given.score is not None:
             scores: Any = [x.column("score") for x in files]
             figures["roc_auc"] = compared_areas(true == 1, scores, **options)
         return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
@@ -257,9 +258,9 @@ def leaderboard(given: Namespace) -> TabularReport:
     if given.value is not None:
         return _ranking_of_scores(given)
     _refuse_groups(given)
-    paths, selection = _paths(given.files), Selection.of(given)
-    inputs, names = _contenders(paths, _columns_of_predictions(paths, selection, given.pred))
-    files = match_predictions([(path, replace(selection, pred=pred)) for path, pred in inputs])
+    paths = _paths(given.files)
+    inputs, names = _contenders(paths, _columns_of_predictions(paths, given))
+    files = match_predictions([(x, with_options(given, pred=pred)) for x, pred in inputs])
     true, clusters = files[0].ids("true"), files[0].column("cluster")
     function, k = _metric(given.metric, given.pos_label), len(files[0].classes)
     options: Any = {"num_classes": k, "clusters": clusters, "level": given.level}
@@ -313,11 +314,9 @@ def _contenders(
     return [(path, columns[0]) for path in paths], names
 
 
-def _columns_of_predictions(
-    paths: Sequence[Path], selection: Selection, preds: Sequence[str]
-) -> Sequence[str | None]:
+def _columns_of_predictions(paths: Sequence[Path], given: Namespace) -> Sequence[str | None]:
     """Return the columns of --pred, or the columns that begin with y_pred in a single file."""
-    path, *others = paths
+    (path, *others), preds = paths, given.pred
     if others and len(preds) > 1:
         raise InputError(
             "if a leaderboard reads several files, --pred must be given once and must name a"
@@ -332,8 +331,8 @@ def _columns_of_predictions(
         )
     if len(preds) > 1:
         return preds
-    with opened(path, selection.separator) as table:
-        table.label(selection.true)
+    with opened(path, given.separator) as table:
+        table.label(given.true)
         columns = preds or [name for name in table.names if name.startswith("y_pred")]
     if len(columns) < 2:
         raise InputError(
@@ -373,24 +372,23 @@ def plan(given: Namespace) -> TabularReport:
 
 
 def _plan_of_width(given: Namespace) -> TabularReport:
-    (file,), selection = given.files, Selection.of(given)
+    (file,) = given.files
     if given.counts and given.cluster is not None:
         raise InputError(
             "--cluster cannot be used together with --counts, because a table of counts does not"
             " say which cluster a row belongs to. Leave out one of these options."
         )
     if given.counts:
-        matrix = read_counts(file, selection).counts
+        matrix = read_counts(file, given).counts
     else:
-        matrix = count_predictions(parts_of(file), selection).counts()
+        matrix = count_predictions(parts_of(file), given).counts()
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return width_plan(function, given.metric, matrix, given.half_width, given.level)
 
 
 def _plan_of_difference(given: Namespace) -> TabularReport:
-    selection = Selection.of(given)
-    files = match_predictions([(file, selection) for file in given.files])
+    files = match_predictions([(file, given) for file in given.files])
     clusters, options = files[0].column("cluster"), dict[str, Any]()
     if clusters is not None:
         options["groups"], options["num_groups"] = numbered_clusters(clusters, clusters.shape)

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import polars as pl
 
-__all__: list[str] = []
-
 
 class InputError(Exception):
     """The input of the user is invalid; the message is one line."""

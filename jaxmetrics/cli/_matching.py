@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,13 +11,11 @@ import polars as pl
 
 from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, named, shown
-from jaxmetrics.cli._predictions import COUNTED, Predictions, Selection, classes_of
+from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
 from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, parts_of
 
-__all__: list[str] = []
 
-
-def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predictions]:
+def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predictions]:
     """Read predictions of the same examples, and match their rows by `id` or by their order.
 
     All files must have the same true classes and clusters. Rows that are ignored in one of the
@@ -25,8 +24,8 @@ def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predicti
     paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
     labels: dict[str, int] = {}
     files = []
-    for path, question in inputs:
-        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+    for path, given in inputs:
+        file = Predictions(given, is_held=True, labels=labels).read(parts_of(path))
         if not file.num_rows:
             raise InputError(f"{shown(path)}: the file has no rows")
         files.append(file)
@@ -57,7 +56,7 @@ def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predicti
         )
     for name, file in zip(paths, files, strict=True):
         file.classes = classes
-        if positive is None and file.question.prob is not None and file.prob_classes != classes:
+        if positive is None and file.given.prob is not None and file.prob_classes != classes:
             raise InputError(
                 f"{name}: the columns of probabilities are for the classes"
                 f" {listed(file.prob_classes)}, but the classes in the files are"

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from jaxmetrics._text.wording import printable
 
-__all__: list[str] = []
-
 _READ = (
     "a .csv, .tsv, .jsonl (also .gz or .zst), .parquet, .arrow or .npz file; a folder or glob"
     " pattern that stands for several such files; or - for standard input"
@@ -376,6 +374,11 @@ def parser_of(command: str) -> Parser:
 def _place(option: str) -> str:
     """Return the name of the attribute that holds an option."""
     return option.replace("-", "_")
+
+
+def with_options(given: argparse.Namespace, **changed: Any) -> argparse.Namespace:
+    """Return the options with changed values."""
+    return argparse.Namespace(**vars(given) | changed)
 
 
 def check_alone(given: argparse.Namespace, option: str, *allowed: str) -> None:

@@ -6,7 +6,6 @@ import re
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ import polars as pl
 from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened, shown
-from jaxmetrics.cli._predictions import Selection, as_numbers, count_predictions
+from jaxmetrics.cli._options import with_options
+from jaxmetrics.cli._predictions import as_numbers, count_predictions
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
@@ -32,8 +32,6 @@ from jaxmetrics.cli._reader import (
 )
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
-
-__all__: list[str] = []
 
 _MOST_LABELS = 1000
 _BETWEEN = "\x1f"  # separator between the parts of an id from several columns
@@ -150,7 +148,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
         asked = {
             role: _label(table, name, role)
             for role in ("id", "cluster", "group")
-            if (name := getattr(given, role, None))
+            if (name := getattr(given, role))
         }
         labels = list(asked)
         text = table.number(column).expr.cast(pl.String)
@@ -258,40 +256,40 @@ class Matrix(NamedTuple):
     is_of_cells: bool = False
 
 
-def read_counts(path: Path, question: Selection) -> Matrix:
+def read_counts(path: Path, given: Namespace) -> Matrix:
     """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
-    with opened(path, question.separator) as table, reading():
+    with opened(path, given.separator) as table, reading():
         # A table of cells is read twice, and a pipe cannot be.
-        cells = None if is_pipe(path) else _cells(table, question)
+        cells = None if is_pipe(path) else _cells(table, given)
         if cells is None:
-            return _matrix(table, question)
-    found = count_predictions([path], cells)
-    return Matrix(found.counts(), found.classes, found.ignored(), is_of_cells=True)
+            return _matrix(table, given)
+    rows = count_predictions([path], cells)
+    return Matrix(rows.counts(), rows.classes, rows.ignored(), is_of_cells=True)
 
 
-def _cells(table: FileTable, question: Selection) -> Selection | None:
+def _cells(table: FileTable, given: Namespace) -> Namespace | None:
     """Return the columns to read from a table of cells, or None for a matrix."""
-    roles = {question.true, question.pred or "y_pred"}
+    roles = {given.true, given.pred or "y_pred"}
     if not roles <= set(table.names):
         return None
     others = [name for name in table.names if name not in roles]
-    if question.weight is None and not others:
+    if given.weight is None and not others:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Leave out --counts."
         )
-    if question.weight is None and len(others) != 1:
+    if given.weight is None and len(others) != 1:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
             f" column of counts, which is one of the columns {listed(others)}."
         )
-    return replace(question, weight=question.weight or others[0])
+    return with_options(given, weight=given.weight or others[0])
 
 
-def _matrix(table: FileTable, question: Selection) -> Matrix:
+def _matrix(table: FileTable, given: Namespace) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
-    if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
+    if (given.true, given.pred, given.weight, given.id) != ("y_true", None, None, None):
         raise InputError(
             "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
             " --weight. Leave out --counts or these options."

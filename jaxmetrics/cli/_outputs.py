@@ -24,8 +24,6 @@ from jaxmetrics.reports.gates import exit_code
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__: list[str] = []
-
 STANDARD_OUTPUT = "-"
 STATE = ".npz"  # suffix of states
 PRINTED: dict[str, Callable[[AnyReport], str]] = {

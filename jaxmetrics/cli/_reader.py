@@ -36,8 +36,6 @@ from jaxmetrics.cli._errors import (
     shown,
 )
 
-__all__: list[str] = []
-
 ROW = "number of the row"  # rows are counted from 1, and blank lines of separated text count
 MAX_CLASSES = 4096  # the largest number of classes of a report
 MOST_HELD = 3 * 2**28  # the largest size of the data that are held in memory, in bytes
@@ -409,7 +407,7 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
     if not is_text:
-        options: dict[str, Any] = {"glob": False, "hive_partitioning": False}
+        options: Any = {"glob": False, "hive_partitioning": False}
         if kind == ".parquet":
             rows = pl.scan_parquet(source, **options)
         elif start.startswith(b"ARROW1"):

@@ -146,7 +146,7 @@ def reliability(
             " has a confidence band. Leave out replicates."
         )
     curve_of = partial(calibration_curve, level=level)
-    options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
+    options: Any = {"level": level, "may_have_gaps": not is_isotonic}
     curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
     axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
     columns = np.stack(curve)[:, found]

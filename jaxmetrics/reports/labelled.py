@@ -107,7 +107,7 @@ def report(
         """Make the report on a group, or on all examples."""
         rows: Any = ... if group is None else named[group]
         t, p, w = true[rows], pred[rows], None if weights is None else weights[rows]
-        options: dict[str, Any] = {"sample_weight": w}
+        options: Any = {"sample_weight": w}
         if numbers is not None:
             ids, number = numbered_clusters(numbers[rows], t.shape)
             check_size_of_tables(number, k * k, "Merge clusters or classes.")

@@ -273,7 +273,7 @@ def _matrix_picture(
 ) -> str:
     what = "percent of each true class" if numbers == "shares" else "counts"
     of_whom = f" of {title}" if title else ""
-    options: dict[str, Any] = {"numbers": numbers, "scale": scale, "colorbar": False}
+    options: Any = {"numbers": numbers, "scale": scale, "colorbar": False}
     options["class_names"] = labels_of(names, _LONGEST_IN_PICTURES)
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
     return svg(

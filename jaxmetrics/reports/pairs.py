@@ -336,8 +336,8 @@ def _with_probabilities(
     ten classes they are not compared.
     """
     names, figures, z = report.class_names, {**report.figures}, normal_quantile(report.level)
-    options: dict[str, Any] = {"level": report.level, "clusters": clusters}
-    scales: dict[str, dict[str, Any]] = {
+    options: Any = {"level": report.level, "clusters": clusters}
+    scales: Any = {
         "log_loss": {"transform": "log"},
         "brier_score": {"bounds": (0, worst_brier_score(probs[0]))},
     }

@@ -47,7 +47,7 @@ def difference_plan(
     _check_target(difference, "difference")
     axis = None if paired.ndim == 3 else -4
     size = SampleSize(int(paired.sum()), num_clusters=len(paired) if axis else None)
-    options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
+    options: Any = {"power": power, "level": level, "cluster_axis": axis}
     shown = detectable_difference(metric, paired, int(size.units_drawn[0]), **options)
     # A difference whose square would underflow needs more examples than _MOST_EXAMPLES anyway.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)

@@ -172,7 +172,7 @@ def findings_of_clusters(
     y_true, numbers = y_true[counted], numbers[counted]
     mass = np.ones(len(y_true)) if weights is None else weights[counted]
     prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
-    options: dict[str, Any] = {"level": level, "clusters": numbers}
+    options: Any = {"level": level, "clusters": numbers}
     if weights is None:
         areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
         of_classes = values_of(areas)

@@ -166,7 +166,7 @@ class ItemScores(NamedTuple):
 
     def mean(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of one system, or compare two systems."""
-        options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
+        options: Any = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
         if len(self.values) == 2:
             return compared(compare_scores(*self.values, **options))
         return value_of(mean_interval(self.values[0], where=self.is_scored, **options))
