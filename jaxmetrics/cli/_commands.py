@@ -12,6 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics import (
+    ComparisonReport,
+    Report,
+    binary,
+    compare_predictions,
+    comparison_report,
+    delong_interval,
+    f1,
+    multilabel_report,
+    paired_confusion_matrix,
+    precision,
+    recall,
+    score_leaderboard,
+    specificity,
+)
+from jaxmetrics import leaderboard as rank
+from jaxmetrics import report as make_report
 from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
@@ -23,30 +40,21 @@ from jaxmetrics.cli._predictions import (
     Predictions,
     check_examples,
     count_predictions,
-    whole,
 )
 from jaxmetrics.cli._reader import is_pipe, opened, parts_of
-from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
-from jaxmetrics.comparisons.leaderboards import leaderboard as rank
-from jaxmetrics.comparisons.scores import score_leaderboard
-from jaxmetrics.counts import paired_confusion_matrix
+from jaxmetrics.comparisons.classifiers import check_rope, cubes_of_clusters
 from jaxmetrics.estimates import Metric
-from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports.contents import Findings, SampleSize
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import Gate, judged
 from jaxmetrics.reports.grouped import grouped_report
-from jaxmetrics.reports.label_sets import multilabel_report
-from jaxmetrics.reports.labelled import report as make_report
 from jaxmetrics.reports.overall_values import COMPARED
-from jaxmetrics.reports.pairs import ComparisonReport, compared_areas, comparison_report
+from jaxmetrics.reports.pairs import compared_areas
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.score_means import report_of_scores
-from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.singles import whole
 from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
@@ -232,17 +240,15 @@ def _differing(files: Sequence[Predictions], number: int) -> list[dict[str, Any]
     """List `number` examples that only A or only B predicts correctly. Examples for which the wrong
     classifier is most confident come first.
     """
-    found, true, preds = [], files[0].ids("true"), _preds(files)
-    for right, wrong in ((0, 1), (1, 0)):
-        places = np.flatnonzero((preds[right] == true) & (preds[wrong] != true))
-        confidence = files[wrong].confidence
+    true, preds = files[0].ids("true"), _preds(files)
+    right, ids, listed = preds == true, {"true": true, "A": preds[0], "B": preds[1]}, []
+    for i, name in enumerate("AB"):
+        places, confidence = np.flatnonzero(right[i] & ~right[1 - i]), files[1 - i].confidence
         if confidence is not None:
             places = places[np.argsort(-confidence[places], kind="stable")]
-        rows = files[0].listed(
-            places[: -(-number // 2)].tolist(), confidence, true=true, A=preds[0], B=preds[1]
-        )
-        found += [{"right": "AB"[right], **row} for row in rows]
-    return found[:number]
+        rows = files[0].listed(places[: -(-number // 2)].tolist(), confidence, **ids)
+        listed += [{"right": name, **row} for row in rows]
+    return listed[:number]
 
 
 def _refuse_groups(given: Namespace) -> None:
@@ -389,12 +395,11 @@ def _plan_of_width(given: Namespace) -> TabularReport:
 
 def _plan_of_difference(given: Namespace) -> TabularReport:
     files = match_predictions([(file, given) for file in given.files])
-    clusters, options = files[0].column("cluster"), dict[str, Any]()
-    if clusters is not None:
-        options["groups"], options["num_groups"] = numbered_clusters(clusters, clusters.shape)
-    paired = paired_confusion_matrix(
-        files[0].ids("true"), *_preds(files), num_classes=len(files[0].classes), **options
-    )
+    true, preds, k = files[0].ids("true"), _preds(files), len(files[0].classes)
+    if (clusters := files[0].column("cluster")) is None:
+        paired = paired_confusion_matrix(true, *preds, num_classes=k)
+    else:
+        paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return difference_plan(

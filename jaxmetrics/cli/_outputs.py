@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._text.wording import printable
@@ -20,9 +20,6 @@ from jaxmetrics.cli._reader import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport
 from jaxmetrics.reports.gates import exit_code
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 STANDARD_OUTPUT = "-"
 STATE = ".npz"  # suffix of states
@@ -142,39 +139,29 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 @contextmanager
-def _terminal() -> Iterator[Console | None]:
-    """If standard error is a terminal, open it with a separate descriptor, because the usual
-    descriptor is closed while a library reads; otherwise return None.
-    """
-    if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
-        yield None  # without importing rich
-        return
-    from rich.console import Console
-
-    with ExitStack() as stack:
-        console = Console(stderr=True)
-        with suppress(OSError, ValueError, AttributeError):  # if it is closed or has no descriptor
-            copy = os.dup(sys.stderr.fileno())
-            file = stack.enter_context(os.fdopen(copy, "w", encoding="utf-8"))
-            console = Console(file=file)
-        yield console if console.is_terminal else None
-
-
-@contextmanager
 def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar during the block, if standard error is a terminal."""
-    with _terminal() as console:
-        if console is None:
-            yield lambda done, total: None
-            return
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
+        yield lambda done, total: None  # without importing rich
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        layout = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with Progress(*layout, console=console, transient=True) as bar:
-            task = bar.add_task(of_what, total=None)
+    layout = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with ExitStack() as stack:
+        console = Console(stderr=True)
+        # A separate descriptor, because the usual one is closed while a library reads.
+        with suppress(OSError, ValueError, AttributeError):  # if it is closed or has no descriptor
+            copy = os.dup(sys.stderr.fileno())
+            console = Console(file=stack.enter_context(os.fdopen(copy, "w", encoding="utf-8")))
+        is_hidden = not console.is_terminal
+        bar = stack.enter_context(
+            Progress(*layout, console=console, transient=True, disable=is_hidden)
+        )
+        task = bar.add_task(of_what, total=None)
 
-            def on_progress(done: int, total: int | None) -> None:
-                text = f"{of_what} {done}/{'?' if total is None else total}"
-                bar.update(task, description=text, completed=done, total=total)
+        def on_progress(done: int, total: int | None) -> None:
+            text = f"{of_what} {done}/{'?' if total is None else total}"
+            bar.update(task, description=text, completed=done, total=total)
 
-            yield on_progress
+        yield on_progress

@@ -33,6 +33,7 @@ from jaxmetrics.cli._reader import (
 )
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.reports.singles import whole
 
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
@@ -431,13 +432,6 @@ class Predictions:
     def of_group(self, name: str) -> Predictions:
         """Return the rows of one group."""
         return replace(self, frames=[self.rows.filter(pl.col("group") == name)])
-
-
-def whole(counts: np.ndarray) -> np.ndarray:
-    """Convert counts to integers if all of them are integers that floats represent exactly."""
-    if (counts == np.round(counts)).all() and counts.sum() < 2**53:
-        return counts.astype(np.int64)
-    return counts
 
 
 def count_predictions(

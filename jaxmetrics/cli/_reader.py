@@ -19,7 +19,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -138,7 +138,10 @@ class FileTable:
         self.names = list(paths)
         self._kinds = {name: kind for name, (_, kind) in paths.items()}
         self.num_rows, self.separator = num_rows, separator
-        columns = [_column_at(path).alias(name) for name, (path, _) in paths.items()]
+        columns = [
+            reduce(lambda x, key: x.struct.field(key), path[1:], pl.col(path[0])).alias(name)
+            for name, (path, _) in paths.items()
+        ]
         self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
 
     def kind(self, name: str) -> Any:
@@ -363,14 +366,6 @@ def _leaves(schema: Mapping[str, Any], *objects: str) -> Iterator[tuple[tuple[st
             yield from _leaves(dict(kind), *objects, name)
         else:
             yield (*objects, name), kind
-
-
-def _column_at(path: Sequence[str]) -> pl.Expr:
-    """Return the column at a path of length 1, or the field of objects at a longer path."""
-    column = pl.col(path[0])
-    for key in path[1:]:
-        column = column.struct.field(key)
-    return column
 
 
 @contextmanager

@@ -101,7 +101,10 @@ class JudgedGate(NamedTuple):
             return "undecided (the value has no confidence interval)"
         if not 0 < self.more < _MOST_EXAMPLES:
             return "undecided (more examples would decide it)"
-        return f"undecided (about {_rounded(self.more):,} more examples would decide it)"
+        # Rounded up to two significant digits, because the estimate is not more accurate.
+        unit = 10 ** max(math.floor(math.log10(self.more)) - 1, 0)
+        number = math.ceil(self.more / unit) * unit
+        return f"undecided (about {number:,} more examples would decide it)"
 
     @property
     def name(self) -> str:
@@ -174,11 +177,4 @@ def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
 def exit_code(found: Sequence[JudgedGate]) -> int:
     """Return 1 if a gate failed, otherwise 3 if a gate is undecided, otherwise 0."""
     verdicts = {x.verdict for x in found}
-    worst = (x for x in (Verdict.FAILED, Verdict.UNKNOWN) if x in verdicts)
-    return int(next(worst, Verdict.PASSED))
-
-
-def _rounded(number: float) -> int:
-    """Round up to two significant digits, because the estimate is not more accurate."""
-    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
-    return math.ceil(number / unit) * unit
+    return int(Verdict.FAILED if Verdict.FAILED in verdicts else max(verdicts, default=0))

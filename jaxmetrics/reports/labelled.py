@@ -81,15 +81,9 @@ def report(
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
     """
-    check_order(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_prob=y_prob,
-        sample_weight=sample_weight,
-        groups=groups,
-        clusters=clusters,
-    )
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
+    others = {"sample_weight": sample_weight, "groups": groups, "clusters": clusters}
+    check_order(**labels, y_prob=y_prob, **others)
     (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
     weights = None
     if sample_weight is not None:

@@ -253,17 +253,10 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
-    check_order(
-        y_true=y_true,
-        y_pred_a=y_pred_a,
-        y_pred_b=y_pred_b,
-        y_prob_a=y_prob_a,
-        y_prob_b=y_prob_b,
-        clusters=clusters,
-    )
-    first, second = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}
+    check_order(**labels, **probs, clusters=clusters)
+    first, second = names_of(names, 2, "names")
     if (y_prob_a is None) != (y_prob_b is None):
         raise ValueError(
             "If probabilities are given, both y_prob_a and y_prob_b are needed for the"
@@ -281,13 +274,12 @@ def comparison_report(
         if x is not None
     ]
     true, *preds = (x[counted] for x in ids)
-    matrices = [confusion_matrix(true, pred, num_classes=k) for pred in preds]
     a, b = (pred == true for pred in preds)
     only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
     only_a, only_b = only_right.sum(0).tolist()
     if clusters is None:
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
-        evidence = [Evidence(matrix, level) for matrix in matrices]
+        evidence = [Evidence(confusion_matrix(true, x, num_classes=k), level) for x in preds]
     else:
         cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
@@ -295,7 +287,7 @@ def comparison_report(
         evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
     options: Any = {"clusters": clusters, "rope": rope}
     found = ComparisonReport(
-        counts=np.stack(matrices),
+        counts=np.stack([x.counts for x in evidence]),
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
         names=(first, second),

@@ -228,9 +228,7 @@ class Report(AnyReport):
                 f" but this state has {len(matrices)} confusion matrices. The statistics of this"
                 f" state are {', '.join(map(repr, state.statistics))}."
             )
-        counts = tables.pop(matrices[0])
-        if (counts == np.round(counts)).all() and counts.max() < 2**53:
-            counts = counts.astype(np.int64)
+        counts = whole(tables.pop(matrices[0]))
         _, ignored = as_numpy(state.examples)
         report = cls.from_counts(
             counts, class_names=class_names, num_ignored=int(ignored), level=level
@@ -371,6 +369,13 @@ class Report(AnyReport):
     def records(self) -> list[dict[str, Any]]:
         """Return a CSV row for each overall value and for each value of a class."""
         return self.found.records(self.level)
+
+
+def whole(counts: np.ndarray) -> np.ndarray:
+    """Convert counts to integers if all of them are integers that floats represent exactly."""
+    if (counts == np.round(counts)).all() and counts.max(initial=0) < 2**53:
+        return counts.astype(np.int64)
+    return counts
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:

@@ -7,7 +7,6 @@ from functools import singledispatch
 import numpy as np
 
 from jaxmetrics import Estimate, average_precision, calibration_interval, roc_auc
-from jaxmetrics.ranking import AreaBounds
 from jaxmetrics.reports.contents import ClassValues, Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.reports.values import ReportValue, value_of
@@ -51,7 +50,10 @@ def _(statistic: ScoreHistogram, table: np.ndarray, found: ClassValues, level: f
         return Findings()
     if statistic.num_classes is None:
         bounds = {"roc_auc": roc_auc(table), "average_precision": average_precision(table)}
-        return Findings({name: _value_of_bounds(x) for name, x in bounds.items()})
+        ends = {name: map(float, (x.value, x.low, x.high)) for name, x in bounds.items()}
+        return Findings(
+            {name: ReportValue(Estimate(*x, method="bounds")) for name, x in ends.items()}
+        )
     if statistic.num_classes != len(found.names):
         return Findings()
     areas = {"roc_auc": area_values(table, level)}
@@ -66,10 +68,6 @@ def _(statistic: CalibrationBins, table: np.ndarray, found: ClassValues, level: 
         {"calibration_error": calibration_value(gap)},
         tables={"calibration_bins": table, "calibrated_event": event},
     )
-
-
-def _value_of_bounds(x: AreaBounds) -> ReportValue:
-    return ReportValue(Estimate(float(x.value), float(x.low), float(x.high), method="bounds"))
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:

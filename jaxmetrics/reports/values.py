@@ -114,12 +114,6 @@ class ReportValue:
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
-    def records(self, level: float, system: str) -> list[dict[str, Any]]:
-        """Return one row for the CSV file."""
-        names = "value", "low", "high"
-        row: dict[str, Any] = dict(zip(names, map(number, self.numbers), strict=True))
-        return [row | {"level": level if self.has_interval else None, "method": self.method}]
-
 
 @dataclass(frozen=True, repr=False)
 class Compared:
@@ -158,14 +152,6 @@ class Compared:
         values = {"a": self.a, "b": self.b, "difference": self.difference}
         shares = {name: number(x) for name, x in self.shares.items()}
         return {name: x.to_dict() for name, x in values.items()} | shares
-
-    def records(self, level: float, system: str) -> list[dict[str, Any]]:
-        """Return a row for each of the values; `system` is the title of the column of A and B."""
-        return [
-            {system: name, **row}
-            for name, x in self.systems.items()
-            for row in x.records(level, system)
-        ]
 
 
 def exactly(value: Any, note: str | None = None) -> ReportValue:
@@ -214,8 +200,12 @@ def records_of(
         system: the title of the column of A and B.
         more: further columns.
     """
-    return [
-        {"name": name, **({part: of_part or None} if part else {}), **more, **row}
-        for (name, of_part), x in values.items()
-        for row in x.records(level, system)
-    ]
+    rows = []
+    for (name, of_part), x in values.items():
+        start = {"name": name, **({part: of_part or None} if part else {}), **more}
+        systems = x.systems if isinstance(x, Compared) else {"": x}
+        for title, value in systems.items():
+            ends = dict(zip(("value", "low", "high"), map(number, value.numbers), strict=True))
+            known = {"level": level if value.has_interval else None, "method": value.method}
+            rows.append({**start, **({system: title} if title else {}), **ends, **known})
+    return rows
