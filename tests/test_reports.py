@@ -411,7 +411,7 @@ def test_sums_of_probabilities_are_those_of_batches(
     kept = np.where(y[:, None] < 0, 1 / 7, prob)
     np.testing.assert_allclose(sums.soft_counts, jm.soft_confusion_matrix(y, kept, **options))
     np.testing.assert_allclose(
-        sums.judged_bins, jm.top_label(jm.calibration_bins)(y, kept, **options)
+        sums.calibration_bins, jm.top_label(jm.calibration_bins)(y, kept, **options)
     )
     for c in range(7):
         expected = jm.score_histogram(

@@ -34,13 +34,18 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
         check_number_of_rows(paths, frames)
     else:
         frames = _joined(paths, frames)
-    for path_b, rows in zip(paths[1:], frames[1:], strict=True):
-        _check_same(paths[0], frames[0], path_b, rows, by_id, [*labels, "(ignored)"])
+    _check_same(paths, frames, by_id, [*labels, "(ignored)"])
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
         raise InputError("all rows are ignored")
     for file, rows in zip(files, frames, strict=True):
         file.frames = [rows.filter(kept)]
+    _find_classes(paths, files)
+    return files
+
+
+def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
+    """Find the classes of all files; raise an error if the files do not fit together."""
     true, positive = files[0].names("true"), files[0].positive
     present = true.union(*(file.names("pred") for file in files))
     if positive is None:
@@ -62,33 +67,29 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
                 f" {listed(file.prob_classes)}, but the classes in the files are"
                 f" {listed(classes)}. Each class needs a column of probabilities."
             )
-    return files
 
 
 def _check_same(
-    path_a: str,
-    a: pl.DataFrame,
-    path_b: str,
-    b: pl.DataFrame,
-    by_id: str | None,
-    labels: Sequence[str],
+    paths: Sequence[str], frames: Sequence[pl.DataFrame], by_id: str | None, labels: Sequence[str]
 ) -> None:
-    """Raise an error if the true classes or the clusters of two files differ."""
-    for role, one, many in (
-        ("true", "true class", "true classes"),
-        ("cluster", "cluster", "clusters"),
-    ):
-        differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
-        if differ.any():
-            i = int(differ.argmax())
-            first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
-            hint = f"; {JOIN_HINT}" if by_id is None else ""
-            values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
-            raise InputError(
-                f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs"
-                f" in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
-                f" the {many} are {values[0]!r} and {values[1]!r}{hint}"
-            )
+    """Raise an error if the true classes or the clusters of the files differ."""
+    a, *others = frames
+    for path, b in zip(paths[1:], others, strict=True):
+        for role, one, many in (
+            ("true", "true class", "true classes"),
+            ("cluster", "cluster", "clusters"),
+        ):
+            differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
+            if differ.any():
+                i = int(differ.argmax())
+                first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
+                hint = f"; {JOIN_HINT}" if by_id is None else ""
+                values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
+                raise InputError(
+                    f"{paths[0]} and {path} must have the same {one} in each row, but the {one}"
+                    f" differs in {differ.sum()} of {len(a)} rows. The first difference is in"
+                    f" {first}, where the {many} are {values[0]!r} and {values[1]!r}{hint}"
+                )
 
 
 def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:

@@ -383,21 +383,14 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     if is_standard_input and sys.stdin is None:
         raise InputError("standard input is closed")
     stream: Any = sys.stdin.buffer if is_standard_input else files.enter_context(path.open("rb"))
-    start, kind, suffix = stream.peek(16), _extension(path), path.suffix.lower()
+    start, kind = stream.peek(16), _extension(path)
     if is_pipe(path):
         kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
-    is_text, is_compressed = kind not in _BINARY, True
-    if is_text and start.startswith(b"\x28\xb5\x2f\xfd"):
-        chunks = _zstd_chunks(stream)
-    elif is_text and start.startswith(b"\x1f\x8b"):
-        chunks = iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
-    elif is_text and suffix in _COMPRESSED:
-        raise InputError(f"cannot be read: the contents are not {suffix} data")
-    else:
-        is_compressed, chunks = False, iter(partial(stream.read, _START), b"")
+    is_text = kind not in _BINARY
+    chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
-    is_opened_by_name = not is_compressed and not is_pipe(path) and shown(path) == str(path)
-    source = path if is_opened_by_name else _held(chunks)
+    is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
+    source = path if is_opened_by_name else _held(chunks or iter(partial(stream.read, _START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
@@ -461,6 +454,17 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
                 f"all files must have the same number of rows, but {paths[0]} has {number} rows"
                 f" and {path} has {len(rows)} rows; {JOIN_HINT}"
             )
+
+
+def _decompressed(stream: Any, start: bytes, suffix: str) -> Iterator[bytes] | None:
+    """Decompress text in pieces; None if it is not compressed."""
+    if start.startswith(b"\x28\xb5\x2f\xfd"):
+        return _zstd_chunks(stream)
+    if start.startswith(b"\x1f\x8b"):
+        return iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
+    if suffix in _COMPRESSED:
+        raise InputError(f"cannot be read: the contents are not {suffix} data")
+    return None
 
 
 def _zstd_chunks(stream: Any) -> Iterator[bytes]:

@@ -345,7 +345,7 @@ def _with_probabilities(
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
-    bins = np.stack([x.judged_bins for x in sums])
+    bins = np.stack([x.calibration_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
 
 

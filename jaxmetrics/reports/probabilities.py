@@ -7,6 +7,7 @@ computed with NumPy in float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,16 +48,7 @@ class ProbabilitySums(NamedTuple):
     log_loss: np.ndarray  # (3,), weight, weighted sum and weighted sum of squares
     brier_score: np.ndarray  # (B, 2), weight and weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), each class against the rest
-    calibration_bins: (
-        np.ndarray
-    )  # (2, bins, 3) for two classes, or (1, ...) for the most probable class
-
-    @property
-    def judged_bins(self) -> np.ndarray:
-        """The calibration bins of the second class if there are two, otherwise of the most probable
-        class.
-        """
-        return self.calibration_bins[-1]
+    calibration_bins: np.ndarray  # (bins, 3), of the event of `_of_event`
 
 
 def probability_sums(
@@ -70,13 +62,13 @@ def probability_sums(
         weights: weights `(n,)`, or None.
     """
     k, dtype = y_prob.shape[1], np.int64 if weights is None else float
-    of_event, classes = per_class if k == 2 else top_label, np.arange(k)
+    classes = np.arange(k)
     sums = ProbabilitySums(
         soft_counts=np.zeros((k, k)),
         log_loss=np.zeros(3),
         brier_score=np.zeros((_SCORE_BINS, 2)),
         score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-        calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
+        calibration_bins=np.zeros((_CALIBRATION_BINS, 3)),
     )
     counted = np.flatnonzero(y_true >= 0)
     size = max(1, _AT_ONCE // k)
@@ -94,8 +86,19 @@ def probability_sums(
         places = _SCORE_BINS * (2 * classes + (truth[:, None] == classes))
         places += score_bins(_log_odds(prob), scale="logit", size=_SCORE_BINS)
         np.add.at(sums.score_histogram.reshape(-1), places.ravel(), mass.repeat(k))
-        sums.calibration_bins[:] += of_event(calibration_bins)(truth, prob, sample_weight=mass)
+        sums.calibration_bins[:] += _of_event(calibration_bins, truth, prob, sample_weight=mass)
     return sums
+
+
+def _of_event(
+    function: Callable[..., Any], y_true: np.ndarray, y_prob: np.ndarray, **options: Any
+) -> Any:
+    """Call a function of the probability of the second class if there are two classes, otherwise of
+    the probability of the predicted class.
+    """
+    if y_prob.shape[1] == 2:
+        return function(y_true, y_prob[:, 1], **options)
+    return top_label(function)(y_true, y_prob, **options)
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -144,13 +147,13 @@ def probability_findings(
         _log_loss(sums.log_loss, level),
         sums.log_loss,
         mean_interval(scores, sample_weight=weights, bounds=bounds, level=level),
-        calibration_interval(sums.judged_bins, level=level),
+        calibration_interval(sums.calibration_bins, level=level),
         area_values(sums.score_histogram, level),
         level,
     )
     tables = {
         "score_histogram": sums.score_histogram,
-        "calibration_bins": sums.judged_bins,
+        "calibration_bins": sums.calibration_bins,
         "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
     }
     return found._replace(tables=tables)
@@ -180,16 +183,12 @@ def findings_of_clusters(
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [exactly(x) for x in weighted]
     options["sample_weight"] = mass
-    if prob.shape[1] == 2:
-        gap = calibration_interval(y_true, prob[:, 1], **options)
-    else:
-        gap = top_label(calibration_interval)(y_true, prob, **options)
     return _findings(
         soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers),
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
-        gap,
+        _of_event(calibration_interval, y_true, prob, **options),
         of_classes,
         level,
     )
