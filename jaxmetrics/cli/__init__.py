@@ -39,14 +39,14 @@ def app(arguments: Sequence[str]) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"jaxmetrics {__version__}")
     name = parser.parse_args(arguments[:1] or ["--help"]).command
-    given = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
-    if given.bounds is not None and given.value is None:
+    options = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
+    if options.bounds is not None and options.value is None:
         refuse("--bounds needs --value, the name of the column of scores")
     try:
         from jaxmetrics.cli._outputs import deliver
 
         module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
-        return deliver(getattr(module, name), given)
+        return deliver(getattr(module, name), options)
     except ModuleNotFoundError as error:
         needed = f"the command line needs {error.name}: run pip install 'jaxmetrics[cli]'"
         print(f"jaxmetrics: {needed}", file=sys.stderr)

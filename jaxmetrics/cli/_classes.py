@@ -69,12 +69,12 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
     others = {_plain(name): name for name in pred if name not in true}
     similar = [name for name in true if name not in pred and _plain(name) in others]
     if not set(true) & set(pred):
-        found = (
+        problem = (
             "the true and the predicted classes have no class in common:"
             f" {listed(true)} and {listed(pred)}."
         )
     elif similar:
-        found = (
+        problem = (
             f"the true class {shortened(similar[0])!r} is never predicted, but"
             f" {shortened(others[_plain(similar[0])])!r} is, which differs only in case, spaces,"
             " zeros or Unicode form."
@@ -83,7 +83,7 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
         return
     place = f"{file}: " if file else ""
     advice = "Check that the classes are written in the same way in both columns."
-    warnings.warn(f"{place}{found} {advice}", stacklevel=2)
+    warnings.warn(f"{place}{problem} {advice}", stacklevel=2)
 
 
 def _plain(name: str) -> Hashable:

@@ -33,7 +33,7 @@ from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
-from jaxmetrics.cli._options import check_alone, refuse, with_options
+from jaxmetrics.cli._options import check_alone, with_options
 from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import progress
 from jaxmetrics.cli._predictions import (
@@ -59,7 +59,7 @@ from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
 
-_OF_POSITIVE: dict[str, Metric] = {
+_POSITIVE_METRICS: dict[str, Metric] = {
     "precision": binary(precision),
     "recall": binary(recall),
     "specificity": binary(specificity),
@@ -67,34 +67,34 @@ _OF_POSITIVE: dict[str, Metric] = {
 }
 
 
-def report(given: Namespace) -> AnyReport:
+def report(options: Namespace) -> AnyReport:
     """Report on the file of `jaxmetrics report FILE`."""
-    _parse_gates(given)
-    if given.labels_prefix is not None:
-        check_alone(given, "labels-prefix")
-        paths = parts_of(given.files[0])
-        true, pred, names = read_labels(paths, given.labels_prefix, given.separator)
-        return multilabel_report(true, pred, label_names=names, level=given.level)
-    if given.counts:
-        return _report_of_counts(given)
-    return _report_of_predictions(given) if given.value is None else _means_of_scores(given)
+    _parse_gates(options)
+    if options.labels_prefix is not None:
+        check_alone(options, "labels-prefix")
+        paths = parts_of(options.files[0])
+        true, pred, names = read_labels(paths, options.labels_prefix, options.separator)
+        return multilabel_report(true, pred, label_names=names, level=options.level)
+    if options.counts:
+        return _report_of_counts(options)
+    return _report_of_predictions(options) if options.value is None else _means_of_scores(options)
 
 
-def _report_of_predictions(given: Namespace) -> AnyReport:
-    (file,), shares = given.files, _shares(given.prevalence)
-    check_examples(given)
-    if shares is not None and (given.prob or given.cluster):
+def _report_of_predictions(options: Namespace) -> AnyReport:
+    (file,), shares = options.files, _shares(options.prevalence)
+    check_examples(options)
+    if shares is not None and (options.prob or options.cluster):
         raise InputError(
             "--prevalence cannot be used together with --prob or --cluster. Leave out"
             " --prevalence, or leave out --prob and --cluster."
         )
-    if given.id is not None and not given.examples:
+    if options.id is not None and not options.examples:
         raise InputError(
             "--id is used only together with --examples. Add --examples NUMBER, the number of"
             " rows to list with their ids, or leave out --id."
         )
     with progress("rows") as on_progress:
-        rows = count_predictions(parts_of(file), given, on_progress)
+        rows = count_predictions(parts_of(file), options, on_progress)
     if rows.positive is None:
         warn_of_other_names(rows.names("true"), rows.names("pred"))
 
@@ -102,45 +102,45 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
         return _report_of(rows.of_group(name), shares, level)
 
     with progress("computing intervals"), refusals(file):
-        total = _gated(given, lambda level: _report_of(rows, shares, level))
-        if given.examples:
-            total = replace(total, listed=_listed(rows, total, given.examples))
-        return total if given.group is None else grouped_report(total, of_group, rows.groups())
+        total = _gated(options, lambda level: _report_of(rows, shares, level))
+        if options.examples:
+            total = replace(total, listed=_listed(rows, total, options.examples))
+        return total if options.group is None else grouped_report(total, of_group, rows.groups())
 
 
-def _report_of_counts(given: Namespace) -> AnyReport:
-    check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
-    (file,) = given.files
+def _report_of_counts(options: Namespace) -> AnyReport:
+    check_alone(options, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
+    (file,) = options.files
     paths = parts_of(file)
     if len(paths) > 1:
         raise InputError(
             f"{shown(file)}: --counts reads a single file, but the command has {len(paths)}"
             " files. Give one file only."
         )
-    matrix, shares = read_counts(paths[0], given), _shares(given.prevalence)
-    if given.pos_label is not None and not matrix.is_of_cells:
+    matrix, shares = read_counts(paths[0], options), _shares(options.prevalence)
+    if options.pos_label is not None and not matrix.is_of_cells:
         raise InputError(
             "--counts and --pos-label cannot be used together if FILE is a confusion matrix."
             " Leave out --pos-label."
         )
-    options: Any = {"class_names": matrix.class_names, "num_ignored": matrix.num_ignored}
+    settings: Any = {"class_names": matrix.class_names, "num_ignored": matrix.num_ignored}
 
     def report_at(level: float) -> Report:
-        report = Report.from_counts(matrix.counts, level=level, **options)
+        report = Report.from_counts(matrix.counts, level=level, **settings)
         return report if shares is None else report_at_prevalence(report, shares)
 
     with progress("computing intervals"), refusals(file):
-        return _gated(given, report_at)
+        return _gated(options, report_at)
 
 
-def _means_of_scores(given: Namespace) -> TabularReport:
+def _means_of_scores(options: Namespace) -> TabularReport:
     """Report on the scores of one system, or compare the scores of two systems."""
-    check_alone(given, "value", "bounds", "id", "cluster", "group", "gate")
-    scores = read_scores(given, [(file, given.value) for file in given.files])
-    names = [shown(file) for file in given.files]
-    with progress("computing intervals"), refusals(given.files[0]):
+    check_alone(options, "value", "bounds", "id", "cluster", "group", "gate")
+    scores = read_scores(options, [(file, options.value) for file in options.files])
+    names = [shown(file) for file in options.files]
+    with progress("computing intervals"), refusals(options.files[0]):
         number = scores.sample.number
-        return _gated(given, lambda level: report_of_scores(scores, level, names), number)
+        return _gated(options, lambda level: report_of_scores(scores, level, names), number)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -167,14 +167,14 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
 
 def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
-    options: Any = {"class_names": rows.classes, "level": level}
+    settings: Any = {"class_names": rows.classes, "level": level}
     if not rows.is_held:
-        report = Report.from_counts(rows.counts(), num_ignored=rows.ignored(), **options)
+        report = Report.from_counts(rows.counts(), num_ignored=rows.ignored(), **settings)
         return report if shares is None else report_at_prevalence(report, shares)
     weights, clusters, score = map(rows.column, ("weight", "cluster", "score"))
-    options |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
+    settings |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
     true = rows.ids("true")
-    report = make_report(true, rows.ids("pred"), **options)
+    report = make_report(true, rows.ids("pred"), **settings)
     report = replace(report, counts=whole(report.counts))
     if shares is not None:
         report = report_at_prevalence(report, shares)
@@ -199,36 +199,36 @@ def _listed(rows: Predictions, report: Report, number: int) -> list[dict[str, An
     return rows.listed(places, rows.confidence, **ids)
 
 
-def compare(given: Namespace) -> AnyReport:
+def compare(options: Namespace) -> AnyReport:
     """Compare the files of `jaxmetrics compare A B`."""
-    _parse_gates(given)
-    if given.value is not None:
-        return _means_of_scores(given)
-    _refuse_groups(given)
+    _parse_gates(options)
+    if options.value is not None:
+        return _means_of_scores(options)
+    _refuse_groups(options)
     with refusals("--rope"):
-        check_rope(given.rope)
-    check_examples(given)
-    files = match_predictions([(file, given) for file in given.files])
+        check_rope(options.rope)
+    check_examples(options)
+    files = match_predictions([(file, options) for file in options.files])
     true, preds = files[0].ids("true"), _preds(files)
     probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
-    names: Any = [shown(file) for file in given.files]
-    shared: Any = {"clusters": files[0].column("cluster"), "rope": given.rope}
+    names: Any = [shown(file) for file in options.files]
+    shared: Any = {"clusters": files[0].column("cluster"), "rope": options.rope}
 
     def report_at(level: float) -> ComparisonReport:
-        options: Any = {**shared, "level": level}
+        settings: Any = {**shared, "level": level}
         named = {"class_names": files[0].classes, "names": names}
-        report = comparison_report(true, preds[0], preds[1], **probs, **named, **options)
+        report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
         figures = {**report.figures}
-        for name, metric in _OF_POSITIVE.items() if given.pos_label is not None else ():
-            comparison = compare_predictions(metric, true, *preds, num_classes=2, **options)
+        for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
+            comparison = compare_predictions(metric, true, *preds, num_classes=2, **settings)
             figures[name] = compared(comparison)
-        if given.score is not None:
+        if options.score is not None:
             scores: Any = [x.column("score") for x in files]
-            figures["roc_auc"] = compared_areas(true == 1, scores, **options)
+            figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
         return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
 
-    with progress("computing intervals"), refusals(given.files[0]):
-        return replace(_gated(given, report_at), listed=_differing(files, given.examples))
+    with progress("computing intervals"), refusals(options.files[0]):
+        return replace(_gated(options, report_at), listed=_differing(files, options.examples))
 
 
 def _preds(files: Sequence[Predictions]) -> np.ndarray:
@@ -251,51 +251,51 @@ def _differing(files: Sequence[Predictions], number: int) -> list[dict[str, Any]
     return listed[:number]
 
 
-def _refuse_groups(given: Namespace) -> None:
-    if given.group is not None:
+def _refuse_groups(options: Namespace) -> None:
+    if options.group is not None:
         raise InputError(
-            f"the command {given.command} accepts --group only together with --value. Add --value"
+            f"the command {options.command} accepts --group only together with --value. Add --value"
             " with the name of a column of scores, or leave out --group."
         )
 
 
-def leaderboard(given: Namespace) -> TabularReport:
+def leaderboard(options: Namespace) -> TabularReport:
     """Rank the classifiers of `jaxmetrics leaderboard FILE...`."""
-    if given.value is not None:
-        return _ranking_of_scores(given)
-    _refuse_groups(given)
-    paths = _paths(given.files)
-    inputs, names = _contenders(paths, _columns_of_predictions(paths, given))
-    files = match_predictions([(x, with_options(given, pred=pred)) for x, pred in inputs])
+    if options.value is not None:
+        return _ranking_of_scores(options)
+    _refuse_groups(options)
+    paths = _paths(options.files)
+    inputs, names = _contenders(paths, _columns_of_predictions(paths, options))
+    files = match_predictions([(x, with_options(options, pred=pred)) for x, pred in inputs])
     true, clusters = files[0].ids("true"), files[0].column("cluster")
-    function, k = _metric(given.metric, given.pos_label), len(files[0].classes)
-    options: Any = {"num_classes": k, "clusters": clusters, "level": given.level}
-    with progress("ranking"), refusals(given.files[0]):
-        board = rank(function, true, _preds(files), **options)
+    function, k = _metric(options.metric, options.pos_label), len(files[0].classes)
+    settings: Any = {"num_classes": k, "clusters": clusters, "level": options.level}
+    with progress("ranking"), refusals(options.files[0]):
+        board = rank(function, true, _preds(files), **settings)
     number = None if clusters is None else len({*clusters})
     sample = SampleSize(len(true), files[0].num_rows - len(true), number)
-    return ranking_report(board, names, given.metric, sample, level=given.level)
+    return ranking_report(board, names, options.metric, sample, level=options.level)
 
 
-def _ranking_of_scores(given: Namespace) -> TabularReport:
-    check_alone(given, "value", "bounds", "id", "cluster", "group")
-    paths = _paths(given.files)
-    columns = [given.value] if len(paths) > 1 else given.value.split(",")
+def _ranking_of_scores(options: Namespace) -> TabularReport:
+    check_alone(options, "value", "bounds", "id", "cluster", "group")
+    paths = _paths(options.files)
+    columns = [options.value] if len(paths) > 1 else options.value.split(",")
     if len(paths) == len(columns) == 1:
         raise InputError(
             "if a leaderboard reads a single file, --value must name two columns or more, one"
             " column for each system. Write commas between the names."
         )
     inputs, names = _contenders(paths, columns)
-    scores = read_scores(given, inputs)
-    options: Any = {"bounds": scores.bounds, "clusters": scores.clusters, "groups": scores.groups}
-    with progress("ranking"), refusals(given.files[0]):
-        board = score_leaderboard(scores.values, level=given.level, **options)
-    metric = given.value if len(paths) > 1 else "mean score"
+    scores = read_scores(options, inputs)
+    settings: Any = {"bounds": scores.bounds, "clusters": scores.clusters, "groups": scores.groups}
+    with progress("ranking"), refusals(options.files[0]):
+        board = score_leaderboard(scores.values, level=options.level, **settings)
+    metric = options.value if len(paths) > 1 else "mean score"
     if scores.groups is not None:
         metric = f"{metric}, mean of groups"
     return ranking_report(
-        board, names, metric, scores.sample, level=given.level, title=printable(metric)
+        board, names, metric, scores.sample, level=options.level, title=printable(metric)
     )
 
 
@@ -320,9 +320,9 @@ def _contenders(
     return [(path, columns[0]) for path in paths], names
 
 
-def _columns_of_predictions(paths: Sequence[Path], given: Namespace) -> Sequence[str | None]:
+def _columns_of_predictions(paths: Sequence[Path], options: Namespace) -> Sequence[str | None]:
     """Return the columns of --pred, or the columns that begin with y_pred in a single file."""
-    (path, *others), preds = paths, given.pred
+    (path, *others), preds = paths, options.pred
     if others and len(preds) > 1:
         raise InputError(
             "if a leaderboard reads several files, --pred must be given once and must name a"
@@ -337,8 +337,8 @@ def _columns_of_predictions(paths: Sequence[Path], given: Namespace) -> Sequence
         )
     if len(preds) > 1:
         return preds
-    with opened(path, given.separator) as table:
-        table.label(given.true)
+    with opened(path, options.separator) as table:
+        table.label(options.true)
         columns = preds or [name for name in table.names if name.startswith("y_pred")]
     if len(columns) < 2:
         raise InputError(
@@ -350,89 +350,91 @@ def _columns_of_predictions(paths: Sequence[Path], given: Namespace) -> Sequence
 
 
 def _metric(name: str, positive: str | None) -> Metric:
-    known = COMPARED | (_OF_POSITIVE if positive is not None else {})
+    known = COMPARED | (_POSITIVE_METRICS if positive is not None else {})
     if name not in known:
-        hint = "" if positive is not None else f"; with --pos-label {', '.join(_OF_POSITIVE)}"
+        hint = "" if positive is not None else f"; with --pos-label {', '.join(_POSITIVE_METRICS)}"
         raise InputError(f"--metric is one of {', '.join(known)}{hint}, got {name!r}")
     return known[name]
 
 
-def plan(given: Namespace) -> TabularReport:
+def plan(options: Namespace) -> TabularReport:
     """Report how many examples `jaxmetrics plan FILE...` needs."""
-    if given.counts and len(given.files) > 1:
-        refuse(
+    if options.counts and len(options.files) > 1:
+        raise InputError(
             "--counts reads a single FILE, because the rows of two confusion matrices are not"
             " paired. Leave out --counts, or give one FILE."
         )
-    is_width, is_difference = given.half_width is not None, given.difference is not None
-    if (is_width, is_difference, len(given.files)) not in ((True, False, 1), (False, True, 2)):
-        refuse("give FILE --half-width H, or FILE FILE --difference D")
-    if given.value is None:
-        return _plan_of_width(given) if is_width else _plan_of_difference(given)
+    is_width, is_difference = options.half_width is not None, options.difference is not None
+    if (is_width, is_difference, len(options.files)) not in ((True, False, 1), (False, True, 2)):
+        raise InputError("give FILE --half-width H, or FILE FILE --difference D")
+    if options.value is None:
+        return _plan_of_width(options) if is_width else _plan_of_difference(options)
     allowed = "bounds", "id", "cluster", "half-width", "difference", "power"
-    check_alone(given, "value", *allowed)
-    scores = read_scores(given, [(file, given.value) for file in given.files])
-    targets = {name: getattr(given, name) for name in ("half_width", "difference", "power")}
+    check_alone(options, "value", *allowed)
+    scores = read_scores(options, [(file, options.value) for file in options.files])
+    targets = {name: getattr(options, name) for name in ("half_width", "difference", "power")}
     with refusals("plan"):
-        return scores_plan(scores, **targets, level=given.level)
+        return scores_plan(scores, **targets, level=options.level)
 
 
-def _plan_of_width(given: Namespace) -> TabularReport:
-    (file,) = given.files
-    if given.counts and given.cluster is not None:
+def _plan_of_width(options: Namespace) -> TabularReport:
+    (file,) = options.files
+    if options.counts and options.cluster is not None:
         raise InputError(
             "--cluster cannot be used together with --counts, because a table of counts does not"
             " say which cluster a row belongs to. Leave out one of these options."
         )
-    if given.counts:
-        matrix = read_counts(file, given).counts
+    if options.counts:
+        matrix = read_counts(file, options).counts
     else:
-        matrix = count_predictions(parts_of(file), given).counts()
-    function = _metric(given.metric, given.pos_label)
+        matrix = count_predictions(parts_of(file), options).counts()
+    function = _metric(options.metric, options.pos_label)
     with refusals("plan"):
-        return width_plan(function, given.metric, matrix, given.half_width, given.level)
+        return width_plan(function, options.metric, matrix, options.half_width, options.level)
 
 
-def _plan_of_difference(given: Namespace) -> TabularReport:
-    files = match_predictions([(file, given) for file in given.files])
+def _plan_of_difference(options: Namespace) -> TabularReport:
+    files = match_predictions([(file, options) for file in options.files])
     true, preds, k = files[0].ids("true"), _preds(files), len(files[0].classes)
     if (clusters := files[0].column("cluster")) is None:
         paired = paired_confusion_matrix(true, *preds, num_classes=k)
     else:
         paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
-    function = _metric(given.metric, given.pos_label)
+    function = _metric(options.metric, options.pos_label)
     with refusals("plan"):
         return difference_plan(
-            function, given.metric, paired, given.difference, given.power, given.level
+            function, options.metric, paired, options.difference, options.power, options.level
         )
 
 
-def _parse_gates(given: Namespace) -> None:
+def _parse_gates(options: Namespace) -> None:
     """Parse the gates, before files are read."""
-    for i, text in enumerate(given.gate):
+    for i, text in enumerate(options.gate):
         try:
-            given.gate[i] = Gate.parsed(text)
+            options.gate[i] = Gate.parsed(text)
         except ValueError:
-            refuse(
+            raise InputError(
                 "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
                 f" 'log_loss <= 0.02', got {shortened(text)!r}"
-            )
+            ) from None
 
 
-def _gated(given: Namespace, report_at: Callable[[float], Any], number: float | None = None) -> Any:
+def _gated(
+    options: Namespace, report_at: Callable[[float], Any], number: float | None = None
+) -> Any:
     """Make the report, and decide its gates.
 
     Args:
-        given: the parsed arguments.
+        options: the parsed options.
         report_at: a function of a confidence level that makes the report.
         number: the number of items; by default, the number of examples in the report.
     """
-    report_at, is_comparison = cache(report_at), given.command == "compare"
+    report_at, is_comparison = cache(report_at), options.command == "compare"
 
     def value(gate: Gate, level: float) -> ReportValue:
         known = report_at(level).values()
-        if given.value is not None:
-            known = {given.value: known["mean"], **known}
+        if options.value is not None:
+            known = {options.value: known["mean"], **known}
         if gate.name not in known:
             raise InputError(
                 f"--gate names the unknown metric {shortened(gate.name)!r}. The"
@@ -454,8 +456,8 @@ def _gated(given: Namespace, report_at: Callable[[float], Any], number: float | 
             )
         return x.difference if isinstance(x, Compared) else x
 
-    report = report_at(given.level)
+    report = report_at(options.level)
     number = report.num_examples if number is None else number
     what = "A - B" if is_comparison else ""
-    gates = judged(given.gate, value, level=given.level, number=number, what=what)
+    gates = judged(options.gate, value, level=options.level, number=number, what=what)
     return replace(report, gates=gates)

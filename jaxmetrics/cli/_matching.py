@@ -24,8 +24,8 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
     paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
     labels: dict[str, int] = {}
     files = []
-    for path, given in inputs:
-        file = Predictions(given, is_held=True, labels=labels).read(parts_of(path))
+    for path, options in inputs:
+        file = Predictions(options, is_held=True, labels=labels).read(parts_of(path))
         if not file.num_rows:
             raise InputError(f"{shown(path)}: the file has no rows")
         files.append(file)
@@ -61,7 +61,7 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
         )
     for name, file in zip(paths, files, strict=True):
         file.classes = classes
-        if positive is None and file.given.prob is not None and file.prob_classes != classes:
+        if positive is None and file.options.prob is not None and file.prob_classes != classes:
             raise InputError(
                 f"{name}: the columns of probabilities are for the classes"
                 f" {listed(file.prob_classes)}, but the classes in the files are"

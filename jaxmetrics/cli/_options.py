@@ -376,19 +376,19 @@ def _place(option: str) -> str:
     return option.replace("-", "_")
 
 
-def with_options(given: argparse.Namespace, **changed: Any) -> argparse.Namespace:
+def with_options(options: argparse.Namespace, **changed: Any) -> argparse.Namespace:
     """Return the options with changed values."""
-    return argparse.Namespace(**vars(given) | changed)
+    return argparse.Namespace(**vars(options) | changed)
 
 
-def check_alone(given: argparse.Namespace, option: str, *allowed: str) -> None:
+def check_alone(options: argparse.Namespace, option: str, *allowed: str) -> None:
     """Refuse other options beside this option, except the allowed options."""
-    typed = {name: _TYPED.get(name, name) for name in COMMANDS[given.command].options.split()}
+    typed = {name: _TYPED.get(name, name) for name in COMMANDS[options.command].options.split()}
     others = [
         f"--{name}"
         for key, name in typed.items()
         if not {key, name} & {option, *allowed, *_OF_ANY_REPORT}
-        and getattr(given, _place(name)) != _OPTIONS[key].get("default")
+        and getattr(options, _place(name)) != _OPTIONS[key].get("default")
     ]
     if others:
         refuse(

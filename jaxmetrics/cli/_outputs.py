@@ -40,12 +40,12 @@ class Target(NamedTuple):
     writer: Callable[[AnyReport], str] | None
 
 
-def targets(given: Namespace) -> list[Target]:
+def targets(options: Namespace) -> list[Target]:
     """List the output files. Only the command `merge` has a state."""
-    states = {STATE: None} if given.command == "merge" else {}
+    states = {STATE: None} if options.command == "merge" else {}
     formats = {**FORMATS, **states}
     listed = []
-    for file in given.output:
+    for file in options.output:
         suffix = file.suffix.lower()
         if suffix not in formats:
             known = ", ".join([*FORMATS, *(f"{x} (the state)" for x in states)])
@@ -54,26 +54,26 @@ def targets(given: Namespace) -> list[Target]:
                 f" the suffixes {known}."
             )
         listed.append(Target("--output", file, formats[suffix]))
-    if given.json not in (None, STANDARD_OUTPUT):
-        listed.append(Target("--json", Path(given.json), AnyReport.to_json))
-    if given.html is not None:
-        listed.append(Target("--html", given.html, AnyReport.to_html))
+    if options.json not in (None, STANDARD_OUTPUT):
+        listed.append(Target("--json", Path(options.json), AnyReport.to_json))
+    if options.html is not None:
+        listed.append(Target("--html", options.html, AnyReport.to_html))
     return listed
 
 
-def _check(given: Namespace, written: Sequence[Target]) -> None:
+def _check(options: Namespace, written: Sequence[Target]) -> None:
     """Raise an error for an invalid level, an unknown format, or an output that would overwrite an
     input or another output.
     """
     try:
-        normal_quantile(given.level)
+        normal_quantile(options.level)
     except ValueError:
         raise InputError(
-            f"--level must be between 0 and 1, such as 0.95 for 95 %, got {given.level:g}."
+            f"--level must be between 0 and 1, such as 0.95 for 95 %, got {options.level:g}."
         ) from None
-    if given.format not in PRINTED:
-        raise InputError(f"--format must be one of {', '.join(PRINTED)}, got {given.format!r}.")
-    meant = (part for file in given.files for part in mentioned(file))
+    if options.format not in PRINTED:
+        raise InputError(f"--format must be one of {', '.join(PRINTED)}, got {options.format!r}.")
+    meant = (part for file in options.files for part in mentioned(file))
     taken = {os.path.realpath(part): "the input" for part in meant}
     for option, file, _ in written:
         path = os.path.realpath(file)
@@ -82,7 +82,7 @@ def _check(given: Namespace, written: Sequence[Target]) -> None:
         taken[path] = option
 
 
-def deliver(compute: Callable[[Namespace], AnyReport], given: Namespace) -> int:
+def deliver(compute: Callable[[Namespace], AnyReport], options: Namespace) -> int:
     """Compute the report of a command, write it, and return the exit code; or write one error line.
 
     A `--gate`, such as `accuracy >= 0.9`, is a bound on a metric. If a gate fails, the exit code is
@@ -92,10 +92,12 @@ def deliver(compute: Callable[[Namespace], AnyReport], given: Namespace) -> int:
     with suppress(AttributeError, ValueError):  # raised on Windows and in other threads
         # The signal handler of polars would continue a read after Ctrl-C, forever for an open pipe.
         signal.siginterrupt(signal.SIGINT, True)
-    title = COMMANDS[given.command].title or " and ".join(shown(file.name) for file in given.files)
+    title = COMMANDS[options.command].title or " and ".join(
+        shown(file.name) for file in options.files
+    )
     try:
-        written = targets(given)
-        _check(given, written)
+        written = targets(options)
+        _check(options, written)
         with ExitStack() as stack, _warnings_as_lines():
             # The files are opened before anything is computed, so that errors appear immediately.
             opened = []
@@ -103,14 +105,14 @@ def deliver(compute: Callable[[Namespace], AnyReport], given: Namespace) -> int:
                 if writer is not None:
                     stack.enter_context(writing(target))
                     opened.append((stack.enter_context(replaced_file(target)), writer))
-            report = compute(given)
+            report = compute(options)
             for file, writer in opened:
                 is_page = writer is AnyReport.to_html
                 text = report.to_html(title=title) if is_page else writer(report)
                 file.write(text.encode("utf-8", "backslashreplace"))
         # Standard output may be closed if files are written.
         if sys.__stdout__ is not None or not opened:
-            kind = "json" if given.json == STANDARD_OUTPUT else given.format
+            kind = "json" if options.json == STANDARD_OUTPUT else options.format
             with refusals(title):
                 text = PRINTED[kind](report)
             sys.stdout.write(text)
@@ -139,7 +141,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 @contextmanager
-def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
+def progress(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar during the block, if standard error is a terminal."""
     if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
         yield lambda done, total: None  # without importing rich
@@ -158,10 +160,10 @@ def progress(of_what: str) -> Iterator[Callable[[int, int | None], None]]:
         bar = stack.enter_context(
             Progress(*layout, console=console, transient=True, disable=is_hidden)
         )
-        task = bar.add_task(of_what, total=None)
+        task = bar.add_task(name, total=None)
 
         def on_progress(done: int, total: int | None) -> None:
-            text = f"{of_what} {done}/{'?' if total is None else total}"
+            text = f"{name} {done}/{'?' if total is None else total}"
             bar.update(task, description=text, completed=done, total=total)
 
         yield on_progress

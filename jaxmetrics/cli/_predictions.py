@@ -49,32 +49,32 @@ _NO_GROUP = "(missing)"  # the name of the group of rows without a group
 OnProgress = Callable[[int, int | None], None]
 
 
-def check_examples(given: Namespace) -> None:
+def check_examples(options: Namespace) -> None:
     """Raise an error if the options of listed rows do not fit together."""
-    if given.examples < 0:
-        raise InputError(f"--examples must be 0 or more, got {given.examples}")
-    if given.show and not given.examples:
+    if options.examples < 0:
+        raise InputError(f"--examples must be 0 or more, got {options.examples}")
+    if options.show and not options.examples:
         raise InputError(
             "--show is used only together with --examples. Add --examples NUMBER, the number of"
             " rows to list, or leave out --show."
         )
 
 
-def _check_threshold(given: Namespace, has_scores: bool) -> None:
+def _check_threshold(options: Namespace, has_scores: bool) -> None:
     """Raise an error if there is a threshold but no scores, or a threshold and predictions."""
-    if given.threshold is None:
+    if options.threshold is None:
         return
     if not has_scores:
         raise InputError(
             "--threshold is applied to scores or probabilities. Add --score or --prob, or"
             " leave out --threshold."
         )
-    if given.pred is not None:
+    if options.pred is not None:
         raise InputError(
             "--pred and --threshold cannot be used together, because each of them determines"
             " the predicted class. Leave out one of them."
         )
-    if given.threshold != given.threshold:
+    if options.threshold != options.threshold:
         raise InputError("--threshold must be a number, got nan")
 
 
@@ -90,19 +90,19 @@ class Columns:
             for scores is "1".
     """
 
-    def __init__(self, table: FileTable, given: Namespace) -> None:
-        has_prob, has_score = given.prob is not None, given.score is not None
-        _check_threshold(given, has_prob or has_score)
-        self.table, self.given = table, given
+    def __init__(self, table: FileTable, options: Namespace) -> None:
+        has_prob, has_score = options.prob is not None, options.score is not None
+        _check_threshold(options, has_prob or has_score)
+        self.table, self.options = table, options
         self.prob_classes: list[str] = []
-        by_threshold = given.threshold is not None
+        by_threshold = options.threshold is not None
         has_pred = "y_pred" in table.names and not by_threshold
         pred = "y_pred" if has_pred or not (has_prob or has_score) else None
-        names = {"true": given.true, "pred": given.pred or pred}
-        names |= {role: getattr(given, role) for role in ("group", "cluster", "id")}
+        names = {"true": options.true, "pred": options.pred or pred}
+        names |= {role: getattr(options, role) for role in ("group", "cluster", "id")}
         self.labels = {role: table.label(name) for role, name in names.items() if name is not None}
-        self.shown = {f"show {i}": table.text(name) for i, name in enumerate(given.show)}
-        names = {"weight": given.weight, "score": given.score}
+        self.shown = {f"show {i}": table.text(name) for i, name in enumerate(options.show)}
+        names = {"weight": options.weight, "score": options.score}
         self.numbers = {role: table.number(x) for role, x in names.items() if x is not None}
         # The columns of clusters and ids may have a second role.
         single = {role: x.name for role, x in (self.labels | self.numbers).items()}
@@ -113,8 +113,8 @@ class Columns:
                 f"one column is given for two options: {roles}. Give a different column for each."
             )
         if has_prob:
-            self._find_probabilities(given.prob)
-        self.positive = given.pos_label
+            self._find_probabilities(options.prob)
+        self.positive = options.pos_label
         if self.positive is None and (has_score or (has_prob and not self.prob_classes)):
             self.positive = "1"
         if by_threshold and self.positive is None:
@@ -151,8 +151,8 @@ class Columns:
         The probabilities of a row become an array `prob`; if there is a positive class, the array
         has two elements, for the rest and for the positive class.
         """
-        given, computed = self.given, dict[str, Any]()
-        if given.prob is not None:
+        options, computed = self.options, dict[str, Any]()
+        if options.prob is not None:
             computed["prob"] = self._probabilities(rows)
         if "score" in self.numbers:
             are_finite = _within(-np.inf, np.inf)
@@ -165,7 +165,7 @@ class Columns:
             computed["pred"] = np.array(self.prob_classes, object)[best].tolist()
         elif "pred" not in self.labels:
             values = computed["score"] if "score" in computed else computed["prob"][:, 1]
-            threshold = 0.5 if given.threshold is None else given.threshold
+            threshold = 0.5 if options.threshold is None else options.threshold
             columns = rows.select("score" if "score" in computed else "^prob .*$")
             if pl.Float32 in columns.dtypes:  # 0.7 in float32 is not below the threshold 0.7
                 threshold = float(np.float32(threshold))
@@ -232,7 +232,7 @@ class Predictions:
     """The rows of files, or the number of equal rows.
 
     Attributes:
-        given: the options, which name the columns and the rows to leave out.
+        options: the parsed options, which name the columns and the rows to leave out.
         is_held: whether all rows are kept. Otherwise they are counted.
         labels: the classes, in the order of their first appearance, with their numbers from 0.
         positive: the positive class, or None if no class is given as positive.
@@ -244,7 +244,7 @@ class Predictions:
         size: the size of the frames in bytes.
     """
 
-    given: Namespace
+    options: Namespace
     is_held: bool = False
     labels: dict[str, int] = field(default_factory=dict)
     positive: str | None = None
@@ -267,9 +267,9 @@ class Predictions:
         """Read files, and add their rows."""
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
-            with opened(path, self.given.separator) as table:
+            with opened(path, self.options.separator) as table:
                 with reading():
-                    columns = Columns(table, self.given)
+                    columns = Columns(table, self.options)
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"
@@ -294,7 +294,7 @@ class Predictions:
         if "group" in texts:
             texts["group"] = texts["group"].replace("", _NO_GROUP)
         roles = [role for role in LABELS if role in texts]  # without computed predictions
-        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.given.ignore)))
+        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.options.ignore)))
         rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
         rows = columns.with_numbers(rows) if columns.numbers else rows
         self._check_labels(columns, rows, roles)
@@ -323,7 +323,7 @@ class Predictions:
         cluster.
         """
 
-        known = [*self.labels, *self.given.ignore]
+        known = [*self.labels, *self.options.ignore]
         labels = pl.concat(
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
             for role in roles
@@ -366,9 +366,9 @@ class Predictions:
         """List rows as dicts: file, row number and group, the named classes of each row, the
         probability of the prediction, and the columns to show.
         """
-        rows, given = self.rows.rename({ROW: "row"}), self.given
-        shown = {} if given.id is None else {"id": given.id}
-        shown |= {f"show {i}": name for i, name in enumerate(given.show)}
+        rows, options = self.rows.rename({ROW: "row"}), self.options
+        shown = {} if options.id is None else {"id": options.id}
+        shown |= {f"show {i}": name for i, name in enumerate(options.show)}
         listed = []
         for i in places:
             row = rows.row(i, named=True)
@@ -392,16 +392,16 @@ class Predictions:
         if the weights are integers.
         """
         rows, k = self.rows, len(self.classes)
-        options: Any = {"num_classes": k}
+        settings: Any = {"num_classes": k}
         amounts = rows["weight" if "weight" in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
             cluster = rows.select(pl.when(COUNTED).then("cluster").rank("dense")).to_series()
             numbers = cluster.fill_null(1).to_numpy().astype(np.int64) - 1
-            options |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
+            settings |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
             with refusals("--cluster"):
-                check_size_of_tables(options["num_groups"], k * k, "Merge clusters or classes.")
+                check_size_of_tables(settings["num_groups"], k * k, "Merge clusters or classes.")
         labels = self.ids("true"), self.ids("pred")
-        return whole(confusion_matrix(*labels, sample_weight=amounts, **options))
+        return whole(confusion_matrix(*labels, sample_weight=amounts, **settings))
 
     def ignored(self) -> int:
         """Return the number of ignored rows."""
@@ -413,7 +413,7 @@ class Predictions:
         names, k = self.rows.filter(COUNTED)["group"].unique(), len(self.classes)
         if len(names) > MAX_GROUPS:
             raise InputError(
-                f"the column {self.given.group!r} has more than {MAX_GROUPS} different values,"
+                f"the column {self.options.group!r} has more than {MAX_GROUPS} different values,"
                 " which is too many for a column of groups. Check the name that --group gives."
             )
         if len(names) * k**2 > _MOST_CELLS:
@@ -422,7 +422,7 @@ class Predictions:
                 f" groups may have at most {_MOST_CELLS:,} cells together. Use fewer groups or"
                 " fewer classes."
             )
-        if self.given.prob is not None and len(names) * k * _BYTES_OF_CLASS > _MOST_BYTES:
+        if self.options.prob is not None and len(names) * k * _BYTES_OF_CLASS > _MOST_BYTES:
             raise InputError(
                 f"--prob with {k} classes and {len(names)} groups needs more than 1 GiB of memory."
                 " Leave out --group or --prob."
@@ -435,11 +435,11 @@ class Predictions:
 
 
 def count_predictions(
-    paths: Sequence[Path], given: Namespace, on_progress: OnProgress | None = None
+    paths: Sequence[Path], options: Namespace, on_progress: OnProgress | None = None
 ) -> Predictions:
     """Read the predictions in files for a report on one classifier."""
-    is_held = given.prob is not None or given.score is not None or given.examples > 0
-    rows = Predictions(given, is_held).read(paths, on_progress)
+    is_held = options.prob is not None or options.score is not None or options.examples > 0
+    rows = Predictions(options, is_held).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         if not rows.num_rows:
             raise InputError("the file has no rows")

@@ -71,15 +71,15 @@ def parts_of(path: Path) -> list[Path]:
             path.stat()
             files = sorted(path.iterdir()) if path.is_dir() else []
         except OSError as error:
-            found = sorted(map(Path, glob.glob(str(path))))
-            if error.errno == errno.ENOENT and found:
-                return [part for file in found for part in parts_of(file)]
+            matches = sorted(map(Path, glob.glob(str(path))))
+            if error.errno == errno.ENOENT and matches:
+                return [part for file in matches for part in parts_of(file)]
             reason = "no such file" if error.errno == errno.ENOENT else error.strerror
             raise InputError(str(reason)) from None
         if path.is_dir():
-            hidden = "._"  # the first letters of hidden and temporary files
-            parts = [x for x in files if x.name[0] not in hidden and _extension(x) in _KNOWN]
-            parts = [file for file in parts if file.is_file()]
+            # The names of hidden and temporary files begin with "." or "_".
+            seen = [x for x in files if x.name[0] not in "._" and x.is_file()]
+            parts = [x for x in seen if _extension(x) in _KNOWN]
             if not parts:
                 raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
             return parts
@@ -166,10 +166,10 @@ class FileTable:
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
             rows = self.scanned(names).select(ROW, *values)
-            found = self._read(rows, reduced)
+            frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
-                batch = next(found, None)
+                batch = next(frames, None)
             if batch is None:
                 return
             yield batch
@@ -280,17 +280,17 @@ class FileTable:
                     f" {MAX_CLASSES} numbers were expected."
                 )
             return {str(i): self.number(prefix, i, width) for i in range(width)}
-        found = [name for name in self.names if name.startswith(prefix) and name not in taken]
-        if found and all(name.startswith(f"{prefix}.") for name in found):
+        members = [name for name in self.names if name.startswith(prefix) and name not in taken]
+        if members and all(name.startswith(f"{prefix}.") for name in members):
             prefix = f"{prefix}."  # the columns are fields of an object
-        if len(found) > MAX_CLASSES:
+        if len(members) > MAX_CLASSES:
             raise InputError(
-                f"{len(found)} columns have names that begin with {prefix!r}, but a report may"
+                f"{len(members)} columns have names that begin with {prefix!r}, but a report may"
                 f" have at most {MAX_CLASSES} classes. Check the prefix."
             )
-        if not found:
+        if not members:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
-        return {name.removeprefix(prefix): self.number(name) for name in found}
+        return {name.removeprefix(prefix): self.number(name) for name in members}
 
 
 class Arrays(FileTable):
@@ -342,9 +342,9 @@ class Arrays(FileTable):
         arrays = {name: self._held(name) for name in names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len({*lengths.values()}) > 1:
-            found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+            sizes = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
             raise InputError(
-                f"all arrays must have the same length, but they have unequal lengths: {found}."
+                f"all arrays must have the same length, but they have unequal lengths: {sizes}."
             )
         check_size(sum(array.nbytes for array in arrays.values()))
         self.num_rows = max(lengths.values())

@@ -19,31 +19,31 @@ from jaxmetrics.streaming.states import EvaluatorState, merge_checked
 __all__ = ["merge"]
 
 
-def merge(given: Namespace) -> Report:
+def merge(options: Namespace) -> Report:
     """Run `jaxmetrics merge STATE...`: write the merged state, and return the report."""
     jax.config.update("jax_enable_x64", True)  # states may have float64 sums
-    state = _read_state(given.files[0])
-    paths = [os.path.realpath(file) for file in given.files]
-    for i, file in enumerate(given.files[1:], 1):
+    state = _read_state(options.files[0])
+    paths = [os.path.realpath(file) for file in options.files]
+    for i, file in enumerate(options.files[1:], 1):
         if paths[i] in paths[:i]:
             warnings.warn(
                 f"{shown(file)} is given twice, so that its examples count twice.", stacklevel=2
             )
         with refusals(file):
             state = merge_checked(state, _read_state(file))
-    written = targets(given)
+    written = targets(options)
     for _, file, writer in written:
         if writer is None:
             with writing(file):
                 save_state(file, state)
-    is_report_wanted = given.json is not None or not written or any(x.writer for x in written)
+    is_report_wanted = options.json is not None or not written or any(x.writer for x in written)
     if not confusion_matrices(state) and not is_report_wanted:
-        number = f"{len(given.files)} states merged"
+        number = f"{len(options.files)} states merged"
         print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
         raise SystemExit
-    class_names = None if given.classes is None else given.classes.split(",")
-    with progress("computing intervals"), refusals(given.files[0]):
-        return Report.from_state(state, class_names=class_names, level=given.level)
+    class_names = None if options.classes is None else options.classes.split(",")
+    with progress("computing intervals"), refusals(options.files[0]):
+        return Report.from_state(state, class_names=class_names, level=options.level)
 
 
 def _read_state(file: Path) -> EvaluatorState:

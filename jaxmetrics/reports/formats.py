@@ -329,19 +329,19 @@ class TabularReport(AnyReport):
         said: the contents as tables and sentences.
         content: the contents for JSON.
         lines: the rows of the CSV file.
-        found: the values by name.
+        by_name: the values by name.
         gates: bounds that values must satisfy, set by the option `--gate` of the command line.
     """
 
     said: Outline
     content: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
-    found: Mapping[str, Any] = field(default_factory=dict)
+    by_name: Mapping[str, Any] = field(default_factory=dict)
     gates: Sequence[JudgedGate] = ()
 
     def values(self) -> Mapping[str, Any]:
         """Return the values by name."""
-        return self.found
+        return self.by_name
 
     def outline(self) -> Outline:
         """Return the contents as tables and sentences."""

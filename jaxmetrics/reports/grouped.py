@@ -141,13 +141,13 @@ def grouped_report(
 
 def _values(report: Report) -> Values:
     """Return the values of a report, and the selection rate of each class."""
-    found = report.found
+    values = report.class_values
     if report.num_clusters is None:
         times, number = report.counts.sum(0), report.counts.sum()
         share = proportion_interval(times, number, level=report.level, method="likelihood")
         rates = values_of(share)
-        found = found._replace(columns={**found.columns, "selection_rate": rates})
-    return found.all()
+        values = values._replace(columns={**values.columns, "selection_rate": rates})
+    return values.all()
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:

@@ -96,13 +96,13 @@ def multilabel_report(
     overall = {"exact_match": value_of(exact)}
     overall |= {name: _average(metric, products, n, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
-    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
+    values = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
     sample = SampleSize(n)
     return TabularReport(
         Outline(
             heading=f"{sample}, {quantity(len(names), 'labels')}",
-            tables={"Labels": found.table()},
-            summary=found.summary(),
+            tables={"Labels": values.table()},
+            summary=values.summary(),
             summary_title="All labels",
             notes=[
                 f"Intervals: {percent(level)}. The metrics of each label have likelihood "
@@ -117,11 +117,11 @@ def multilabel_report(
         {
             **sample.content(),
             "level": level,
-            **found.content(),
+            **values.content(),
             "confusion_matrices": counts.tolist(),
         },
-        found.records(level),
-        found.by_name(),
+        values.records(level),
+        values.by_name(),
     )
 
 

@@ -107,7 +107,7 @@ def report(
             check_size_of_tables(number, k * k, "Merge clusters or classes.")
             options |= {"groups": ids, "num_groups": number}
         counted, confidence = t >= 0, None
-        found = Report.from_counts(
+        result = Report.from_counts(
             confusion_matrix(t, p, num_classes=k, **options),
             class_names=names,
             num_ignored=int((~counted).sum()),
@@ -118,11 +118,11 @@ def report(
             q = prob[rows]
             confidence = q[counted, p[counted]].astype(float)
             sums = probability_sums(t, q, w)
-            found = found.with_findings(probability_findings(sums, found.class_names, level))
+            result = result.with_findings(probability_findings(sums, result.class_names, level))
             if numbers is not None:
-                found = found.with_findings(findings_of_clusters(t, q, w, ids, level))
+                result = result.with_findings(findings_of_clusters(t, q, w, ids, level))
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
-        return replace(found, examples=examples)
+        return replace(result, examples=examples)
 
     total = report_of(None, level)
     return total if groups is None else grouped_report(total, report_of, [*named])

@@ -131,9 +131,9 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
     """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
-    found = evidence.proportions(right, right + wrong)
+    estimates = evidence.proportions(right, right + wrong)
     precision, recall, specificity, jaccard = (
-        trees.map(lambda part, i=i: part[i], found) for i in range(4)
+        trees.map(lambda part, i=i: part[i], estimates) for i in range(4)
     )
     # F1 is an increasing function of Jaccard's index.
     value, low, high = (2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high))
@@ -145,19 +145,19 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
 
 def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     """Compute the overall metrics of a report, with intervals."""
-    found = {}
+    values = {}
     for name in COMPARED:
-        found[name] = evidence.value(name)
+        values[name] = evidence.value(name)
         if name == "balanced_accuracy" and evidence.clusters is None:
             # The posterior assumes independent examples.
-            found[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
+            values[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
         if name == "macro_f1":
-            found["micro_f1"] = found["accuracy"]  # equal, because each example has one label
+            values["micro_f1"] = values["accuracy"]  # equal, because each example has one label
     # The no-information rate has no interval: the interval of the share of one class is not valid
     # for the largest share of all classes.
-    found["no_information_rate"] = exactly(no_information_rate(evidence.counts))
-    found["accuracy_gain"] = accuracy_gain(evidence)
-    return found
+    values["no_information_rate"] = exactly(no_information_rate(evidence.counts))
+    values["accuracy_gain"] = accuracy_gain(evidence)
+    return values
 
 
 def accuracy_gain(evidence: Evidence) -> ReportValue:
@@ -349,11 +349,11 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
     numbers, _ = numbered_clusters(groups, counted.shape, "groups")
-    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
+    present, first = np.unique(np.where(counted, numbers, -1), return_index=True)
     ids = list(cast(Any, groups))
-    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
-    if len(named) < (found >= 0).sum():
-        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
+    named = {str(ids[i]): numbers == g for g, i in zip(present, first, strict=True) if g >= 0}
+    if len(named) < (present >= 0).sum():
+        different = [repr(ids[i]) for g, i in zip(present, first, strict=True) if g >= 0]
         raise ValueError(
             "groups contains different ids that are printed alike. Convert all ids to strings. The"
             f" ids are {listed(different)}."

@@ -286,7 +286,7 @@ def comparison_report(
         tables = cubes.sum(3), cubes.sum(2)
         evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
     options: Any = {"clusters": clusters, "rope": rope}
-    found = ComparisonReport(
+    result = ComparisonReport(
         counts=np.stack([x.counts for x in evidence]),
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
@@ -298,7 +298,7 @@ def comparison_report(
         p_value=float(test.p_value),
         num_clusters=number,
     )
-    return _with_probabilities(found, true, checked, clusters) if checked else found
+    return _with_probabilities(result, true, checked, clusters) if checked else result
 
 
 def _compared_metrics(

@@ -48,7 +48,7 @@ class ProbabilitySums(NamedTuple):
     log_loss: np.ndarray  # (3,), weight, weighted sum and weighted sum of squares
     brier_score: np.ndarray  # (B, 2), weight and weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), each class against the rest
-    calibration_bins: np.ndarray  # (bins, 3), of the event of `_of_event`
+    calibration_bins: np.ndarray  # (bins, 3), of the event of `_apply_to_event`
 
 
 def probability_sums(
@@ -86,11 +86,13 @@ def probability_sums(
         places = _SCORE_BINS * (2 * classes + (truth[:, None] == classes))
         places += score_bins(_log_odds(prob), scale="logit", size=_SCORE_BINS)
         np.add.at(sums.score_histogram.reshape(-1), places.ravel(), mass.repeat(k))
-        sums.calibration_bins[:] += _of_event(calibration_bins, truth, prob, sample_weight=mass)
+        sums.calibration_bins[:] += _apply_to_event(
+            calibration_bins, truth, prob, sample_weight=mass
+        )
     return sums
 
 
-def _of_event(
+def _apply_to_event(
     function: Callable[..., Any], y_true: np.ndarray, y_prob: np.ndarray, **options: Any
 ) -> Any:
     """Call a function of the probability of the second class if there are two classes, otherwise of
@@ -142,7 +144,7 @@ def probability_findings(
     weights, totals = sums.brier_score[sums.brier_score[:, 0] > 0].T
     bounds = 0, worst_brier_score(sums.soft_counts)
     scores = np.clip(totals / weights, *bounds)
-    found = _findings(
+    findings = _findings(
         sums.soft_counts,
         _log_loss(sums.log_loss, level),
         sums.log_loss,
@@ -156,7 +158,7 @@ def probability_findings(
         "calibration_bins": sums.calibration_bins,
         "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
     }
-    return found._replace(tables=tables)
+    return findings._replace(tables=tables)
 
 
 def findings_of_clusters(
@@ -188,7 +190,7 @@ def findings_of_clusters(
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
-        _of_event(calibration_interval, y_true, prob, **options),
+        _apply_to_event(calibration_interval, y_true, prob, **options),
         of_classes,
         level,
     )
@@ -260,12 +262,12 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
     its lower end from the smallest area that the bins allow, its upper end from the largest. Scores
     in the outermost bins, which contain the probabilities 0 and 1, count as equal.
     """
-    z, found = normal_quantile(level), []
+    z, areas = normal_quantile(level), []
     for histogram in histograms:
         negative, positive = histogram.astype(float)
         m, n = positive.sum(), negative.sum()
         if m == 0 or n == 0:
-            found.append(exactly(math.nan))
+            areas.append(exactly(math.nan))
             continue
         below = (negative.cumsum() - negative / 2) / n
         above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
@@ -278,5 +280,5 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
         _, high = wilson_interval((value + unsure) * number, number, z)
         error = np.sqrt(sum(x.variance_of_mean for x in of_both))
         area = Estimate(value, low, high, error, level=level, method="score")
-        found.append(value_of(area))
-    return found
+        areas.append(value_of(area))
+    return areas

@@ -230,8 +230,8 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
         written["group"] = {name: x.to_dict() for name, x in groups.items()}
     content = {"score": scores.name, "level": level, "values": written}
     records = records_of(values, level, "group", "system")
-    found = {**overall, **({"group": groups} if groups else {})}
-    return TabularReport(outline, {**sample.content(), **content}, records, found)
+    by_name = {**overall, **({"group": groups} if groups else {})}
+    return TabularReport(outline, {**sample.content(), **content}, records, by_name)
 
 
 def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
