@@ -209,26 +209,30 @@ def compare(options: Namespace) -> AnyReport:
         check_rope(options.rope)
     check_examples(options)
     files = match_predictions([(file, options) for file in options.files])
+    with progress("computing intervals"), refusals(options.files[0]):
+        result = _gated(options, lambda level: _comparison_of(files, options, level))
+        return replace(result, listed=_differing(files, options.examples))
+
+
+def _comparison_of(
+    files: Sequence[Predictions], options: Namespace, level: float
+) -> ComparisonReport:
+    """Make the report on the rows of two classifiers."""
     true, preds = files[0].ids("true"), _preds(files)
+    clusters = files[0].column("cluster")
+    settings: Any = {"clusters": clusters, "rope": options.rope, "level": level}
     probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
     names: Any = [shown(file) for file in options.files]
-    shared: Any = {"clusters": files[0].column("cluster"), "rope": options.rope}
-
-    def report_at(level: float) -> ComparisonReport:
-        settings: Any = {**shared, "level": level}
-        named = {"class_names": files[0].classes, "names": names}
-        report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
-        figures = {**report.figures}
-        for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
-            comparison = compare_predictions(metric, true, *preds, num_classes=2, **settings)
-            figures[name] = compared(comparison)
-        if options.score is not None:
-            scores: Any = [x.column("score") for x in files]
-            figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
-        return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
-
-    with progress("computing intervals"), refusals(options.files[0]):
-        return replace(_gated(options, report_at), listed=_differing(files, options.examples))
+    named = {"class_names": files[0].classes, "names": names}
+    report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
+    figures = {**report.figures}
+    for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
+        comparison = compare_predictions(metric, true, *preds, num_classes=2, **settings)
+        figures[name] = compared(comparison)
+    if options.score is not None:
+        scores: Any = [x.column("score") for x in files]
+        figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
+    return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
 
 
 def _preds(files: Sequence[Predictions]) -> np.ndarray:

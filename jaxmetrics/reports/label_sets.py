@@ -76,15 +76,7 @@ def multilabel_report(
     (0.800 [0.742, 0.848], 0.500 [0.275, 0.725])
     """
     check_order(y_true=y_true, y_pred=y_pred)
-    labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
-    true, pred = labels
-    if true.ndim == 2 and not len(true):
-        raise ValueError("there are no examples to report on.")
-    if true.shape != pred.shape or true.ndim != 2 or not true.size:
-        raise ValueError(
-            "y_true and y_pred must have the same shape (n, L), with one column for each label,"
-            f" got {true.shape} and {pred.shape}."
-        )
+    true, pred = _checked(y_true=y_true, y_pred=y_pred)
     n, names = len(true), distinct_names_of(label_names, true.shape[1], "label_names")
     # An example is 1 in one of TN, FP, FN and TP of each label, and 0 in the others.
     cells = (2 * true.astype(int) + pred)[..., None] == np.arange(4)
@@ -125,11 +117,23 @@ def multilabel_report(
     )
 
 
-def _checked(x: ArrayLike, name: str) -> np.ndarray:
-    labels = on_host(x, name)
-    check_real(labels, name)
-    check_each((labels == 0) | (labels == 1), labels, name, "0 or 1")
-    return labels == 1
+def _checked(**named: ArrayLike) -> list[np.ndarray]:
+    """Return true and predicted labels as booleans of the same shape `(n, L)`."""
+    labels = []
+    for name, x in named.items():
+        numbers = on_host(x, name)
+        check_real(numbers, name)
+        check_each((numbers == 0) | (numbers == 1), numbers, name, "0 or 1")
+        labels.append(numbers == 1)
+    true, pred = labels
+    if true.ndim == 2 and not len(true):
+        raise ValueError("there are no examples to report on.")
+    if true.shape != pred.shape or true.ndim != 2 or not true.size:
+        raise ValueError(
+            "y_true and y_pred must have the same shape (n, L), with one column for each label,"
+            f" got {true.shape} and {pred.shape}."
+        )
+    return labels
 
 
 def _average(metric: Metric, products: np.ndarray, n: int, level: float) -> ReportValue:

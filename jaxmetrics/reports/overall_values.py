@@ -173,14 +173,7 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     significance level (Berger and Boos, 1994, JASA 89).
     """
     tables, level = evidence.tables, evidence.level
-    support = tables.sum(-1)
-    behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
-    # The sum over independent units of the square of each unit's part in the difference of shares.
-    squares = support.max() + support
-    if evidence.clusters is not None:
-        behind, squares = behind.sum(0), (behind**2).sum(0)
-    z = normal_quantile(1 - (1 - level) / 10)
-    chosen = np.flatnonzero(behind**2 <= z**2 * squares)
+    chosen, support = _may_be_most_frequent(evidence), tables.sum(-1)
     right = tables.diagonal(axis1=-2, axis2=-1)[..., chosen]
     only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
     only_b = support[..., chosen] - right
@@ -194,6 +187,18 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     least = trees.map(lambda part: part[gains.value.argmin()], gains)
     low, high = max(gains.low.min(), -1), min(high.min(), 1)
     return value_of(replace(least, low=low, high=high))
+
+
+def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
+    """Return the classes that are not significantly less common than the commonest class."""
+    support = evidence.tables.sum(-1)
+    behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
+    # The sum over independent units of the square of each unit's part in the difference of shares.
+    squares = support.max() + support
+    if evidence.clusters is not None:
+        behind, squares = behind.sum(0), (behind**2).sum(0)
+    z = normal_quantile(1 - (1 - evidence.level) / 10)
+    return np.flatnonzero(behind**2 <= z**2 * squares)
 
 
 def _gains(outcomes: np.ndarray, level: float) -> Estimate:

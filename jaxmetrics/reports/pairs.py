@@ -327,26 +327,33 @@ def _with_probabilities(
     DeLong's variance, for each class, or only for the second class if there are two; for more than
     ten classes they are not compared.
     """
-    names, figures, z = report.class_names, {**report.figures}, normal_quantile(report.level)
-    options: Any = {"level": report.level, "clusters": clusters}
-    scales: Any = {
-        "log_loss": {"transform": "log"},
-        "brier_score": {"bounds": (0, worst_brier_score(probs[0]))},
-    }
-    losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    for (name, scale), a, b in zip(scales.items(), *losses, strict=True):
-        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        gap = mean_interval(a - b, **options)
-        figures[name] = compared(by_halves(of_a, of_b, gap, z, report.rope))
+    names, figures = report.class_names, {**report.figures}
+    options: Any = {"rope": report.rope, "level": report.level, "clusters": clusters}
+    figures |= _compared_losses(y_true, probs, **options)
     areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
     for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
         scores = [prob[:, i] for prob in probs]
-        figures[name] = compared_areas(y_true == i, scores, rope=report.rope, **options)
+        figures[name] = compared_areas(y_true == i, scores, **options)
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
     bins = np.stack([x.calibration_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
+
+
+def _compared_losses(
+    y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
+) -> dict[str, Compared]:
+    scales: dict[str, dict[str, Any]] = {
+        "log_loss": {"transform": "log"},
+        "brier_score": {"bounds": (0, worst_brier_score(probs[0]))},
+    }
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    figures, z = {}, normal_quantile(options["level"])
+    for (name, scale), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        figures[name] = compared(by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope))
+    return figures
 
 
 def compared_areas(

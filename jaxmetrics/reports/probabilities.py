@@ -50,6 +50,17 @@ class ProbabilitySums(NamedTuple):
     score_histogram: np.ndarray  # (K, 2, B), each class against the rest
     calibration_bins: np.ndarray  # (bins, 3), of the event of `_apply_to_event`
 
+    @classmethod
+    def zeros(cls, k: int, dtype: type) -> ProbabilitySums:
+        """Return the sums of no examples for K classes."""
+        return cls(
+            soft_counts=np.zeros((k, k)),
+            log_loss=np.zeros(3),
+            brier_score=np.zeros((_SCORE_BINS, 2)),
+            score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
+            calibration_bins=np.zeros((_CALIBRATION_BINS, 3)),
+        )
+
 
 def probability_sums(
     y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
@@ -63,13 +74,7 @@ def probability_sums(
     """
     k, dtype = y_prob.shape[1], np.int64 if weights is None else float
     classes = np.arange(k)
-    sums = ProbabilitySums(
-        soft_counts=np.zeros((k, k)),
-        log_loss=np.zeros(3),
-        brier_score=np.zeros((_SCORE_BINS, 2)),
-        score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-        calibration_bins=np.zeros((_CALIBRATION_BINS, 3)),
-    )
+    sums = ProbabilitySums.zeros(k, dtype)
     counted = np.flatnonzero(y_true >= 0)
     size = max(1, _AT_ONCE // k)
     for begin in range(0, len(counted), size):

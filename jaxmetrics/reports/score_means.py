@@ -205,24 +205,16 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     # The name of a group may be "".
     values: dict[tuple[str, str | None], Any] = {("mean", name): x for name, x in groups.items()}
     values |= {(name, None): x for name, x in overall.items()}
-    titles = [*labels_of([*groups], LONGEST_NAME), *map(title_of, overall)]
     sizes = [*(x.values.shape[1] for x in parts.values()), *[sample.number] * len(overall)]
-    rows: list[list[Any]] = []
-    for title, size, x in zip(titles, sizes, values.values(), strict=True):
-        cells = [x, x.method or ""] if isinstance(x, ReportValue) else [*x.systems.values()]
-        if isinstance(x, Compared):
-            cells.append(f"{x.probability_better:.3f}")
-        rows.append([title, str(size), *cells])
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
-        tables={"": ValueTable(["", "n", "mean", "method"], rows)},
+        tables={"": _table(values, sizes)},
         notes=_notes(scores, groups, level),
         level=level,
     )
     if isinstance(mean := overall["mean"], Compared):
         outline = outline._replace(
             verdict=verdict_of(mean.difference, "mean", sample, level),
-            tables={"": ValueTable(["", "n", "A", "B", "A - B", CONFIDENCE], rows)},
             names=names_of_both(names),
         )
     written: dict[str, Any] = {name: x.to_dict() for name, x in overall.items()}
@@ -232,6 +224,20 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     records = records_of(values, level, "group", "system")
     by_name = {**overall, **({"group": groups} if groups else {})}
     return TabularReport(outline, {**sample.content(), **content}, records, by_name)
+
+
+def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> ValueTable:
+    """Return a table with one row per group, and the means of all items below them."""
+    labels = iter(labels_of([name for _, name in values if name is not None], LONGEST_NAME))
+    columns, rows = ["mean", "method"], []
+    for ((name, group), x), size in zip(values.items(), sizes, strict=True):
+        cells: list[Any] = [title_of(name) if group is None else next(labels), str(size)]
+        if isinstance(x, Compared):
+            columns = ["A", "B", "A - B", CONFIDENCE]
+            rows.append([*cells, *x.systems.values(), f"{x.probability_better:.3f}"])
+        else:
+            rows.append([*cells, x, x.method or ""])
+    return ValueTable(["", "n", *columns], rows)
 
 
 def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
