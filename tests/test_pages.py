@@ -196,7 +196,7 @@ def test_terms_are_explained_where_they_stand() -> None:
 
 def test_an_axis_shows_what_differs() -> None:
     def values(*rows: tuple[float, float, float]) -> list[ReportValue]:
-        return [ReportValue(jm.Estimate(*row, 0, 0), "likelihood") for row in rows]
+        return [ReportValue(jm.Estimate(*row, 0, 0)) for row in rows]
 
     axis = pages_of_reports._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
     assert axis.ends == ["0.93", "1.00"]

@@ -270,7 +270,7 @@ def test_a_report_prints_its_text_and_finds_values() -> None:
 
 
 def test_reported_values_print_as_estimates_do() -> None:
-    value = ReportValue(jm.Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
+    value = ReportValue(jm.Estimate(0.851, 0.8, 0.892, 0.02, 0, method="likelihood"))
     assert repr(value) == str(value) == "0.851 [0.800, 0.892]"
     assert f"{value:.1f}" == "0.9 [0.8, 0.9]"
     assert (float(value), repr(exactly(0.5))) == (0.851, "0.500 (no interval)")

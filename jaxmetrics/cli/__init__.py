@@ -24,7 +24,7 @@ from jaxmetrics.cli._options import COMMANDS, Parser, parser_of, refuse
 __all__ = ["main"]
 
 
-def app(arguments: Sequence[str]) -> int | None:
+def app(arguments: Sequence[str]) -> int:
     """Run the command named by the first argument, or print help, and return the exit code."""
     summaries = (
         f"  {name:11} {x.summary.partition(':')[0].rstrip('.')}" for name, x in COMMANDS.items()
@@ -39,12 +39,14 @@ def app(arguments: Sequence[str]) -> int | None:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"jaxmetrics {__version__}")
     name = parser.parse_args(arguments[:1] or ["--help"]).command
-    given = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
-    if getattr(given, "bounds", None) is not None and given.value is None:
+    options = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
+    if options.bounds is not None and options.value is None:
         refuse("--bounds needs --value, the name of the column of scores")
     try:
+        from jaxmetrics.cli._outputs import deliver
+
         module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
-        return getattr(module, name)(given)
+        return deliver(getattr(module, name), options)
     except ModuleNotFoundError as error:
         needed = f"the command line needs {error.name}: run pip install 'jaxmetrics[cli]'"
         print(f"jaxmetrics: {needed}", file=sys.stderr)

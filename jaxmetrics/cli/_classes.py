@@ -7,12 +7,7 @@ import unicodedata
 import warnings
 from collections.abc import Collection, Hashable, Sequence
 
-import numpy as np
-import polars as pl
-
 from jaxmetrics.cli._errors import InputError, listed, shortened
-
-__all__: list[str] = []
 
 _MOST_DIGITS = 100  # a longer number is read as a name
 
@@ -34,12 +29,6 @@ def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
         )
     others = [label for label in labels if label not in (positive, rest_of(positive))]
     return [others[0] if len(others) == 1 else rest_of(positive), positive]
-
-
-def class_ids(labels: pl.Series, classes: Sequence[str]) -> np.ndarray:
-    """Return the class ids of labels; labels that are not among the classes have the id 0."""
-    ids = {name: i for i, name in enumerate(classes)}
-    return labels.replace_strict(ids, default=0, return_dtype=pl.Int64).to_numpy()
 
 
 def rest_of(positive: str) -> str:
@@ -80,12 +69,12 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
     others = {_plain(name): name for name in pred if name not in true}
     similar = [name for name in true if name not in pred and _plain(name) in others]
     if not set(true) & set(pred):
-        found = (
+        problem = (
             "the true and the predicted classes have no class in common:"
             f" {listed(true)} and {listed(pred)}."
         )
     elif similar:
-        found = (
+        problem = (
             f"the true class {shortened(similar[0])!r} is never predicted, but"
             f" {shortened(others[_plain(similar[0])])!r} is, which differs only in case, spaces,"
             " zeros or Unicode form."
@@ -94,7 +83,7 @@ def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str 
         return
     place = f"{file}: " if file else ""
     advice = "Check that the classes are written in the same way in both columns."
-    warnings.warn(f"{place}{found} {advice}", stacklevel=2)
+    warnings.warn(f"{place}{problem} {advice}", stacklevel=2)
 
 
 def _plain(name: str) -> Hashable:

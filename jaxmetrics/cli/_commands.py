@@ -6,52 +6,60 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxmetrics import (
+    ComparisonReport,
+    Report,
+    binary,
+    compare_predictions,
+    comparison_report,
+    delong_interval,
+    f1,
+    multilabel_report,
+    paired_confusion_matrix,
+    precision,
+    recall,
+    score_leaderboard,
+    specificity,
+)
+from jaxmetrics import leaderboard as rank
+from jaxmetrics import report as make_report
 from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._classes import warn_of_other_names
-from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shortened, shown
+from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
-from jaxmetrics.cli._options import refuse
+from jaxmetrics.cli._options import check_alone, with_options
 from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
-from jaxmetrics.cli._outputs import deliver, progress
+from jaxmetrics.cli._outputs import progress
 from jaxmetrics.cli._predictions import (
     Predictions,
-    Selection,
+    check_examples,
     count_predictions,
-    whole,
 )
 from jaxmetrics.cli._reader import is_pipe, opened, parts_of
-from jaxmetrics.clusters import numbered_clusters
-from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
-from jaxmetrics.comparisons.leaderboards import leaderboard as rank
-from jaxmetrics.comparisons.scores import score_leaderboard
-from jaxmetrics.counts import paired_confusion_matrix
+from jaxmetrics.comparisons.classifiers import check_rope, cubes_of_clusters
 from jaxmetrics.estimates import Metric
-from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports.contents import Findings, SampleSize
 from jaxmetrics.reports.formats import AnyReport, TabularReport
-from jaxmetrics.reports.gates import Gate, JudgedGate, exit_code, judged
+from jaxmetrics.reports.gates import Gate, judged
 from jaxmetrics.reports.grouped import grouped_report
-from jaxmetrics.reports.label_sets import multilabel_report
-from jaxmetrics.reports.labelled import report as make_report
 from jaxmetrics.reports.overall_values import COMPARED
-from jaxmetrics.reports.pairs import ComparisonReport, compared_areas, comparison_report
+from jaxmetrics.reports.pairs import compared_areas
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.score_means import report_of_scores, score_values
-from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import ReportValue, compared, value_of
+from jaxmetrics.reports.score_means import report_of_scores
+from jaxmetrics.reports.singles import whole
+from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
 
-_OF_POSITIVE: dict[str, Metric] = {
+_POSITIVE_METRICS: dict[str, Metric] = {
     "precision": binary(precision),
     "recall": binary(recall),
     "specificity": binary(specificity),
@@ -59,118 +67,80 @@ _OF_POSITIVE: dict[str, Metric] = {
 }
 
 
-def report(given: Namespace) -> int:
-    """Run `jaxmetrics report FILE`, and return the exit code.
-
-    A `--gate`, such as `accuracy >= 0.9`, is a bound on a metric. If a gate fails, the exit code is
-    1. If no gate fails, but the confidence interval of a metric contains the bound of its gate, so
-    that the gate is undecided, the exit code is 3. Otherwise, the exit code is 0.
-    """
-    _check_gates(given)
-    result: Callable[[Namespace], AnyReport] = _report_of_predictions
-    if given.labels_prefix is not None:
-        result = _report_of_labels
-    elif given.counts:
-        result = _report_of_counts
-    elif given.value is not None:
-        result = _means_of_scores
-    found = deliver(result, given, [given.file], shown(given.file.name))
-    return exit_code(found.outline().gates)
+def report(options: Namespace) -> AnyReport:
+    """Report on the file of `jaxmetrics report FILE`."""
+    _parse_gates(options)
+    if options.labels_prefix is not None:
+        check_alone(options, "labels-prefix")
+        paths = parts_of(options.files[0])
+        true, pred, names = read_labels(paths, options.labels_prefix, options.separator)
+        return multilabel_report(true, pred, label_names=names, level=options.level)
+    if options.counts:
+        return _report_of_counts(options)
+    return _report_of_predictions(options) if options.value is None else _means_of_scores(options)
 
 
-def _report_of_predictions(given: Namespace) -> AnyReport:
-    shares, question = _shares(given.prevalence), Selection.of(given)
-    if shares is not None and (given.prob or given.cluster):
+def _report_of_predictions(options: Namespace) -> AnyReport:
+    (file,), shares = options.files, _shares(options.prevalence)
+    check_examples(options)
+    if shares is not None and (options.prob or options.cluster):
         raise InputError(
             "--prevalence cannot be used together with --prob or --cluster. Leave out"
             " --prevalence, or leave out --prob and --cluster."
         )
-    if given.id is not None and not given.examples:
+    if options.id is not None and not options.examples:
         raise InputError(
             "--id is used only together with --examples. Add --examples NUMBER, the number of"
             " rows to list with their ids, or leave out --id."
         )
     with progress("rows") as on_progress:
-        found = count_predictions(parts_of(given.file), question, on_progress)
-    if found.positive is None:
-        warn_of_other_names(found.names("true"), found.names("pred"))
+        rows = count_predictions(parts_of(file), options, on_progress)
+    if rows.positive is None:
+        warn_of_other_names(rows.names("true"), rows.names("pred"))
 
     def of_group(name: str, level: float) -> Report:
-        return _report_of(found.of_group(name), shares, level)
+        return _report_of(rows.of_group(name), shares, level)
 
-    with progress("computing intervals"), refusals(given.file):
-        total = _gated(given, lambda level: _report_of(found, shares, level))
-        if given.examples:
-            total = replace(total, listed=_listed(found, total, given.examples))
-        return total if given.group is None else grouped_report(total, of_group, found.groups())
-
-
-def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
-    """Make the report, and add the verdicts on the gates."""
-    report_at = cache(report_at)
-    report = report_at(given.level)
-    gates = _verdicts(given, lambda level: report_at(level).values(), report.num_examples)
-    return replace(report, gates=gates)
+    with progress("computing intervals"), refusals(file):
+        total = _gated(options, lambda level: _report_of(rows, shares, level))
+        if options.examples:
+            total = replace(total, listed=_listed(rows, total, options.examples))
+        return total if options.group is None else grouped_report(total, of_group, rows.groups())
 
 
-def _report_of_counts(given: Namespace) -> AnyReport:
-    check_alone(
-        "report", given, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate"
-    )
-    paths = parts_of(given.file)
+def _report_of_counts(options: Namespace) -> AnyReport:
+    check_alone(options, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
+    (file,) = options.files
+    paths = parts_of(file)
     if len(paths) > 1:
         raise InputError(
-            f"{shown(given.file)}: --counts reads a single file, but the command has {len(paths)}"
+            f"{shown(file)}: --counts reads a single file, but the command has {len(paths)}"
             " files. Give one file only."
         )
-    found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
-    if given.pos_label is not None and not found.is_of_cells:
+    matrix, shares = read_counts(paths[0], options), _shares(options.prevalence)
+    if options.pos_label is not None and not matrix.is_of_cells:
         raise InputError(
             "--counts and --pos-label cannot be used together if FILE is a confusion matrix."
             " Leave out --pos-label."
         )
+    settings: Any = {"class_names": matrix.class_names, "num_ignored": matrix.num_ignored}
 
-    def at(level: float) -> Report:
-        report = Report.from_counts(
-            found.counts,
-            class_names=found.class_names,
-            num_ignored=found.num_ignored,
-            level=level,
-        )
+    def report_at(level: float) -> Report:
+        report = Report.from_counts(matrix.counts, level=level, **settings)
         return report if shares is None else report_at_prevalence(report, shares)
 
-    with progress("computing intervals"), refusals(given.file):
-        return _gated(given, at)
+    with progress("computing intervals"), refusals(file):
+        return _gated(options, report_at)
 
 
-def _report_of_labels(given: Namespace) -> TabularReport:
-    check_alone("report", given, "labels-prefix")
-    true, pred, names = read_labels(parts_of(given.file), given.labels_prefix, given.separator)
-    return multilabel_report(true, pred, label_names=names, level=given.level)
-
-
-def _means_of_scores(given: Namespace) -> TabularReport:
+def _means_of_scores(options: Namespace) -> TabularReport:
     """Report on the scores of one system, or compare the scores of two systems."""
-    files = [given.a, given.b] if "a" in given else [given.file]
-    command = "report" if len(files) == 1 else "compare"
-    check_alone(command, given, "value", "bounds", "id", "cluster", "group", "gate")
-    scores = read_scores(given, [(file, given.value) for file in files])
-    found_at = cache(partial(score_values, scores))
-
-    def judged_value(x: Any) -> Any:
-        return x.difference if len(files) == 2 else x
-
-    def values(level: float) -> dict[str, Any]:
-        found = dict(found_at(level))
-        groups = {name: judged_value(x) for name, x in found.pop("group", {}).items()}
-        values = {name: judged_value(x) for name, x in found.items()}
-        return {given.value: values["mean"], **values, **({"group": groups} if groups else {})}
-
-    with progress("computing intervals"), refusals(files[0]):
-        what = ("A - B", "compared") if len(files) == 2 else ()
-        gates = _verdicts(given, values, scores.sample.number, *what)
-        names = {"names": (shown(given.a), shown(given.b))} if len(files) == 2 else {}
-        return report_of_scores(scores, found_at(given.level), given.level, gates, **names)
+    check_alone(options, "value", "bounds", "id", "cluster", "group", "gate")
+    scores = read_scores(options, [(file, options.value) for file in options.files])
+    names = [shown(file) for file in options.files]
+    with progress("computing intervals"), refusals(options.files[0]):
+        number = scores.sample.number
+        return _gated(options, lambda level: report_of_scores(scores, level, names), number)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -195,16 +165,16 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     return shares
 
 
-def _report_of(found: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
+def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
-    options: dict[str, Any] = {"class_names": found.classes, "level": level}
-    if not found.is_held:
-        report = Report.from_counts(found.counts(), num_ignored=found.ignored(), **options)
+    settings: Any = {"class_names": rows.classes, "level": level}
+    if not rows.is_held:
+        report = Report.from_counts(rows.counts(), num_ignored=rows.ignored(), **settings)
         return report if shares is None else report_at_prevalence(report, shares)
-    weights, clusters, score = map(found.column, ("weight", "cluster", "score"))
-    options |= {"y_prob": found.column("prob"), "sample_weight": weights, "clusters": clusters}
-    true = found.ids("true")
-    report = make_report(true, found.ids("pred"), **options)
+    weights, clusters, score = map(rows.column, ("weight", "cluster", "score"))
+    settings |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
+    true = rows.ids("true")
+    report = make_report(true, rows.ids("pred"), **settings)
     report = replace(report, counts=whole(report.counts))
     if shares is not None:
         report = report_at_prevalence(report, shares)
@@ -218,66 +188,51 @@ def _report_of(found: Predictions, shares: Mapping[str, float] | None, level: fl
     counted = true >= 0
     clusters = None if clusters is None else clusters[counted]
     area = delong_interval(true[counted], score[counted], level=level, clusters=clusters)
-    return report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
+    return report.with_findings(Findings({"roc_auc": value_of(area)}))
 
 
-def _listed(found: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
+def _listed(rows: Predictions, report: Report, number: int) -> list[dict[str, Any]]:
     """List rows of the five most frequent kinds of mistakes, kind by kind."""
     kinds = report.mistakes()
     places = [i for kind in kinds for i in kind.indices[: -(-number // len(kinds))]][:number]
-    ids = {"true": found.ids("true"), "predicted": found.ids("pred")}
-    return found.listed(places, found.confidence, **ids)
+    ids = {"true": rows.ids("true"), "predicted": rows.ids("pred")}
+    return rows.listed(places, rows.confidence, **ids)
 
 
-def compare(given: Namespace) -> int:
-    """Run `jaxmetrics compare A B`, and return the exit code, as `report` does."""
-    _check_gates(given)
-    files = given.a, given.b
-    title = " and ".join(shown(file.name) for file in files)
-    result = _comparison if given.value is None else _means_of_scores
-    return exit_code(deliver(result, given, files, title).outline().gates)
-
-
-def _comparison(given: Namespace) -> ComparisonReport:
-    _refuse_groups("compare", given)
+def compare(options: Namespace) -> AnyReport:
+    """Compare the files of `jaxmetrics compare A B`."""
+    _parse_gates(options)
+    if options.value is not None:
+        return _means_of_scores(options)
+    _refuse_groups(options)
     with refusals("--rope"):
-        check_rope(given.rope)
-    question = Selection.of(given)
-    files = match_predictions([(file, question) for file in (given.a, given.b)])
-    first, names = files[0], (shown(given.a), shown(given.b))
-    true, preds, probs = first.ids("true"), _preds(files), [x.column("prob") for x in files]
+        check_rope(options.rope)
+    check_examples(options)
+    files = match_predictions([(file, options) for file in options.files])
+    with progress("computing intervals"), refusals(options.files[0]):
+        result = _gated(options, lambda level: _comparison_of(files, options, level))
+        return replace(result, listed=_differing(files, options.examples))
 
-    @cache
-    def at(level: float) -> ComparisonReport:
-        options: dict[str, Any] = {"clusters": first.column("cluster"), "rope": given.rope}
-        options["level"] = level
-        report = comparison_report(
-            true,
-            *preds,
-            y_prob_a=probs[0],
-            y_prob_b=probs[1],
-            class_names=first.classes,
-            names=names,
-            **options,
-        )
-        more = {}
-        for name, metric in _OF_POSITIVE.items() if given.pos_label is not None else ():
-            comparison = compare_predictions(metric, true, *preds, num_classes=2, **options)
-            more[name] = compared(comparison, "likelihood", "likelihood")
-        if question.score is not None:
-            scores: Any = [x.column("score") for x in files]
-            more["roc_auc"] = compared_areas(true == 1, scores, **options)
-        return replace(report, figures={**report.figures, **more})
 
-    def differences(level: float) -> dict[str, Any]:
-        return {name: x.difference for name, x in at(level).figures.items()}
-
-    with progress("computing intervals"), refusals(given.a):
-        report = at(given.level)
-        gates = _verdicts(given, differences, report.num_examples, "A - B", "compared")
-        listed = _differing(files, given.examples)
-        ignored = first.num_rows - len(true)
-        return replace(report, num_ignored=ignored, listed=listed, gates=gates)
+def _comparison_of(
+    files: Sequence[Predictions], options: Namespace, level: float
+) -> ComparisonReport:
+    """Make the report on the rows of two classifiers."""
+    true, preds = files[0].ids("true"), _preds(files)
+    clusters = files[0].column("cluster")
+    settings: Any = {"clusters": clusters, "rope": options.rope, "level": level}
+    probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
+    names: Any = [shown(file) for file in options.files]
+    named = {"class_names": files[0].classes, "names": names}
+    report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
+    figures = {**report.figures}
+    for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
+        comparison = compare_predictions(metric, true, *preds, num_classes=2, **settings)
+        figures[name] = compared(comparison)
+    if options.score is not None:
+        scores: Any = [x.column("score") for x in files]
+        figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
+    return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
 
 
 def _preds(files: Sequence[Predictions]) -> np.ndarray:
@@ -289,79 +244,63 @@ def _differing(files: Sequence[Predictions], number: int) -> list[dict[str, Any]
     """List `number` examples that only A or only B predicts correctly. Examples for which the wrong
     classifier is most confident come first.
     """
-    found, true, preds = [], files[0].ids("true"), _preds(files)
-    for right, wrong in ((0, 1), (1, 0)):
-        places = np.flatnonzero((preds[right] == true) & (preds[wrong] != true))
-        confidence = files[wrong].confidence
+    true, preds = files[0].ids("true"), _preds(files)
+    right, ids, listed = preds == true, {"true": true, "A": preds[0], "B": preds[1]}, []
+    for i, name in enumerate("AB"):
+        places, confidence = np.flatnonzero(right[i] & ~right[1 - i]), files[1 - i].confidence
         if confidence is not None:
             places = places[np.argsort(-confidence[places], kind="stable")]
-        rows = files[0].listed(
-            places[: -(-number // 2)].tolist(), confidence, true=true, A=preds[0], B=preds[1]
-        )
-        found += [{"right": "AB"[right], **row} for row in rows]
-    return found[:number]
+        rows = files[0].listed(places[: -(-number // 2)].tolist(), confidence, **ids)
+        listed += [{"right": name, **row} for row in rows]
+    return listed[:number]
 
 
-def _refuse_groups(command: str, given: Namespace) -> None:
-    if given.group is not None:
+def _refuse_groups(options: Namespace) -> None:
+    if options.group is not None:
         raise InputError(
-            f"the command {command} accepts --group only together with --value. Add --value with"
-            " the name of a column of scores, or leave out --group."
+            f"the command {options.command} accepts --group only together with --value. Add --value"
+            " with the name of a column of scores, or leave out --group."
         )
 
 
-def leaderboard(given: Namespace) -> None:
-    """Run `jaxmetrics leaderboard FILE...`."""
-    result = _ranking if given.value is None else _ranking_of_scores
-    deliver(result, given, given.files, "Leaderboard")
+def leaderboard(options: Namespace) -> TabularReport:
+    """Rank the classifiers of `jaxmetrics leaderboard FILE...`."""
+    if options.value is not None:
+        return _ranking_of_scores(options)
+    _refuse_groups(options)
+    paths = _paths(options.files)
+    inputs, names = _contenders(paths, _columns_of_predictions(paths, options))
+    files = match_predictions([(x, with_options(options, pred=pred)) for x, pred in inputs])
+    true, clusters = files[0].ids("true"), files[0].column("cluster")
+    function, k = _metric(options.metric, options.pos_label), len(files[0].classes)
+    settings: Any = {"num_classes": k, "clusters": clusters, "level": options.level}
+    with progress("ranking"), refusals(options.files[0]):
+        board = rank(function, true, _preds(files), **settings)
+    number = None if clusters is None else len({*clusters})
+    sample = SampleSize(len(true), files[0].num_rows - len(true), number)
+    return ranking_report(board, names, options.metric, sample, level=options.level)
 
 
-def _ranking_of_scores(given: Namespace) -> TabularReport:
-    check_alone("leaderboard", given, "value", "bounds", "id", "cluster", "group")
-    paths = _paths(given.files)
-    columns = [given.value] if len(paths) > 1 else given.value.split(",")
+def _ranking_of_scores(options: Namespace) -> TabularReport:
+    check_alone(options, "value", "bounds", "id", "cluster", "group")
+    paths = _paths(options.files)
+    columns = [options.value] if len(paths) > 1 else options.value.split(",")
     if len(paths) == len(columns) == 1:
         raise InputError(
             "if a leaderboard reads a single file, --value must name two columns or more, one"
             " column for each system. Write commas between the names."
         )
     inputs, names = _contenders(paths, columns)
-    scores = read_scores(given, inputs)
-    with progress("ranking"), refusals(given.files[0]):
-        board = score_leaderboard(
-            scores.values,
-            bounds=scores.bounds,
-            clusters=scores.clusters,
-            groups=scores.groups,
-            level=given.level,
-        )
-    metric = given.value if len(paths) > 1 else "mean score"
+    scores = read_scores(options, inputs)
+    settings: Any = {"bounds": scores.bounds, "clusters": scores.clusters, "groups": scores.groups}
+    with progress("ranking"), refusals(options.files[0]):
+        board = score_leaderboard(scores.values, level=options.level, **settings)
+    metric = options.value if len(paths) > 1 else "mean score"
     if scores.groups is not None:
         metric = f"{metric}, mean of groups"
     return ranking_report(
-        board, names, metric, scores.sample, level=given.level, title=printable(metric)
+        board, names, metric, scores.sample, level=options.level, title=printable(metric)
     )
-
-
-def _ranking(given: Namespace) -> TabularReport:
-    _refuse_groups("leaderboard", given)
-    paths, question = _paths(given.files), Selection.of(given)
-    inputs, names = _contenders(paths, _columns_of_predictions(paths, question, given.pred))
-    files = match_predictions([(path, replace(question, pred=pred)) for path, pred in inputs])
-    true, clusters = files[0].ids("true"), files[0].column("cluster")
-    function = _metric(given.metric, given.pos_label)
-    with progress("ranking"), refusals(given.files[0]):
-        board = rank(
-            function,
-            true,
-            _preds(files),
-            num_classes=len(files[0].classes),
-            clusters=clusters,
-            level=given.level,
-        )
-    number = None if clusters is None else len({*clusters})
-    sample = SampleSize(len(true), files[0].num_rows - len(true), number)
-    return ranking_report(board, names, given.metric, sample, level=given.level)
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
@@ -369,179 +308,160 @@ def _paths(files: Sequence[Path]) -> Sequence[Path]:
     return files if len(files) > 1 else parts_of(files[0])
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    """Name files by their paths, without the folders that all files share."""
-    full = [path.absolute() for path in paths]
-    folder = os.path.commonpath([path.parent for path in full])
-    return [shown(path.relative_to(folder)) for path in full]
-
-
 def _contenders(
     paths: Sequence[Path], columns: Sequence[Any]
 ) -> tuple[list[tuple[Path, Any]], list[str]]:
     """Return the file and the column of each system, and the names of the systems.
 
-    The systems are either one column of many files, or many columns of one file.
+    The systems are either one column of many files, or many columns of one file. Files have the
+    names of their paths, without the folders that all files share.
     """
-    if len(paths) > 1:
-        return [(path, columns[0]) for path in paths], _names(paths)
-    return [(paths[0], column) for column in columns], list(columns)
+    if len(paths) == 1:
+        return [(paths[0], column) for column in columns], list(columns)
+    full = [path.absolute() for path in paths]
+    folder = os.path.commonpath([path.parent for path in full])
+    names = [shown(path.relative_to(folder)) for path in full]
+    return [(path, columns[0]) for path in paths], names
 
 
-def _columns_of_predictions(
-    paths: Sequence[Path], question: Selection, given: Sequence[str]
-) -> Sequence[str | None]:
-    """Return the given columns of predictions, or the columns that begin with y_pred in a single
-    file.
-    """
-    path, *others = paths
-    if others and len(given) > 1:
+def _columns_of_predictions(paths: Sequence[Path], options: Namespace) -> Sequence[str | None]:
+    """Return the columns of --pred, or the columns that begin with y_pred in a single file."""
+    (path, *others), preds = paths, options.pred
+    if others and len(preds) > 1:
         raise InputError(
             "if a leaderboard reads several files, --pred must be given once and must name a"
             " column that all the files have."
         )
     if others:
-        return given or [None]
+        return preds or [None]
     if is_pipe(path):
         raise InputError(
             f"{shown(path)} is a pipe, which can be read only once, but this command reads its"
             " input twice. Save the data to a file and give the name of that file."
         )
-    if len(given) > 1:
-        return given
-    with opened(path, question.separator) as table:
-        table.label(question.true)
-        found = given or [name for name in table.names if name.startswith("y_pred")]
-    if len(found) < 2:
+    if len(preds) > 1:
+        return preds
+    with opened(path, options.separator) as table:
+        table.label(options.true)
+        columns = preds or [name for name in table.names if name.startswith("y_pred")]
+    if len(columns) < 2:
         raise InputError(
             f"{shown(path)}: a leaderboard of a single file needs at least two columns of"
             " predictions. Repeat --pred for each column, or leave out --pred to use all columns"
             " whose names begin with y_pred."
         )
-    return found
+    return columns
 
 
 def _metric(name: str, positive: str | None) -> Metric:
-    known = COMPARED | (_OF_POSITIVE if positive is not None else {})
+    known = COMPARED | (_POSITIVE_METRICS if positive is not None else {})
     if name not in known:
-        hint = "" if positive is not None else f"; with --pos-label {', '.join(_OF_POSITIVE)}"
+        hint = "" if positive is not None else f"; with --pos-label {', '.join(_POSITIVE_METRICS)}"
         raise InputError(f"--metric is one of {', '.join(known)}{hint}, got {name!r}")
     return known[name]
 
 
-def plan(given: Namespace) -> None:
-    """Run `jaxmetrics plan`."""
-    files = given.files
-    if given.counts and len(files) > 1:
-        refuse(
+def plan(options: Namespace) -> TabularReport:
+    """Report how many examples `jaxmetrics plan FILE...` needs."""
+    if options.counts and len(options.files) > 1:
+        raise InputError(
             "--counts reads a single FILE, because the rows of two confusion matrices are not"
             " paired. Leave out --counts, or give one FILE."
         )
-    is_width, is_difference = given.half_width is not None, given.difference is not None
-    if (is_width, is_difference, len(files)) not in ((True, False, 1), (False, True, 2)):
-        refuse("give FILE --half-width H, or FILE FILE --difference D")
-    result = _plan_of_width if is_width else _plan_of_difference
-    deliver(result if given.value is None else _plan_of_scores, given, files, "Plan")
-
-
-def _plan_of_scores(given: Namespace) -> TabularReport:
-    asked = "value", "bounds", "id", "cluster", "half-width", "difference", "power"
-    check_alone("plan", given, *asked)
-    scores = read_scores(given, [(file, given.value) for file in given.files])
+    is_width, is_difference = options.half_width is not None, options.difference is not None
+    if (is_width, is_difference, len(options.files)) not in ((True, False, 1), (False, True, 2)):
+        raise InputError("give FILE --half-width H, or FILE FILE --difference D")
+    if options.value is None:
+        return _plan_of_width(options) if is_width else _plan_of_difference(options)
+    allowed = "bounds", "id", "cluster", "half-width", "difference", "power"
+    check_alone(options, "value", *allowed)
+    scores = read_scores(options, [(file, options.value) for file in options.files])
+    targets = {name: getattr(options, name) for name in ("half_width", "difference", "power")}
     with refusals("plan"):
-        return scores_plan(
-            scores,
-            half_width=given.half_width,
-            difference=given.difference,
-            power=given.power,
-            level=given.level,
-        )
+        return scores_plan(scores, **targets, level=options.level)
 
 
-def _plan_of_width(given: Namespace) -> TabularReport:
-    (file,), question = given.files, Selection.of(given)
-    if given.counts and given.cluster is not None:
+def _plan_of_width(options: Namespace) -> TabularReport:
+    (file,) = options.files
+    if options.counts and options.cluster is not None:
         raise InputError(
             "--cluster cannot be used together with --counts, because a table of counts does not"
             " say which cluster a row belongs to. Leave out one of these options."
         )
-    if given.counts:
-        matrix = read_counts(file, question).counts
+    if options.counts:
+        matrix = read_counts(file, options).counts
     else:
-        matrix = count_predictions(parts_of(file), question).counts()
-    function = _metric(given.metric, given.pos_label)
+        matrix = count_predictions(parts_of(file), options).counts()
+    function = _metric(options.metric, options.pos_label)
     with refusals("plan"):
-        return width_plan(function, given.metric, matrix, given.half_width, given.level)
+        return width_plan(function, options.metric, matrix, options.half_width, options.level)
 
 
-def _plan_of_difference(given: Namespace) -> TabularReport:
-    question = Selection.of(given)
-    files = match_predictions([(file, question) for file in given.files])
-    clusters, options = files[0].column("cluster"), dict[str, Any]()
-    if clusters is not None:
-        options["groups"], options["num_groups"] = numbered_clusters(clusters, clusters.shape)
-    paired = paired_confusion_matrix(
-        files[0].ids("true"), *_preds(files), num_classes=len(files[0].classes), **options
-    )
-    function = _metric(given.metric, given.pos_label)
+def _plan_of_difference(options: Namespace) -> TabularReport:
+    files = match_predictions([(file, options) for file in options.files])
+    true, preds, k = files[0].ids("true"), _preds(files), len(files[0].classes)
+    if (clusters := files[0].column("cluster")) is None:
+        paired = paired_confusion_matrix(true, *preds, num_classes=k)
+    else:
+        paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
+    function = _metric(options.metric, options.pos_label)
     with refusals("plan"):
         return difference_plan(
-            function, given.metric, paired, given.difference, given.power, given.level
+            function, options.metric, paired, options.difference, options.power, options.level
         )
 
 
-def _check_gates(given: Namespace) -> None:
-    """Exit with an error if a gate cannot be parsed, before files are read."""
-    for text in given.gate:
+def _parse_gates(options: Namespace) -> None:
+    """Parse the gates, before files are read."""
+    for i, text in enumerate(options.gate):
         try:
-            Gate.parsed(text)
+            options.gate[i] = Gate.parsed(text)
         except ValueError:
-            refuse(
+            raise InputError(
                 "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
                 f" 'log_loss <= 0.02', got {shortened(text)!r}"
-            )
+            ) from None
 
 
-def _verdicts(
-    given: Namespace,
-    values_at: Callable[[float], Mapping[str, Any]],
-    number: float,
-    what: str = "",
-    verb: str = "reported",
-) -> list[JudgedGate]:
-    """Decide the gates.
+def _gated(
+    options: Namespace, report_at: Callable[[float], Any], number: float | None = None
+) -> Any:
+    """Make the report, and decide its gates.
 
     Args:
-        given: the parsed arguments.
-        values_at: a function of a confidence level that returns the values of the report; values
-            per class are dicts.
-        number: the number of examples.
-        what: what the values describe, such as "A - B".
-        verb: what was done with the metrics, for an error message: "reported" or "compared".
+        options: the parsed options.
+        report_at: a function of a confidence level that makes the report.
+        number: the number of items; by default, the number of examples in the report.
     """
+    report_at, is_comparison = cache(report_at), options.command == "compare"
 
     def value(gate: Gate, level: float) -> ReportValue:
-        known = values_at(level)
+        known = report_at(level).values()
+        if options.value is not None:
+            known = {options.value: known["mean"], **known}
         if gate.name not in known:
             raise InputError(
-                f"--gate names the unknown metric {shortened(gate.name)!r}. The {verb} metrics are"
-                f" {', '.join(known)}."
+                f"--gate names the unknown metric {shortened(gate.name)!r}. The"
+                f" {'compared' if is_comparison else 'reported'} metrics are {', '.join(known)}."
             )
-        found = known[gate.name]
-        if not isinstance(found, Mapping):
-            if gate.of_class is not None:
+        x = known[gate.name]
+        if isinstance(x, Mapping):
+            if gate.of_class not in x:
                 raise InputError(
-                    f"--gate names a class for the metric {gate.name}, which has a single value"
-                    " for all classes. Leave out the brackets and the class."
+                    f"--gate names the metric {gate.name}, which has one value for each class."
+                    " Write one of the classes in brackets, such as"
+                    f" {gate.name}[{shortened(next(iter(x)))}]. The classes are {listed([*x])}."
                 )
-            return found
-        if gate.of_class not in found:
+            x = x[gate.of_class]
+        elif gate.of_class is not None:
             raise InputError(
-                f"--gate names the metric {gate.name}, which has one value for each class. Write"
-                " one of the classes in brackets, such as"
-                f" {gate.name}[{shortened(next(iter(found)))}]. The classes are {listed([*found])}."
+                f"--gate names a class for the metric {gate.name}, which has a single value"
+                " for all classes. Leave out the brackets and the class."
             )
-        return found[gate.of_class]
+        return x.difference if isinstance(x, Compared) else x
 
-    gates = [Gate.parsed(text) for text in given.gate]
-    return judged(gates, value, level=given.level, number=number, what=what)
+    report = report_at(options.level)
+    number = report.num_examples if number is None else number
+    what = "A - B" if is_comparison else ""
+    gates = judged(options.gate, value, level=options.level, number=number, what=what)
+    return replace(report, gates=gates)

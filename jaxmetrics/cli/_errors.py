@@ -6,16 +6,11 @@ The exceptions of libraries that read files are converted to `InputError` here.
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
-
-from jaxmetrics.cli._options import given_beside
-
-__all__: list[str] = []
 
 
 class InputError(Exception):
@@ -69,16 +64,6 @@ def closed_standard_error() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
-
-
-def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> None:
-    """Raise an error if an option that is not allowed is given together with this option."""
-    others = given_beside(command, given, option, *allowed)
-    if others:
-        raise InputError(
-            f"--{option} cannot be used together with {', '.join(others)}. Leave out"
-            f" --{option} or the other options."
-        )
 
 
 @contextmanager

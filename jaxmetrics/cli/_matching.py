@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,13 +11,11 @@ import polars as pl
 
 from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, named, shown
-from jaxmetrics.cli._predictions import COUNTED, Predictions, Selection, classes_of
+from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
 from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, parts_of
 
-__all__: list[str] = []
 
-
-def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predictions]:
+def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predictions]:
     """Read predictions of the same examples, and match their rows by `id` or by their order.
 
     All files must have the same true classes and clusters. Rows that are ignored in one of the
@@ -25,8 +24,8 @@ def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predicti
     paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
     labels: dict[str, int] = {}
     files = []
-    for path, question in inputs:
-        file = Predictions(question, is_held=True, labels=labels).read(parts_of(path))
+    for path, options in inputs:
+        file = Predictions(options, is_held=True, labels=labels).read(parts_of(path))
         if not file.num_rows:
             raise InputError(f"{shown(path)}: the file has no rows")
         files.append(file)
@@ -35,13 +34,18 @@ def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predicti
         check_number_of_rows(paths, frames)
     else:
         frames = _joined(paths, frames)
-    for path_b, rows in zip(paths[1:], frames[1:], strict=True):
-        _check_same(paths[0], frames[0], path_b, rows, by_id, [*labels, "(ignored)"])
+    _check_same(paths, frames, by_id, [*labels, "(ignored)"])
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
         raise InputError("all rows are ignored")
     for file, rows in zip(files, frames, strict=True):
         file.frames = [rows.filter(kept)]
+    _find_classes(paths, files)
+    return files
+
+
+def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
+    """Find the classes of all files; raise an error if the files do not fit together."""
     true, positive = files[0].names("true"), files[0].positive
     present = true.union(*(file.names("pred") for file in files))
     if positive is None:
@@ -57,39 +61,35 @@ def match_predictions(inputs: Sequence[tuple[Path, Selection]]) -> list[Predicti
         )
     for name, file in zip(paths, files, strict=True):
         file.classes = classes
-        if positive is None and file.question.prob is not None and file.prob_classes != classes:
+        if positive is None and file.options.prob is not None and file.prob_classes != classes:
             raise InputError(
                 f"{name}: the columns of probabilities are for the classes"
                 f" {listed(file.prob_classes)}, but the classes in the files are"
                 f" {listed(classes)}. Each class needs a column of probabilities."
             )
-    return files
 
 
 def _check_same(
-    path_a: str,
-    a: pl.DataFrame,
-    path_b: str,
-    b: pl.DataFrame,
-    by_id: str | None,
-    labels: Sequence[str],
+    paths: Sequence[str], frames: Sequence[pl.DataFrame], by_id: str | None, labels: Sequence[str]
 ) -> None:
-    """Raise an error if the true classes or the clusters of two files differ."""
-    for role, one, many in (
-        ("true", "true class", "true classes"),
-        ("cluster", "cluster", "clusters"),
-    ):
-        differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
-        if differ.any():
-            i = int(differ.argmax())
-            first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
-            hint = f"; {JOIN_HINT}" if by_id is None else ""
-            values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
-            raise InputError(
-                f"{path_a} and {path_b} must have the same {one} in each row, but the {one} differs"
-                f" in {differ.sum()} of {len(a)} rows. The first difference is in {first}, where"
-                f" the {many} are {values[0]!r} and {values[1]!r}{hint}"
-            )
+    """Raise an error if the true classes or the clusters of the files differ."""
+    a, *others = frames
+    for path, b in zip(paths[1:], others, strict=True):
+        for role, one, many in (
+            ("true", "true class", "true classes"),
+            ("cluster", "cluster", "clusters"),
+        ):
+            differ = (a[role] != b[role]).to_numpy() if role in a.columns else np.array([False])
+            if differ.any():
+                i = int(differ.argmax())
+                first = f"row {a[ROW][i]}" if by_id is None else f"{by_id} {a['id'][i]!r}"
+                hint = f"; {JOIN_HINT}" if by_id is None else ""
+                values = [labels[x[role][i]] if role == "true" else x[role][i] for x in (a, b)]
+                raise InputError(
+                    f"{paths[0]} and {path} must have the same {one} in each row, but the {one}"
+                    f" differs in {differ.sum()} of {len(a)} rows. The first difference is in"
+                    f" {first}, where the {many} are {values[0]!r} and {values[1]!r}{hint}"
+                )
 
 
 def _joined(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:

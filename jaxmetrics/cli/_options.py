@@ -9,8 +9,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from jaxmetrics._text.wording import printable
 
-__all__: list[str] = []
-
 _READ = (
     "a .csv, .tsv, .jsonl (also .gz or .zst), .parquet, .arrow or .npz file; a folder or glob"
     " pattern that stands for several such files; or - for standard input"
@@ -242,7 +240,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="text",
     ),
 }
-OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
+_OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
 _TYPED = {
     "preds": "pred",
     "values": "value",
@@ -252,12 +250,15 @@ _TYPED = {
 
 
 class _Command(NamedTuple):
-    """A command: the module that runs it, a summary, the file arguments, and the options."""
+    """A command: the module that runs it, a summary, the file arguments, the options, and the title
+    of HTML pages, which is by default the names of the files.
+    """
 
     module: str
     summary: str
     files: dict[str, dict[str, Any]]
     options: str
+    title: str = ""
 
 
 COMMANDS = {
@@ -266,7 +267,7 @@ COMMANDS = {
         "Classification report of a file of predictions: metrics per class and overall, with"
         " confidence intervals.",
         {
-            "file": {
+            "FILE": {
                 "help": f"Predictions: {_READ}. In messages, row 1 is the first row below the"
                 " header."
             }
@@ -280,11 +281,11 @@ COMMANDS = {
         "Compare two classifiers on the same examples: paired differences with confidence"
         " intervals, and McNemar's test.",
         {
-            "a": {
+            "A": {
                 "help": f"Predictions of the first classifier: {_READ}. In messages, row 1 is the"
                 " first row below the header."
             },
-            "b": {"help": "Predictions of the second classifier for the same examples."},
+            "B": {"help": "Predictions of the second classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
         " examples show separator level output html json format",
@@ -295,42 +296,37 @@ COMMANDS = {
         " that do not differ significantly, and the value of the winner, corrected for the"
         " selection of the winner.",
         {
-            "files": {
+            "FILE...": {
                 "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",
-                "metavar": "FILE",
                 "nargs": "+",
             }
         },
         "true preds values bounds metric pos-label id cluster group ignore separator level output"
         " html json format",
+        "Leaderboard",
     ),
     "plan": _Command(
         "_commands",
         "Estimate how many examples a test set needs: either for an interval of a given"
         " half-width, or to detect a difference between two classifiers.",
         {
-            "files": {
+            "FILE...": {
                 "help": "If --half-width is given: one FILE with predictions of a pilot study. If"
                 " --difference is given: two FILEs with the predictions of two classifiers for the"
                 " same examples of a pilot study.",
-                "metavar": "FILE",
                 "nargs": "+",
             }
         },
         "half-width difference power metric true pred value bounds pos-label id cluster ignore"
         " counts separator level output json format",
+        "Plan",
     ),
     "merge": _Command(
         "_states",
         "Merge evaluation states that several hosts saved, and report on all of their examples.",
-        {
-            "files": {
-                "help": "File that jaxmetrics.save_state wrote.",
-                "metavar": "STATE",
-                "nargs": "+",
-            }
-        },
+        {"STATE...": {"help": "File that jaxmetrics.save_state wrote.", "nargs": "+"}},
         "classes level output-of-states html json format",
+        "Merged states",
     ),
 }
 
@@ -358,31 +354,47 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_of(command: str) -> Parser:
-    """Return the parser of a command."""
+    """Return the parser of a command, which also knows the defaults of the options of the others.
+
+    The arguments that are files are `files`, and `command` is the name of the command.
+    """
     about = COMMANDS[command]
-    files = " ".join(
-        option.get("metavar", name.upper()) + "..." * ("nargs" in option)
-        for name, option in about.files.items()
+    parser = Parser(f"jaxmetrics {command}", about.summary, f"{' '.join(about.files)} [OPTIONS]")
+    parser.set_defaults(
+        command=command, **{_place(name): x.get("default") for name, x in _OPTIONS.items()}
     )
-    parser = Parser(f"jaxmetrics {command}", about.summary, f"{files} [OPTIONS]")
     for name, more in about.files.items():
-        parser.add_argument(name, type=_file, **{"metavar": name.upper(), **more})
+        action, metavar = "extend" if "nargs" in more else "append", name.rstrip(".")
+        parser.add_argument("files", type=_file, action=action, metavar=metavar, **more)
     for name in about.options.split():
-        typed = _TYPED.get(name, name)
-        parser.add_argument(f"--{typed}", **_OPTIONS[name])
+        parser.add_argument(f"--{_TYPED.get(name, name)}", **_OPTIONS[name])
     return parser
 
 
-def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list[str]:
-    """List the options that the user gave, except the allowed options."""
-    values = vars(given)
-    typed = {name: _TYPED.get(name, name) for name in COMMANDS[command].options.split()}
-    return [
-        f"--{option}"
-        for name, option in typed.items()
-        if not {name, option} & {*allowed, *OF_ANY_REPORT}
-        and values[option.replace("-", "_")] != _OPTIONS[name].get("default")
+def _place(option: str) -> str:
+    """Return the name of the attribute that holds an option."""
+    return option.replace("-", "_")
+
+
+def with_options(options: argparse.Namespace, **changed: Any) -> argparse.Namespace:
+    """Return the options with changed values."""
+    return argparse.Namespace(**vars(options) | changed)
+
+
+def check_alone(options: argparse.Namespace, option: str, *allowed: str) -> None:
+    """Refuse other options beside this option, except the allowed options."""
+    typed = {name: _TYPED.get(name, name) for name in COMMANDS[options.command].options.split()}
+    others = [
+        f"--{name}"
+        for key, name in typed.items()
+        if not {key, name} & {option, *allowed, *_OF_ANY_REPORT}
+        and getattr(options, _place(name)) != _OPTIONS[key].get("default")
     ]
+    if others:
+        refuse(
+            f"--{option} cannot be used together with {', '.join(others)}. Leave out"
+            f" --{option} or the other options."
+        )
 
 
 def refuse(message: str) -> NoReturn:

@@ -6,7 +6,6 @@ import re
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ import polars as pl
 from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened, shown
-from jaxmetrics.cli._predictions import Selection, as_numbers, count_predictions
+from jaxmetrics.cli._options import with_options
+from jaxmetrics.cli._predictions import as_numbers, count_predictions
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
@@ -33,8 +33,6 @@ from jaxmetrics.cli._reader import (
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
 
-__all__: list[str] = []
-
 _MOST_LABELS = 1000
 _BETWEEN = "\x1f"  # separator between the parts of an id from several columns
 _MISSING = ("", "nan", "null", "none")
@@ -46,12 +44,12 @@ _WORDS = {"true": "1", "false": "0"} | {
 }  # c, p, i and n are the scores of Inspect
 
 
-def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
+def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
     """Read a column of scores from each file, and match the items by `--id` or by their order."""
-    frames = [_frame(given, path, column) for path, column in inputs]
+    frames = [_frame(options, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
-    item = "item" if given.id is None else "id"
-    if given.id is None:
+    item = "item" if options.id is None else "id"
+    if options.id is None:
         check_number_of_rows(paths, frames)
         _check_blank_rows(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
@@ -71,7 +69,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
         raise InputError(f"{paths[0]}: no item has a score in all files")
     clusters, _ = _numbered(rows, "cluster")
     groups = _numbered(rows, "group")
-    bounds = _bounds(given.bounds, scores)
+    bounds = _bounds(options.bounds, scores)
     if bounds is not None:
         scores = clipped(scores, bounds, largest_eps(scores))
     return ItemScores(inputs[0][1], scores, bounds, clusters, *groups)
@@ -107,9 +105,9 @@ def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[st
 def _check_labels(rows: pl.DataFrame, item: str) -> None:
     """Raise an error if an item has different clusters or groups in different files."""
     for role in {"cluster", "group"} & {*rows.columns}:
-        found = rows.select(item, role).unique()
-        if found[item].is_duplicated().any():
-            first = found.filter(pl.col(item).is_duplicated())[item].min()
+        pairs = rows.select(item, role).unique()
+        if pairs[item].is_duplicated().any():
+            first = pairs.filter(pl.col(item).is_duplicated())[item].min()
             hint = f"; {JOIN_HINT}" if item == "item" else ""
             raise InputError(
                 f"each item must have the same {role} in all files, but the files differ for the"
@@ -117,30 +115,30 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
             )
 
 
-def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
+def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
     """Read the rows of a file, or of all files in a folder."""
     frames, size = list[pl.DataFrame](), 0.0
     for part in parts_of(path):
-        with opened(part, given.separator) as table:
-            for rows in _batches(table, given, column):
+        with opened(part, options.separator) as table:
+            for rows in _batches(table, options, column):
                 frames.append(rows)
                 size += rows.estimated_size()
                 check_size(size)
     with named(path):
         if not frames or not sum(map(len, frames)):
             raise InputError("the file has no rows")
-        found = pl.concat(frames)
-        if "id" in found.columns and found["id"].is_duplicated().any():
-            first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
+        scores = pl.concat(frames)
+        if "id" in scores.columns and scores["id"].is_duplicated().any():
+            first = scores.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
                 "each row must have a different id, but several rows have the same id. The first"
                 f" such id is {first!r}. If the rows differ in another column, use several columns"
                 " as the id, such as --id item,attempt."
             )
-    return found
+    return scores
 
 
-def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
+def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.DataFrame]:
     """Read scores with their ids, clusters and groups.
 
     Scores are numbers, booleans, or the letters of Inspect: C (correct), P (partial), I (incorrect)
@@ -150,7 +148,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
         asked = {
             role: _label(table, name, role)
             for role in ("id", "cluster", "group")
-            if (name := getattr(given, role, None))
+            if (name := getattr(options, role))
         }
         labels = list(asked)
         text = table.number(column).expr.cast(pl.String)
@@ -178,25 +176,25 @@ def _label(table: FileTable, name: str, role: str) -> Value:
     return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
 
 
-def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:
+def _bounds(text: str | None, scores: np.ndarray) -> tuple[float, float] | None:
     """Parse `--bounds LOW,HIGH`. The default is (0, 1) if all scores are from 0 to 1, otherwise
     None.
     """
     least, greatest = np.nanmin(scores), np.nanmax(scores)
-    if given is None:
+    if text is None:
         lowest, highest = tolerated((0.0, 1.0), largest_eps(scores))
         return (0.0, 1.0) if lowest <= least <= greatest <= highest else None
     try:
-        low, high = map(float, given.split(","))
+        low, high = map(float, text.split(","))
     except ValueError:
         raise InputError(
-            f"--bounds must have the form LOW,HIGH, such as '0,1', got {given!r}."
+            f"--bounds must have the form LOW,HIGH, such as '0,1', got {text!r}."
         ) from None
     lowest, highest = tolerated((low, high), largest_eps(scores))
     if not (low < high and lowest <= least <= greatest <= highest):
         raise InputError(
             "--bounds must be two numbers LOW,HIGH with LOW < HIGH between which all scores lie,"
-            f" got {given!r}. The least score is {least} and the greatest score is {greatest}."
+            f" got {text!r}. The least score is {least} and the greatest score is {greatest}."
         )
     return low, high
 
@@ -258,40 +256,40 @@ class Matrix(NamedTuple):
     is_of_cells: bool = False
 
 
-def read_counts(path: Path, question: Selection) -> Matrix:
+def read_counts(path: Path, options: Namespace) -> Matrix:
     """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
-    with opened(path, question.separator) as table, reading():
+    with opened(path, options.separator) as table, reading():
         # A table of cells is read twice, and a pipe cannot be.
-        cells = None if is_pipe(path) else _cells(table, question)
+        cells = None if is_pipe(path) else _cells(table, options)
         if cells is None:
-            return _matrix(table, question)
-    found = count_predictions([path], cells)
-    return Matrix(found.counts(), found.classes, found.ignored(), is_of_cells=True)
+            return _matrix(table, options)
+    rows = count_predictions([path], cells)
+    return Matrix(rows.counts(), rows.classes, rows.ignored(), is_of_cells=True)
 
 
-def _cells(table: FileTable, question: Selection) -> Selection | None:
+def _cells(table: FileTable, options: Namespace) -> Namespace | None:
     """Return the columns to read from a table of cells, or None for a matrix."""
-    roles = {question.true, question.pred or "y_pred"}
+    roles = {options.true, options.pred or "y_pred"}
     if not roles <= set(table.names):
         return None
     others = [name for name in table.names if name not in roles]
-    if question.weight is None and not others:
+    if options.weight is None and not others:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Leave out --counts."
         )
-    if question.weight is None and len(others) != 1:
+    if options.weight is None and len(others) != 1:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
             f" column of counts, which is one of the columns {listed(others)}."
         )
-    return replace(question, weight=question.weight or others[0])
+    return with_options(options, weight=options.weight or others[0])
 
 
-def _matrix(table: FileTable, question: Selection) -> Matrix:
+def _matrix(table: FileTable, options: Namespace) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
-    if replace(question, separator=None, ignore=(), pos_label=None) != Selection():
+    if (options.true, options.pred, options.weight, options.id) != ("y_true", None, None, None):
         raise InputError(
             "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
             " --weight. Leave out --counts or these options."

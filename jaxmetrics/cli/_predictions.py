@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -33,8 +33,7 @@ from jaxmetrics.cli._reader import (
 )
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
-
-__all__: list[str] = []
+from jaxmetrics.reports.singles import whole
 
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
@@ -50,78 +49,33 @@ _NO_GROUP = "(missing)"  # the name of the group of rows without a group
 OnProgress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The columns and rows to read; the attributes have the names of the options.
+def check_examples(options: Namespace) -> None:
+    """Raise an error if the options of listed rows do not fit together."""
+    if options.examples < 0:
+        raise InputError(f"--examples must be 0 or more, got {options.examples}")
+    if options.show and not options.examples:
+        raise InputError(
+            "--show is used only together with --examples. Add --examples NUMBER, the number of"
+            " rows to list, or leave out --show."
+        )
 
-    Attributes:
-        true, pred, weight, score, group, cluster, id, show: names of columns or arrays. If `pred`
-            is None, the predictions are the column `y_pred`; if there is no such column, they are
-            computed from the probabilities or from the threshold.
-        prob: the prefix of the columns of probabilities, or the name of an NPZ array.
-        ignore: labels whose rows are left out.
-        pos_label: the positive class, or None if no class is given as positive.
-        threshold: the least score or probability for which the positive class is predicted.
-        separator: the column separator in text files; if it is None, the extension determines it.
-        examples: the number of rows to list.
-    """
 
-    true: str = "y_true"
-    pred: str | None = None
-    weight: str | None = None
-    prob: str | None = None
-    score: str | None = None
-    group: str | None = None
-    cluster: str | None = None
-    id: str | None = None
-    show: tuple[str, ...] = ()
-    ignore: Sequence[str] = ()
-    pos_label: str | None = None
-    threshold: float | None = None
-    separator: str | None = None
-    examples: int = 0
-
-    @classmethod
-    def of(cls, given: Namespace) -> Selection:
-        """Make the selection from the options of a command."""
-        names = {field.name for field in fields(cls)} & {*vars(given)}
-        question = cls(**{name: getattr(given, name) for name in names})
-        if question.examples < 0:
-            raise InputError(f"--examples must be 0 or more, got {question.examples}")
-        if question.show and not question.examples:
-            raise InputError(
-                "--show is used only together with --examples. Add --examples NUMBER, the number of"
-                " rows to list, or leave out --show."
-            )
-        return question
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether there are probabilities or scores."""
-        return self.prob is not None or self.score is not None
-
-    @property
-    def names_of_rows(self) -> dict[str, str]:
-        """The columns that identify a listed row (its id and the columns to show), by role."""
-        found = {} if self.id is None else {"id": self.id}
-        return found | {f"show {i}": name for i, name in enumerate(self.show)}
-
-    def check_threshold(self) -> None:
-        """Raise an error if there is a threshold but no scores, or a threshold and predictions."""
-        if self.threshold is None:
-            return
-        if not self.has_scores:
-            raise InputError(
-                "--threshold is applied to scores or probabilities. Add --score or --prob, or"
-                " leave out --threshold."
-            )
-        if self.pred is not None:
-            raise InputError(
-                "--pred and --threshold cannot be used together, because each of them determines"
-                " the predicted class. Leave out one of them."
-            )
-        if self.threshold != self.threshold:
-            raise InputError("--threshold must be a number, got nan")
+def _check_threshold(options: Namespace, has_scores: bool) -> None:
+    """Raise an error if there is a threshold but no scores, or a threshold and predictions."""
+    if options.threshold is None:
+        return
+    if not has_scores:
+        raise InputError(
+            "--threshold is applied to scores or probabilities. Add --score or --prob, or"
+            " leave out --threshold."
+        )
+    if options.pred is not None:
+        raise InputError(
+            "--pred and --threshold cannot be used together, because each of them determines"
+            " the predicted class. Leave out one of them."
+        )
+    if options.threshold != options.threshold:
+        raise InputError("--threshold must be a number, got nan")
 
 
 class Columns:
@@ -136,38 +90,38 @@ class Columns:
             for scores is "1".
     """
 
-    def __init__(self, table: FileTable, question: Selection) -> None:
-        question.check_threshold()
-        self.table, self.question = table, question
+    def __init__(self, table: FileTable, options: Namespace) -> None:
+        has_prob, has_score = options.prob is not None, options.score is not None
+        _check_threshold(options, has_prob or has_score)
+        self.table, self.options = table, options
         self.prob_classes: list[str] = []
-        by_threshold = question.threshold is not None
+        by_threshold = options.threshold is not None
         has_pred = "y_pred" in table.names and not by_threshold
-        pred = "y_pred" if has_pred or not question.has_scores else None
-        names = {"true": question.true, "pred": question.pred or pred}
-        names |= {role: getattr(question, role) for role in ("group", "cluster", "id")}
+        pred = "y_pred" if has_pred or not (has_prob or has_score) else None
+        names = {"true": options.true, "pred": options.pred or pred}
+        names |= {role: getattr(options, role) for role in ("group", "cluster", "id")}
         self.labels = {role: table.label(name) for role, name in names.items() if name is not None}
-        self.shown = {f"show {i}": table.text(name) for i, name in enumerate(question.show)}
-        names = {"weight": question.weight, "score": question.score}
+        self.shown = {f"show {i}": table.text(name) for i, name in enumerate(options.show)}
+        names = {"weight": options.weight, "score": options.score}
         self.numbers = {role: table.number(x) for role, x in names.items() if x is not None}
-        given = {**self.labels, **self.numbers}
-        for role in ("cluster", "id"):  # these columns may have a second role
-            given.pop(role, None)
-        if len({x.name for x in given.values()}) < len(given):
-            found = ", ".join(f"{role} = {x.name!r}" for role, x in given.items())
+        # The columns of clusters and ids may have a second role.
+        single = {role: x.name for role, x in (self.labels | self.numbers).items()}
+        single = {role: x for role, x in single.items() if role not in ("cluster", "id")}
+        if len({*single.values()}) < len(single):
+            roles = ", ".join(f"{role} = {name!r}" for role, name in single.items())
             raise InputError(
-                f"one column is given for two options: {found}. Give a different column for each."
+                f"one column is given for two options: {roles}. Give a different column for each."
             )
-        if question.prob is not None:
-            self._find_probabilities(question.prob)
-        self.positive = question.pos_label
-        has_one_probability = question.prob is not None and not self.prob_classes
-        if self.positive is None and (question.score is not None or has_one_probability):
+        if has_prob:
+            self._find_probabilities(options.prob)
+        self.positive = options.pos_label
+        if self.positive is None and (has_score or (has_prob and not self.prob_classes)):
             self.positive = "1"
         if by_threshold and self.positive is None:
             raise InputError(
                 "--threshold needs a positive class. Add --pos-label with the name of this class."
             )
-        if "pred" not in self.labels and question.prob is None and not by_threshold:
+        if "pred" not in self.labels and not has_prob and not by_threshold:
             raise InputError(
                 "--score gives scores, but the predicted classes are missing. Add --threshold,"
                 " the least score for which the positive class is predicted, or --pred, the column"
@@ -197,27 +151,28 @@ class Columns:
         The probabilities of a row become an array `prob`; if there is a positive class, the array
         has two elements, for the rest and for the positive class.
         """
-        question, found = self.question, dict[str, Any]()
-        if question.prob is not None:
-            found["prob"] = self._probabilities(rows)
+        options, computed = self.options, dict[str, Any]()
+        if options.prob is not None:
+            computed["prob"] = self._probabilities(rows)
         if "score" in self.numbers:
             are_finite = _within(-np.inf, np.inf)
-            found["score"] = self._checked(rows, ["score"], are_finite, "a number")[:, 0]
+            computed["score"] = self._checked(rows, ["score"], are_finite, "a number")[:, 0]
         if "weight" in self.numbers:
             weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
-            found["weight"] = weights[:, 0]
+            computed["weight"] = weights[:, 0]
         if "pred" not in self.labels and self.positive is None:
-            found["pred"] = np.array(self.prob_classes, object)[found["prob"].argmax(1)].tolist()
+            best = computed["prob"].argmax(1)
+            computed["pred"] = np.array(self.prob_classes, object)[best].tolist()
         elif "pred" not in self.labels:
-            values = found["score"] if "score" in found else found["prob"][:, 1]
-            threshold = 0.5 if question.threshold is None else question.threshold
-            columns = rows.select("score" if "score" in found else "^prob .*$")
+            values = computed["score"] if "score" in computed else computed["prob"][:, 1]
+            threshold = 0.5 if options.threshold is None else options.threshold
+            columns = rows.select("score" if "score" in computed else "^prob .*$")
             if pl.Float32 in columns.dtypes:  # 0.7 in float32 is not below the threshold 0.7
                 threshold = float(np.float32(threshold))
             names = np.array([rest_of(str(self.positive)), self.positive], object)
-            found["pred"] = names[(values >= threshold).astype(int)].tolist()
+            computed["pred"] = names[(values >= threshold).astype(int)].tolist()
         rows = rows.drop("^prob .*$", strict=False)
-        return rows.with_columns(pl.Series(role, values) for role, values in found.items())
+        return rows.with_columns(pl.Series(role, values) for role, values in computed.items())
 
     def _checked(
         self,
@@ -232,13 +187,14 @@ class Columns:
         numbers, counted = as_numbers(rows, roles), rows[COUNTED].to_numpy()
         bad = counted & ~are_valid(numbers)
         if bad.any():
-            row, *given = rows.select(ROW, *roles).row(int(bad.argmax()))
+            row, *values = rows.select(ROW, *roles).row(int(bad.argmax()))
             names = " + ".join(repr(self.numbers[role].name) for role in roles[:_LISTED])
-            more = f" + {len(roles) - _LISTED} more" if len(roles) > _LISTED else ""
-            found = given[0] if len(given) == 1 else given[:_LISTED]
-            found = shortened(found) if isinstance(found, str) else found
+            if len(roles) > _LISTED:
+                names += f" + {len(roles) - _LISTED} more"
+            value = values[0] if len(values) == 1 else values[:_LISTED]
+            value = shortened(value) if isinstance(value, str) else value
             raise InputError(
-                f"in row {row}, the value of {names}{more} is {found!r}, but it must be {expected}."
+                f"in row {row}, the value of {names} is {value!r}, but it must be {expected}."
             )
         numbers[~counted] = 0
         return numbers
@@ -276,7 +232,7 @@ class Predictions:
     """The rows of files, or the number of equal rows.
 
     Attributes:
-        question: the selection of columns and rows.
+        options: the parsed options, which name the columns and the rows to leave out.
         is_held: whether all rows are kept. Otherwise they are counted.
         labels: the classes, in the order of their first appearance, with their numbers from 0.
         positive: the positive class, or None if no class is given as positive.
@@ -288,7 +244,7 @@ class Predictions:
         size: the size of the frames in bytes.
     """
 
-    question: Selection
+    options: Namespace
     is_held: bool = False
     labels: dict[str, int] = field(default_factory=dict)
     positive: str | None = None
@@ -311,9 +267,9 @@ class Predictions:
         """Read files, and add their rows."""
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
-            with opened(path, self.question.separator) as table:
+            with opened(path, self.options.separator) as table:
                 with reading():
-                    columns = Columns(table, self.question)
+                    columns = Columns(table, self.options)
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"
@@ -338,7 +294,7 @@ class Predictions:
         if "group" in texts:
             texts["group"] = texts["group"].replace("", _NO_GROUP)
         roles = [role for role in LABELS if role in texts]  # without computed predictions
-        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.question.ignore)))
+        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.options.ignore)))
         rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
         rows = columns.with_numbers(rows) if columns.numbers else rows
         self._check_labels(columns, rows, roles)
@@ -367,11 +323,7 @@ class Predictions:
         cluster.
         """
 
-        def refuse(row: object, role: str, value: str, message: str) -> NoReturn:
-            name = columns.labels[role].name
-            raise InputError(f"row {row}: {name!r} is {shortened(value)!r}, {message}")
-
-        known = [*self.labels, *self.question.ignore]
+        known = [*self.labels, *self.options.ignore]
         labels = pl.concat(
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
             for role in roles
@@ -379,18 +331,20 @@ class Predictions:
         new = labels.filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
-            message = refusal_of(label)
-            if message is None and columns.prob_classes and label not in columns.prob_classes:
-                message = "a class for which there is no column of probabilities"
-            elif message is None and len(self.labels) == MAX_CLASSES:
-                message = f"after {MAX_CLASSES} other values: is it a column of classes?"
-            if message is not None:
-                refuse(row, role, label, message)
+            reason = refusal_of(label)
+            if reason is None and columns.prob_classes and label not in columns.prob_classes:
+                reason = "a class for which there is no column of probabilities"
+            elif reason is None and len(self.labels) == MAX_CLASSES:
+                reason = f"after {MAX_CLASSES} other values: is it a column of classes?"
+            if reason is not None:
+                name = columns.labels[role].name
+                raise InputError(f"row {row}: {name!r} is {shortened(label)!r}, {reason}")
             self.labels[label] = len(self.labels)
         if "cluster" in columns.labels:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
             if len(missing):
-                refuse(missing[ROW].min(), "cluster", "", "which is no cluster")
+                row, name = cast(int, missing[ROW].min()), columns.labels["cluster"].name
+                raise InputError(f"row {row}: {name!r} is '', which is no cluster")
 
     def ids(self, role: str) -> np.ndarray:
         """Return class ids, which are -1 for ignored rows; labels of no class have the id 0, which
@@ -412,16 +366,19 @@ class Predictions:
         """List rows as dicts: file, row number and group, the named classes of each row, the
         probability of the prediction, and the columns to show.
         """
-        rows, found = self.rows.rename({ROW: "row"}), []
+        rows, options = self.rows.rename({ROW: "row"}), self.options
+        shown = {} if options.id is None else {"id": options.id}
+        shown |= {f"show {i}": name for i, name in enumerate(options.show)}
+        listed = []
         for i in places:
             row = rows.row(i, named=True)
-            shown = {name: row[name] for name in (FILE, "row", "group") if name in row}
-            shown |= {name: self.classes[x[i]] for name, x in ids.items()}
+            content = {name: row[name] for name in (FILE, "row", "group") if name in row}
+            content |= {name: self.classes[x[i]] for name, x in ids.items()}
             if confidence is not None:
-                shown["probability"] = float(confidence[i])
-            columns = {name: row[role] for role, name in self.question.names_of_rows.items()}
-            found.append({**shown, "columns": columns})
-        return found
+                content["probability"] = float(confidence[i])
+            columns = {name: row[role] for role, name in shown.items()}
+            listed.append({**content, "columns": columns})
+        return listed
 
     def names(self, role: str) -> set[str]:
         """Return the classes that occur in rows that are not ignored and have a weight."""
@@ -435,16 +392,16 @@ class Predictions:
         if the weights are integers.
         """
         rows, k = self.rows, len(self.classes)
-        options: dict[str, Any] = {"num_classes": k}
+        settings: Any = {"num_classes": k}
         amounts = rows["weight" if "weight" in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
             cluster = rows.select(pl.when(COUNTED).then("cluster").rank("dense")).to_series()
             numbers = cluster.fill_null(1).to_numpy().astype(np.int64) - 1
-            options |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
+            settings |= {"groups": numbers, "num_groups": int(numbers.max(initial=-1)) + 1}
             with refusals("--cluster"):
-                check_size_of_tables(options["num_groups"], k * k, "Merge clusters or classes.")
+                check_size_of_tables(settings["num_groups"], k * k, "Merge clusters or classes.")
         labels = self.ids("true"), self.ids("pred")
-        return whole(confusion_matrix(*labels, sample_weight=amounts, **options))
+        return whole(confusion_matrix(*labels, sample_weight=amounts, **settings))
 
     def ignored(self) -> int:
         """Return the number of ignored rows."""
@@ -456,7 +413,7 @@ class Predictions:
         names, k = self.rows.filter(COUNTED)["group"].unique(), len(self.classes)
         if len(names) > MAX_GROUPS:
             raise InputError(
-                f"the column {self.question.group!r} has more than {MAX_GROUPS} different values,"
+                f"the column {self.options.group!r} has more than {MAX_GROUPS} different values,"
                 " which is too many for a column of groups. Check the name that --group gives."
             )
         if len(names) * k**2 > _MOST_CELLS:
@@ -465,7 +422,7 @@ class Predictions:
                 f" groups may have at most {_MOST_CELLS:,} cells together. Use fewer groups or"
                 " fewer classes."
             )
-        if self.question.prob is not None and len(names) * k * _BYTES_OF_CLASS > _MOST_BYTES:
+        if self.options.prob is not None and len(names) * k * _BYTES_OF_CLASS > _MOST_BYTES:
             raise InputError(
                 f"--prob with {k} classes and {len(names)} groups needs more than 1 GiB of memory."
                 " Leave out --group or --prob."
@@ -477,33 +434,26 @@ class Predictions:
         return replace(self, frames=[self.rows.filter(pl.col("group") == name)])
 
 
-def whole(counts: np.ndarray) -> np.ndarray:
-    """Convert counts to integers if all of them are integers that floats represent exactly."""
-    if (counts == np.round(counts)).all() and counts.sum() < 2**53:
-        return counts.astype(np.int64)
-    return counts
-
-
 def count_predictions(
-    paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
+    paths: Sequence[Path], options: Namespace, on_progress: OnProgress | None = None
 ) -> Predictions:
     """Read the predictions in files for a report on one classifier."""
-    is_held = question.has_scores or question.examples > 0
-    found = Predictions(question, is_held).read(paths, on_progress)
+    is_held = options.prob is not None or options.score is not None or options.examples > 0
+    rows = Predictions(options, is_held).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
-        if not found.num_rows:
+        if not rows.num_rows:
             raise InputError("the file has no rows")
-        if found.num_rows == found.ignored():
+        if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        found.classes = classes_of(found.labels, found.positive)
-        if not found.classes or len(found.labels) < 2:
+        rows.classes = classes_of(rows.labels, rows.positive)
+        if not rows.classes or len(rows.labels) < 2:
             raise InputError(
                 "a report needs at least two classes, but the file contains"
-                f" {listed([*found.labels])}."
+                f" {listed([*rows.labels])}."
             )
-        if found.positive is None:
-            check_kinds(found.names("true"), found.names("pred"))
-    return found
+        if rows.positive is None:
+            check_kinds(rows.names("true"), rows.names("pred"))
+    return rows
 
 
 def classes_of(labels: Collection[str], positive: str | None) -> list[str]:

@@ -19,7 +19,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,8 +35,6 @@ from jaxmetrics.cli._errors import (
     shortened,
     shown,
 )
-
-__all__: list[str] = []
 
 ROW = "number of the row"  # rows are counted from 1, and blank lines of separated text count
 MAX_CLASSES = 4096  # the largest number of classes of a report
@@ -73,15 +71,15 @@ def parts_of(path: Path) -> list[Path]:
             path.stat()
             files = sorted(path.iterdir()) if path.is_dir() else []
         except OSError as error:
-            found = sorted(map(Path, glob.glob(str(path))))
-            if error.errno == errno.ENOENT and found:
-                return [part for file in found for part in parts_of(file)]
+            matches = sorted(map(Path, glob.glob(str(path))))
+            if error.errno == errno.ENOENT and matches:
+                return [part for file in matches for part in parts_of(file)]
             reason = "no such file" if error.errno == errno.ENOENT else error.strerror
             raise InputError(str(reason)) from None
         if path.is_dir():
-            hidden = "._"  # the first letters of hidden and temporary files
-            parts = [x for x in files if x.name[0] not in hidden and _extension(x) in _KNOWN]
-            parts = [file for file in parts if file.is_file()]
+            # The names of hidden and temporary files begin with "." or "_".
+            seen = [x for x in files if x.name[0] not in "._" and x.is_file()]
+            parts = [x for x in seen if _extension(x) in _KNOWN]
             if not parts:
                 raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
             return parts
@@ -140,7 +138,10 @@ class FileTable:
         self.names = list(paths)
         self._kinds = {name: kind for name, (_, kind) in paths.items()}
         self.num_rows, self.separator = num_rows, separator
-        columns = [_column_at(path).alias(name) for name, (path, _) in paths.items()]
+        columns = [
+            reduce(lambda x, key: x.struct.field(key), path[1:], pl.col(path[0])).alias(name)
+            for name, (path, _) in paths.items()
+        ]
         self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
 
     def kind(self, name: str) -> Any:
@@ -165,10 +166,10 @@ class FileTable:
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
             rows = self.scanned(names).select(ROW, *values)
-            found = self._read(rows, reduced)
+            frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
-                batch = next(found, None)
+                batch = next(frames, None)
             if batch is None:
                 return
             yield batch
@@ -279,17 +280,17 @@ class FileTable:
                     f" {MAX_CLASSES} numbers were expected."
                 )
             return {str(i): self.number(prefix, i, width) for i in range(width)}
-        found = [name for name in self.names if name.startswith(prefix) and name not in taken]
-        if found and all(name.startswith(f"{prefix}.") for name in found):
+        members = [name for name in self.names if name.startswith(prefix) and name not in taken]
+        if members and all(name.startswith(f"{prefix}.") for name in members):
             prefix = f"{prefix}."  # the columns are fields of an object
-        if len(found) > MAX_CLASSES:
+        if len(members) > MAX_CLASSES:
             raise InputError(
-                f"{len(found)} columns have names that begin with {prefix!r}, but a report may"
+                f"{len(members)} columns have names that begin with {prefix!r}, but a report may"
                 f" have at most {MAX_CLASSES} classes. Check the prefix."
             )
-        if not found:
+        if not members:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
-        return {name.removeprefix(prefix): self.number(name) for name in found}
+        return {name.removeprefix(prefix): self.number(name) for name in members}
 
 
 class Arrays(FileTable):
@@ -341,9 +342,9 @@ class Arrays(FileTable):
         arrays = {name: self._held(name) for name in names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len({*lengths.values()}) > 1:
-            found = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+            sizes = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
             raise InputError(
-                f"all arrays must have the same length, but they have unequal lengths: {found}."
+                f"all arrays must have the same length, but they have unequal lengths: {sizes}."
             )
         check_size(sum(array.nbytes for array in arrays.values()))
         self.num_rows = max(lengths.values())
@@ -367,14 +368,6 @@ def _leaves(schema: Mapping[str, Any], *objects: str) -> Iterator[tuple[tuple[st
             yield (*objects, name), kind
 
 
-def _column_at(path: Sequence[str]) -> pl.Expr:
-    """Return the column at a path of length 1, or the field of objects at a longer path."""
-    column = pl.col(path[0])
-    for key in path[1:]:
-        column = column.struct.field(key)
-    return column
-
-
 @contextmanager
 def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
     """Open a file as a table; errors in the block begin with the name of the file."""
@@ -390,26 +383,19 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     if is_standard_input and sys.stdin is None:
         raise InputError("standard input is closed")
     stream: Any = sys.stdin.buffer if is_standard_input else files.enter_context(path.open("rb"))
-    start, kind, suffix = stream.peek(16), _extension(path), path.suffix.lower()
+    start, kind = stream.peek(16), _extension(path)
     if is_pipe(path):
         kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
-    is_text, is_compressed = kind not in _BINARY, True
-    if is_text and start.startswith(b"\x28\xb5\x2f\xfd"):
-        chunks = _zstd_chunks(stream)
-    elif is_text and start.startswith(b"\x1f\x8b"):
-        chunks = iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
-    elif is_text and suffix in _COMPRESSED:
-        raise InputError(f"cannot be read: the contents are not {suffix} data")
-    else:
-        is_compressed, chunks = False, iter(partial(stream.read, _START), b"")
+    is_text = kind not in _BINARY
+    chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
-    is_opened_by_name = not is_compressed and not is_pipe(path) and shown(path) == str(path)
-    source = path if is_opened_by_name else _held(chunks)
+    is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
+    source = path if is_opened_by_name else _held(chunks or iter(partial(stream.read, _START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
     if not is_text:
-        options: dict[str, Any] = {"glob": False, "hive_partitioning": False}
+        options: Any = {"glob": False, "hive_partitioning": False}
         if kind == ".parquet":
             rows = pl.scan_parquet(source, **options)
         elif start.startswith(b"ARROW1"):
@@ -468,6 +454,17 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
                 f"all files must have the same number of rows, but {paths[0]} has {number} rows"
                 f" and {path} has {len(rows)} rows; {JOIN_HINT}"
             )
+
+
+def _decompressed(stream: Any, start: bytes, suffix: str) -> Iterator[bytes] | None:
+    """Decompress text in pieces; None if it is not compressed."""
+    if start.startswith(b"\x28\xb5\x2f\xfd"):
+        return _zstd_chunks(stream)
+    if start.startswith(b"\x1f\x8b"):
+        return iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
+    if suffix in _COMPRESSED:
+        raise InputError(f"cannot be read: the contents are not {suffix} data")
+    return None
 
 
 def _zstd_chunks(stream: Any) -> Iterator[bytes]:

@@ -6,12 +6,11 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._errors import InputError, refusals, shown
-from jaxmetrics.cli._outputs import deliver, progress, targets
+from jaxmetrics.cli._outputs import progress, targets, writing
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.streaming.files import load_state, save_state
@@ -20,38 +19,31 @@ from jaxmetrics.streaming.states import EvaluatorState, merge_checked
 __all__ = ["merge"]
 
 
-def merge(given: Namespace) -> None:
-    """Run `jaxmetrics merge STATE...`."""
-    deliver(_report, given, given.files, "Merged states", has_state=True)
-
-
-def _report(given: Namespace) -> Report:
+def merge(options: Namespace) -> Report:
+    """Run `jaxmetrics merge STATE...`: write the merged state, and return the report."""
     jax.config.update("jax_enable_x64", True)  # states may have float64 sums
-    state, found = _merged_state(given.files), targets(given, has_state=True)
-    for _, file, writer in found:
-        if writer is None:
-            _save_state(file, state)
-    is_report_wanted = given.json is not None or not found or any(x.writer for x in found)
-    if not confusion_matrices(state) and not is_report_wanted:
-        number = f"{len(given.files)} states merged"
-        print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
-        raise SystemExit
-    class_names = None if given.classes is None else given.classes.split(",")
-    with progress("computing intervals"), refusals(given.files[0]):
-        return Report.from_state(state, class_names=class_names, level=given.level)
-
-
-def _merged_state(files: Sequence[Path]) -> EvaluatorState:
-    state = _read_state(files[0])
-    paths = [os.path.realpath(file) for file in files]
-    for i, file in enumerate(files[1:], 1):
+    state = _read_state(options.files[0])
+    paths = [os.path.realpath(file) for file in options.files]
+    for i, file in enumerate(options.files[1:], 1):
         if paths[i] in paths[:i]:
             warnings.warn(
                 f"{shown(file)} is given twice, so that its examples count twice.", stacklevel=2
             )
         with refusals(file):
             state = merge_checked(state, _read_state(file))
-    return state
+    written = targets(options)
+    for _, file, writer in written:
+        if writer is None:
+            with writing(file):
+                save_state(file, state)
+    is_report_wanted = options.json is not None or not written or any(x.writer for x in written)
+    if not confusion_matrices(state) and not is_report_wanted:
+        number = f"{len(options.files)} states merged"
+        print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
+        raise SystemExit
+    class_names = None if options.classes is None else options.classes.split(",")
+    with progress("computing intervals"), refusals(options.files[0]):
+        return Report.from_state(state, class_names=class_names, level=options.level)
 
 
 def _read_state(file: Path) -> EvaluatorState:
@@ -61,10 +53,3 @@ def _read_state(file: Path) -> EvaluatorState:
         raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{shown(file)}: {error.strerror}") from None
-
-
-def _save_state(file: Path, state: EvaluatorState) -> None:
-    try:
-        save_state(file, state)
-    except OSError as error:
-        raise InputError(f"{shown(file)}: cannot be written: {error.strerror}") from None

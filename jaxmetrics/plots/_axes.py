@@ -7,8 +7,6 @@ from typing import Any
 
 from jaxmetrics._text.wording import labels_of, shown
 
-__all__: list[str] = []
-
 _LONGEST_NAME = 40
 # Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}

@@ -146,10 +146,10 @@ def reliability(
             " has a confidence band. Leave out replicates."
         )
     curve_of = partial(calibration_curve, level=level)
-    options: dict[str, Any] = {"level": level, "may_have_gaps": not is_isotonic}
+    options: Any = {"level": level, "may_have_gaps": not is_isotonic}
     curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
-    axes, label, found = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
-    columns = np.stack(curve)[:, found]
+    axes, label, known = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
+    columns = np.stack(curve)[:, known]
     if is_first := not axes.has_data():
         _diagonal(axes, "calibrated")
     if is_isotonic:
@@ -159,11 +159,11 @@ def reliability(
     else:
         x, y, low, high, weight = columns
         if is_first:
-            _columns(axes, x, weight, 0.5 / len(found))
+            _columns(axes, x, weight, 0.5 / len(known))
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
         if replicates is None:
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [replicate[1][found] for replicate in curves], level, line)
+    _band(axes, x, [replicate[1][known] for replicate in curves], level, line)
     return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 

@@ -134,7 +134,7 @@ def _name_classes(axes: Any, names: list[str]) -> None:
     shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
     some = [names[i] for i in shown]
     rotation, ha = (45, "right") if max(map(len, names)) > 3 else (0, "center")
-    style: dict[str, Any] = {}
+    style: Any = {}
     if len(some) > _MOST_LARGE:
         rotation, ha, style = 90, "center", {"fontsize": "x-small"}
     name_ticks(axes.set_xticks, shown, some, rotation=rotation, ha=ha, **style)

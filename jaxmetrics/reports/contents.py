@@ -42,17 +42,17 @@ def verdict_of(
         return f"A is better: its {what} is higher by {d}."
     if d.high < 0:
         return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
-    found = f"{what} of A minus {what} of B is {d}"
+    difference = f"{what} of A minus {what} of B is {d}"
     if max(-d.low, d.high) <= rope:
-        return f"A and B are equivalent: {found}, within {rope:g} of 0."
-    told = f"A and B cannot be told apart: {found}."
+        return f"A and B are equivalent: {difference}, within {rope:g} of 0."
+    sentence = f"A and B cannot be told apart: {difference}."
     shown = (normal_quantile(level) + _QUANTILE_OF_POWER) * d.standard_error
     if not shown > 0:
-        return told
+        return sentence
     number, units = sample.units_drawn
     return (
-        f"{told} With 80 % power, {number} {units} like these show a difference of {shown:.2g}, and"
-        f" {4 * number} {units} show a difference of {shown / 2:.2g}."
+        f"{sentence} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
+        f" and {4 * number} {units} show a difference of {shown / 2:.2g}."
     )
 
 

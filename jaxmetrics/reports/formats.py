@@ -12,11 +12,12 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.wording import Table, percent
 from jaxmetrics.reports.contents import Outline, ValueTable
+from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
@@ -202,6 +203,7 @@ class AnyReport(ABC):
 
     template: ClassVar[str] = "tables.html"  # the template of a page with pictures
     title: ClassVar[str] = "Report"
+    gates: Sequence[JudgedGate] = ()
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
@@ -327,39 +329,39 @@ class TabularReport(AnyReport):
         said: the contents as tables and sentences.
         content: the contents for JSON.
         lines: the rows of the CSV file.
-        found: the values by name.
+        by_name: the values by name.
+        gates: bounds that values must satisfy, set by the option `--gate` of the command line.
     """
 
     said: Outline
     content: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
-    found: Mapping[str, Any] = field(default_factory=dict)
+    by_name: Mapping[str, Any] = field(default_factory=dict)
+    gates: Sequence[JudgedGate] = ()
 
     def values(self) -> Mapping[str, Any]:
         """Return the values by name."""
-        return self.found
+        return self.by_name
 
     def outline(self) -> Outline:
         """Return the contents as tables and sentences."""
-        return self.said
+        return self.said._replace(gates=self.gates)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents for JSON."""
-        return dict(self.content)
+        return {**self.content, **contents_of(self.gates)}
 
     def records(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows of the CSV file."""
         return self.lines
 
 
-Writer: TypeAlias = Callable[[AnyReport, str], str]
-
-# The function that writes a report, given the report and the title of the page, by file suffix.
-FORMATS: dict[str, Writer] = {
-    ".html": lambda report, title: report.to_html(title=title),
-    ".json": lambda report, title: report.to_json(),
-    ".md": lambda report, title: report.to_markdown(),
-    ".csv": lambda report, title: report.to_csv(),
-    ".txt": lambda report, title: report.to_text(),
-    ".eee": lambda report, title: report.to_every_eval_ever(),
+# The methods that write a report, by the suffix of files.
+FORMATS: dict[str, Callable[[AnyReport], str]] = {
+    ".html": AnyReport.to_html,
+    ".json": AnyReport.to_json,
+    ".md": AnyReport.to_markdown,
+    ".csv": AnyReport.to_csv,
+    ".txt": AnyReport.to_text,
+    ".eee": AnyReport.to_every_eval_ever,
 }

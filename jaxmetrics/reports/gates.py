@@ -101,7 +101,10 @@ class JudgedGate(NamedTuple):
             return "undecided (the value has no confidence interval)"
         if not 0 < self.more < _MOST_EXAMPLES:
             return "undecided (more examples would decide it)"
-        return f"undecided (about {_rounded(self.more):,} more examples would decide it)"
+        # Rounded up to two significant digits, because the estimate is not more accurate.
+        unit = 10 ** max(math.floor(math.log10(self.more)) - 1, 0)
+        number = math.ceil(self.more / unit) * unit
+        return f"undecided (about {number:,} more examples would decide it)"
 
     @property
     def name(self) -> str:
@@ -118,8 +121,8 @@ class JudgedGate(NamedTuple):
     def content(self) -> dict[str, Any]:
         """Return the gate and its verdict for JSON."""
         more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
-        found = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
-        return found | ({} if more is None else {"more_examples": math.ceil(more)})
+        parts = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
+        return parts | ({} if more is None else {"more_examples": math.ceil(more)})
 
 
 def judged(
@@ -146,8 +149,8 @@ def judged(
         number: the number of examples.
         what: what the values describe, such as "A - B".
     """
-    found = [value(gate, level) for gate in gates]
-    verdicts = [gate.judge(x) for gate, x in zip(gates, found, strict=True)]
+    values = [value(gate, level) for gate in gates]
+    verdicts = [gate.judge(x) for gate, x in zip(gates, values, strict=True)]
     suspected = [i for i, x in enumerate(verdicts) if x is Verdict.FAILED]
     number_failed = 0
     while suspected:
@@ -162,23 +165,16 @@ def judged(
         verdicts[i] = Verdict.UNKNOWN
     return [
         JudgedGate(gate, what, x, verdict, gate.more(x, number))
-        for gate, x, verdict in zip(gates, found, verdicts, strict=True)
+        for gate, x, verdict in zip(gates, values, verdicts, strict=True)
     ]
 
 
-def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
+def contents_of(gates: Sequence[JudgedGate]) -> dict[str, Any]:
     """Return the gates for JSON, or an empty dict if there are none."""
-    return {"gates": [x.content() for x in found]} if found else {}
+    return {"gates": [x.content() for x in gates]} if gates else {}
 
 
-def exit_code(found: Sequence[JudgedGate]) -> int:
+def exit_code(gates: Sequence[JudgedGate]) -> int:
     """Return 1 if a gate failed, otherwise 3 if a gate is undecided, otherwise 0."""
-    verdicts = {x.verdict for x in found}
-    worst = (x for x in (Verdict.FAILED, Verdict.UNKNOWN) if x in verdicts)
-    return int(next(worst, Verdict.PASSED))
-
-
-def _rounded(number: float) -> int:
-    """Round up to two significant digits, because the estimate is not more accurate."""
-    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
-    return math.ceil(number / unit) * unit
+    verdicts = {x.verdict for x in gates}
+    return int(Verdict.FAILED if Verdict.FAILED in verdicts else max(verdicts, default=0))

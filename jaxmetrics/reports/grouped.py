@@ -11,6 +11,7 @@ import numpy as np
 from jaxmetrics import Estimate, proportion_interval
 from jaxmetrics._text.wording import labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
+from jaxmetrics.estimates import with_level
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     POSTERIOR,
@@ -130,7 +131,8 @@ def grouped_report(
             estimates = [x[key].estimate for x in values]
             parts = "value", "low", "high", "standard_error", "num_undefined"
             columns = (np.array([getattr(x, part) for x in estimates], float) for part in parts)
-            x = value_of(greatest_difference(Estimate(*columns)), "mover")
+            largest = greatest_difference(Estimate(*columns))
+            x = value_of(with_level(largest, level, "mover"))
             if key[0] not in _NOT_COMPARED and x.has_interval:
                 disparities[key] = x
     fields_of_total = {x.name: getattr(total, x.name) for x in fields(total)}
@@ -139,13 +141,13 @@ def grouped_report(
 
 def _values(report: Report) -> Values:
     """Return the values of a report, and the selection rate of each class."""
-    found = report.found
+    values = report.class_values
     if report.num_clusters is None:
         times, number = report.counts.sum(0), report.counts.sum()
         share = proportion_interval(times, number, level=report.level, method="likelihood")
-        rates = values_of(share, "likelihood")
-        found = found._replace(columns={**found.columns, "selection_rate": rates})
-    return found.all()
+        rates = values_of(share)
+        values = values._replace(columns={**values.columns, "selection_rate": rates})
+    return values.all()
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from jaxmetrics._indices import check_order
 from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._text.wording import percent
 from jaxmetrics._validation import ArrayLike, check_real, on_host
-from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.reports.contents import (
@@ -77,73 +76,25 @@ def multilabel_report(
     (0.800 [0.742, 0.848], 0.500 [0.275, 0.725])
     """
     check_order(y_true=y_true, y_pred=y_pred)
-    labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
-    true, pred = labels
-    if true.ndim == 2 and not len(true):
-        raise ValueError("there are no examples to report on.")
-    if true.shape != pred.shape or true.ndim != 2 or not true.size:
-        raise ValueError(
-            "y_true and y_pred must have the same shape (n, L), with one column for each label,"
-            f" got {true.shape} and {pred.shape}."
-        )
-    names = distinct_names_of(label_names, true.shape[1], "label_names")
-    return report_of_sums(label_sums(true, pred), names, level)
-
-
-def _checked(x: ArrayLike, name: str) -> np.ndarray:
-    labels = on_host(x, name)
-    check_real(labels, name)
-    check_each((labels == 0) | (labels == 1), labels, name, "0 or 1")
-    return labels == 1
-
-
-class LabelSums(NamedTuple):
-    """Sums over examples; the sums of two batches can be added.
-
-    For each of L labels, an example is 1 in one of TN, FP, FN and TP, and 0 in the others. So an
-    example is a row of 4 L numbers.
-    """
-
-    number: int
-    exact: int  # examples whose labels are all correct
-    products: np.ndarray  # (4 L, 4 L), outer products of the rows
-
-    def plus(self, other: LabelSums) -> LabelSums:
-        """Add the sums over other examples."""
-        products = self.products + other.products
-        return LabelSums(self.number + other.number, self.exact + other.exact, products)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """The table of each label, `(L, 2, 2)`."""
-        return self.products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
-
-
-def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
-    """Compute the sums over a batch of true and predicted labels, booleans `(n, L)`."""
-    cell = 2 * true.astype(int) + pred
-    rows = (cell[..., None] == np.arange(4)).reshape((len(true), 4 * true.shape[1])).astype(float)
-    return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
-
-
-def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
-    """Make the report from sums over examples.
-
-    The metrics of a label have likelihood intervals. Averages over labels have delta-method
-    intervals on the logit scale, with the examples as the independent units.
-    """
-    counts = sums.counts
+    true, pred = _checked(y_true=y_true, y_pred=y_pred)
+    n, names = len(true), distinct_names_of(label_names, true.shape[1], "label_names")
+    # An example is 1 in one of TN, FP, FN and TP of each label, and 0 in the others.
+    cells = (2 * true.astype(int) + pred)[..., None] == np.arange(4)
+    rows = cells.reshape((n, -1)).astype(float)
+    products = rows.T @ rows  # (4 L, 4 L)
+    counts = products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
     evidence = Evidence(counts, level)
-    overall = {"exact_match": value_of(evidence.proportions(sums.exact, sums.number), "likelihood")}
-    overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
+    exact = evidence.proportions(int((true == pred).all(1).sum()), n)
+    overall = {"exact_match": value_of(exact)}
+    overall |= {name: _average(metric, products, n, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
-    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
-    sample = SampleSize(sums.number)
+    values = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
+    sample = SampleSize(n)
     return TabularReport(
         Outline(
             heading=f"{sample}, {quantity(len(names), 'labels')}",
-            tables={"Labels": found.table()},
-            summary=found.summary(),
+            tables={"Labels": values.table()},
+            summary=values.summary(),
             summary_title="All labels",
             notes=[
                 f"Intervals: {percent(level)}. The metrics of each label have likelihood "
@@ -158,19 +109,44 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
         {
             **sample.content(),
             "level": level,
-            **found.content(),
+            **values.content(),
             "confusion_matrices": counts.tolist(),
         },
-        found.records(level),
-        found.by_name(),
+        values.records(level),
+        values.by_name(),
     )
 
 
-def _average(metric: Metric, sums: LabelSums, level: float) -> ReportValue:
-    """Estimate a metric of tables `(L, 2, 2)`; the delta method gives the standard error from the
-    sums over examples.
+def _checked(**named: ArrayLike) -> list[np.ndarray]:
+    """Return true and predicted labels as booleans of the same shape `(n, L)`."""
+    labels = []
+    for name, x in named.items():
+        numbers = on_host(x, name)
+        check_real(numbers, name)
+        check_each((numbers == 0) | (numbers == 1), numbers, name, "0 or 1")
+        labels.append(numbers == 1)
+    true, pred = labels
+    if true.ndim == 2 and not len(true):
+        raise ValueError("there are no examples to report on.")
+    if true.shape != pred.shape or true.ndim != 2 or not true.size:
+        raise ValueError(
+            "y_true and y_pred must have the same shape (n, L), with one column for each label,"
+            f" got {true.shape} and {pred.shape}."
+        )
+    return labels
+
+
+def _average(metric: Metric, products: np.ndarray, n: int, level: float) -> ReportValue:
+    """Estimate a metric of tables `(L, 2, 2)` by the delta method on the logit scale, with the
+    examples as the independent units.
+
+    Args:
+        metric: the metric.
+        products: the sum over examples of the outer products of their rows, `(4 L, 4 L)`.
+        n: the number of examples.
+        level: the confidence level.
     """
-    total, n = sums.products.diagonal(), sums.number
+    total = products.diagonal()
     table = total.reshape((-1, 2))
 
     def of_rows(rows: np.ndarray) -> np.ndarray:
@@ -179,10 +155,10 @@ def _average(metric: Metric, sums: LabelSums, level: float) -> ReportValue:
 
     value = np.float64(of_rows(table))
     slopes = jacobian(Row(of_rows, table), table).reshape(-1)
-    centred = sums.products - np.outer(total, total) / n
+    centred = products - np.outer(total, total) / n
     variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
     if n < 2 or variance <= 1e-20:
         return exactly(value)
     error = np.sqrt(variance)
     estimate = normal_estimate(value, error, normal_quantile(level), "logit")
-    return value_of(estimate, "delta")
+    return value_of(with_level(estimate, level, "delta"))

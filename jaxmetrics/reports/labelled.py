@@ -81,15 +81,9 @@ def report(
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
     """
-    check_order(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_prob=y_prob,
-        sample_weight=sample_weight,
-        groups=groups,
-        clusters=clusters,
-    )
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
+    others = {"sample_weight": sample_weight, "groups": groups, "clusters": clusters}
+    check_order(**labels, y_prob=y_prob, **others)
     (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
     weights = None
     if sample_weight is not None:
@@ -107,13 +101,13 @@ def report(
         """Make the report on a group, or on all examples."""
         rows: Any = ... if group is None else named[group]
         t, p, w = true[rows], pred[rows], None if weights is None else weights[rows]
-        options: dict[str, Any] = {"sample_weight": w}
+        options: Any = {"sample_weight": w}
         if numbers is not None:
             ids, number = numbered_clusters(numbers[rows], t.shape)
             check_size_of_tables(number, k * k, "Merge clusters or classes.")
             options |= {"groups": ids, "num_groups": number}
         counted, confidence = t >= 0, None
-        found = Report.from_counts(
+        result = Report.from_counts(
             confusion_matrix(t, p, num_classes=k, **options),
             class_names=names,
             num_ignored=int((~counted).sum()),
@@ -124,11 +118,11 @@ def report(
             q = prob[rows]
             confidence = q[counted, p[counted]].astype(float)
             sums = probability_sums(t, q, w)
-            found = found.with_findings(probability_findings(sums, found.class_names, level))
+            result = result.with_findings(probability_findings(sums, result.class_names, level))
             if numbers is not None:
-                found = found.with_findings(findings_of_clusters(t, q, w, ids, level))
+                result = result.with_findings(findings_of_clusters(t, q, w, ids, level))
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
-        return replace(found, examples=examples)
+        return replace(result, examples=examples)
 
     total = report_of(None, level)
     return total if groups is None else grouped_report(total, report_of, [*named])

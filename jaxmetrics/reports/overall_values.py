@@ -112,7 +112,7 @@ class Evidence(NamedTuple):
         """
         if name == "accuracy":
             right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
-            return value_of(self.proportions(right, all_of_them), "likelihood")
+            return value_of(self.proportions(right, all_of_them))
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
@@ -124,40 +124,40 @@ class Evidence(NamedTuple):
         with warnings.catch_warnings():
             if not are_whole:
                 warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
-            return value_of(interval(metric, self.tables, **options), method.name)
+            return value_of(interval(metric, self.tables, **options))
 
 
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportValue]]:
     """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
-    found = evidence.proportions(right, right + wrong)
+    estimates = evidence.proportions(right, right + wrong)
     precision, recall, specificity, jaccard = (
-        trees.map(lambda part, i=i: part[i], found) for i in range(4)
+        trees.map(lambda part, i=i: part[i], estimates) for i in range(4)
     )
     # F1 is an increasing function of Jaccard's index.
     value, low, high = (2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high))
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
     f1 = replace(jaccard, value=value, low=low, high=high, standard_error=error)
     rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
-    return {name: values_of(x, "likelihood") for name, x in rates.items()}
+    return {name: values_of(x) for name, x in rates.items()}
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     """Compute the overall metrics of a report, with intervals."""
-    found = {}
+    values = {}
     for name in COMPARED:
-        found[name] = evidence.value(name)
+        values[name] = evidence.value(name)
         if name == "balanced_accuracy" and evidence.clusters is None:
             # The posterior assumes independent examples.
-            found[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
+            values[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
         if name == "macro_f1":
-            found["micro_f1"] = found["accuracy"]  # equal, because each example has one label
+            values["micro_f1"] = values["accuracy"]  # equal, because each example has one label
     # The no-information rate has no interval: the interval of the share of one class is not valid
     # for the largest share of all classes.
-    found["no_information_rate"] = exactly(no_information_rate(evidence.counts))
-    found["accuracy_gain"] = accuracy_gain(evidence)
-    return found
+    values["no_information_rate"] = exactly(no_information_rate(evidence.counts))
+    values["accuracy_gain"] = accuracy_gain(evidence)
+    return values
 
 
 def accuracy_gain(evidence: Evidence) -> ReportValue:
@@ -173,22 +173,20 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     significance level (Berger and Boos, 1994, JASA 89).
     """
     tables, level = evidence.tables, evidence.level
-    chosen = _may_be_most_frequent(evidence)
-    right, support = tables.diagonal(axis1=-2, axis2=-1)[..., chosen], tables.sum(-1)
+    chosen, support = _may_be_most_frequent(evidence), tables.sum(-1)
+    right = tables.diagonal(axis1=-2, axis2=-1)[..., chosen]
     only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
     only_b = support[..., chosen] - right
     others = support.sum(-1, keepdims=True) - only_a - only_b
     # Sums of weights may be rounded to less than 0.
     outcomes = np.maximum(np.stack([only_a, only_b, others], -1), 0)
-    estimate = _gains if evidence.clusters is None else _gains_of_clusters
-    gains = estimate(outcomes, level)
+    gains = _gains(outcomes, level)
     high = gains.high
     if len(chosen) > 1:
-        high = estimate(outcomes, 1 - (1 - level) / len(chosen)).high
-    ends = max(gains.low.min(), -1), min(high.min(), 1)
+        high = _gains(outcomes, 1 - (1 - level) / len(chosen)).high
     least = trees.map(lambda part: part[gains.value.argmin()], gains)
-    found = Estimate(least.value, *ends, least.standard_error, least.num_undefined)
-    return value_of(found, "tango" if evidence.clusters is None else "student")
+    low, high = max(gains.low.min(), -1), min(high.min(), 1)
+    return value_of(replace(least, low=low, high=high))
 
 
 def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
@@ -204,21 +202,18 @@ def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
 
 
 def _gains(outcomes: np.ndarray, level: float) -> Estimate:
-    """Estimate J differences of accuracies by Tango's method.
+    """Estimate J differences of accuracies by Tango's method or, with clusters, by Student's.
 
     Args:
-        outcomes: the numbers `(J, 3)` of examples that only A, only B, and either both or neither
-            classifies correctly.
+        outcomes: the numbers `(J, 3)`, or `(C, J, 3)` for C clusters, of examples that only A, only
+            B, and either both or neither classifies correctly.
         level: the confidence level.
     """
-    only_a, only_b, others = outcomes.T
-    # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
-    cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
-    return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
-
-
-def _gains_of_clusters(outcomes: np.ndarray, level: float) -> Estimate:
-    """Estimate J differences of accuracies from the `outcomes` of C clusters, `(C, J, 3)`."""
+    if outcomes.ndim == 2:
+        only_a, only_b, others = outcomes.T
+        # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
+        cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
+        return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
     number = len(outcomes)
     return mean_interval(
         np.tile([1.0, -1.0, 0.0], number),
@@ -233,7 +228,7 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue
     that occur among the true labels count.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
-    low, high = map(float, average.interval(level))
+    low, high = average.interval(level)
     note = (
         "a Bayesian posterior, which lies too low if mistakes are few, because Jeffreys' prior is"
         " worth half a correct and half a wrong example per class"
@@ -242,9 +237,8 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
-    error = float(average.variance) ** 0.5
-    mean = Estimate(float(average.mean), low, high, error, 0)
-    return ReportValue(mean, "posterior", f"{note}.")
+    mean = Estimate(average.mean, low, high, average.variance**0.5, method="posterior")
+    return value_of(replace(mean, level=level), f"{note}.")
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:
@@ -360,11 +354,11 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
     numbers, _ = numbered_clusters(groups, counted.shape, "groups")
-    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
+    present, first = np.unique(np.where(counted, numbers, -1), return_index=True)
     ids = list(cast(Any, groups))
-    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
-    if len(named) < (found >= 0).sum():
-        different = [repr(ids[i]) for g, i in zip(found, first, strict=True) if g >= 0]
+    named = {str(ids[i]): numbers == g for g, i in zip(present, first, strict=True) if g >= 0}
+    if len(named) < (present >= 0).sum():
+        different = [repr(ids[i]) for g, i in zip(present, first, strict=True) if g >= 0]
         raise ValueError(
             "groups contains different ids that are printed alike. Convert all ids to strings. The"
             f" ids are {listed(different)}."

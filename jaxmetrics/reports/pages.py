@@ -82,8 +82,8 @@ class _Terms:
         from markupsafe import Markup
 
         plain = title[:1].lower() + title[1:]
-        found = [x for x in self.known if title.startswith(x) or plain.startswith(x)]
-        term = max(found, key=len, default="")
+        terms = [x for x in self.known if title.startswith(x) or plain.startswith(x)]
+        term = max(terms, key=len, default="")
         start, rest = title[: len(term)], title[len(term) :]
         if not term or rest[:1].isalnum():
             return title
@@ -233,8 +233,8 @@ def _axis_of(values: Sequence[ReportValue]) -> _Axis:
     all other intervals.
     """
     low, high = 0.0, 1.0
-    if found := [x for x in values if x.has_interval]:
-        value, lows, highs = np.array([x.numbers for x in found]).T
+    if known := [x for x in values if x.has_interval]:
+        value, lows, highs = np.array([x.numbers for x in known]).T
         low = float(np.nanmin([*value, np.quantile(lows, _OUTSIDE, method="lower")]))
         high = float(np.nanmax([*value, np.quantile(highs, 1 - _OUTSIDE, method="higher")]))
     digits = max(0, -math.floor(math.log10(high - low))) if high > low else 0
@@ -255,7 +255,7 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     times, support = counts[true, pred], rarity[true, pred]
     shares = proportion_interval(times, support, level=level, method="likelihood")
     named = ([names[i] for i in ids] for ids in (true, pred))
-    return [*zip(*named, times, support, values_of(shares, "likelihood"), strict=True)]
+    return [*zip(*named, times, support, values_of(shares), strict=True)]
 
 
 def _largest_mistake(counts: np.ndarray) -> float:
@@ -273,7 +273,7 @@ def _matrix_picture(
 ) -> str:
     what = "percent of each true class" if numbers == "shares" else "counts"
     of_whom = f" of {title}" if title else ""
-    options: dict[str, Any] = {"numbers": numbers, "scale": scale, "colorbar": False}
+    options: Any = {"numbers": numbers, "scale": scale, "colorbar": False}
     options["class_names"] = labels_of(names, _LONGEST_IN_PICTURES)
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
     return svg(

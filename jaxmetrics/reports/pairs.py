@@ -35,7 +35,7 @@ from jaxmetrics.reports.overall_values import (
     checked_probabilities,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
-from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of, value_of
+from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
@@ -253,17 +253,10 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
-    check_order(
-        y_true=y_true,
-        y_pred_a=y_pred_a,
-        y_pred_b=y_pred_b,
-        y_prob_a=y_prob_a,
-        y_prob_b=y_prob_b,
-        clusters=clusters,
-    )
-    first, second = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}
+    check_order(**labels, **probs, clusters=clusters)
+    first, second = names_of(names, 2, "names")
     if (y_prob_a is None) != (y_prob_b is None):
         raise ValueError(
             "If probabilities are given, both y_prob_a and y_prob_b are needed for the"
@@ -281,21 +274,20 @@ def comparison_report(
         if x is not None
     ]
     true, *preds = (x[counted] for x in ids)
-    matrices = [confusion_matrix(true, pred, num_classes=k) for pred in preds]
     a, b = (pred == true for pred in preds)
     only_right = np.stack([np.bincount(true[x], minlength=k) for x in (a & ~b, b & ~a)], 1)
     only_a, only_b = only_right.sum(0).tolist()
     if clusters is None:
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
-        evidence = [Evidence(matrix, level) for matrix in matrices]
+        evidence = [Evidence(confusion_matrix(true, x, num_classes=k), level) for x in preds]
     else:
         cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
         tables = cubes.sum(3), cubes.sum(2)
         evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
     options: Any = {"clusters": clusters, "rope": rope}
-    found = ComparisonReport(
-        counts=np.stack(matrices),
+    result = ComparisonReport(
+        counts=np.stack([x.counts for x in evidence]),
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
         names=(first, second),
@@ -306,7 +298,7 @@ def comparison_report(
         p_value=float(test.p_value),
         num_clusters=number,
     )
-    return with_probabilities(found, true, checked, clusters) if checked else found
+    return _with_probabilities(result, true, checked, clusters) if checked else result
 
 
 def _compared_metrics(
@@ -322,17 +314,12 @@ def _compared_metrics(
             figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
             continue
         x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
-        gap = value_of(x.difference, "likelihood", is_difference=True)
-        better, equivalent = float(x.probability_better), float(x.probability_equivalent)
-        figures[name] = Compared(of_a, of_b, gap, better, equivalent)
+        figures[name] = replace(compared(x), a=of_a, b=of_b)
     return figures
 
 
-def with_probabilities(
-    report: ComparisonReport,
-    y_true: np.ndarray,
-    probs: Sequence[np.ndarray],
-    clusters: Any = None,
+def _with_probabilities(
+    report: ComparisonReport, y_true: np.ndarray, probs: Sequence[np.ndarray], clusters: Any
 ) -> ComparisonReport:
     """Add the metrics of the probabilities of A and B, `(n, K)` each, given the true ids `(n,)`.
 
@@ -340,9 +327,9 @@ def with_probabilities(
     DeLong's variance, for each class, or only for the second class if there are two; for more than
     ten classes they are not compared.
     """
-    names = report.class_names
-    options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
-    figures = {**report.figures, **_compared_losses(y_true, probs, **options)}
+    names, figures = report.class_names, {**report.figures}
+    options: Any = {"rope": report.rope, "level": report.level, "clusters": clusters}
+    figures |= _compared_losses(y_true, probs, **options)
     areas = {"roc_auc": 1} if len(names) == 2 else {f"roc_auc_{x}": i for i, x in enumerate(names)}
     for name, i in areas.items() if len(names) <= _MOST_AREAS else ():
         scores = [prob[:, i] for prob in probs]
@@ -350,24 +337,23 @@ def with_probabilities(
     sums, histograms = [probability_sums(y_true, prob, None) for prob in probs], None
     if len(names) <= _MOST_HISTOGRAMS:
         histograms = np.stack([x.score_histogram for x in sums])
-    bins = np.stack([x.judged_bins for x in sums])
+    bins = np.stack([x.calibration_bins for x in sums])
     return replace(report, figures=figures, score_histograms=histograms, calibration_bins=bins)
 
 
 def _compared_losses(
     y_true: np.ndarray, probs: Sequence[np.ndarray], *, rope: float, **options: Any
 ) -> dict[str, Compared]:
-    scales: dict[str, tuple[str, dict[str, Any]]] = {
-        "log_loss": ("student", {"transform": "log"}),
-        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    scales: dict[str, dict[str, Any]] = {
+        "log_loss": {"transform": "log"},
+        "brier_score": {"bounds": (0, worst_brier_score(probs[0]))},
     }
     losses = [losses_of(y_true, prob)[1:] for prob in probs]
-    found, z = {}, normal_quantile(options["level"])
-    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
+    figures, z = {}, normal_quantile(options["level"])
+    for (name, scale), a, b in zip(scales.items(), *losses, strict=True):
         of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
-        halves = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
-        found[name] = compared(halves, method, "student")
-    return found
+        figures[name] = compared(by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope))
+    return figures
 
 
 def compared_areas(
@@ -380,5 +366,5 @@ def compared_areas(
 ) -> Compared:
     """Compare the areas under the ROC curves of two scores that predict the same event."""
     areas = delong(y_true, *scores, level=level, clusters=clusters)
-    comparison = by_halves(areas.a, areas.b, areas.difference, normal_quantile(level), rope)
-    return compared(comparison, "score", "mover")
+    z = normal_quantile(level)
+    return compared(by_halves(areas.a, areas.b, areas.difference, z, rope))

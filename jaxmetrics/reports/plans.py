@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import power_quantile
 from jaxmetrics.reports.contents import Outline, SampleSize
 from jaxmetrics.reports.formats import TabularReport
-from jaxmetrics.reports.score_means import ItemScores, score_values
+from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
@@ -47,7 +47,7 @@ def difference_plan(
     _check_target(difference, "difference")
     axis = None if paired.ndim == 3 else -4
     size = SampleSize(int(paired.sum()), num_clusters=len(paired) if axis else None)
-    options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
+    options: Any = {"power": power, "level": level, "cluster_axis": axis}
     shown = detectable_difference(metric, paired, int(size.units_drawn[0]), **options)
     # A difference whose square would underflow needs more examples than _MOST_EXAMPLES anyway.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
@@ -62,16 +62,14 @@ def scores_plan(
     how many items are needed to detect a difference between the means of two systems with this
     power. If there are clusters, report how many clusters are needed.
     """
-    size, z = scores.sample, normal_quantile(level)
+    size, z, mean = scores.sample, normal_quantile(level), cast(Any, scores.mean(level))
     low, high = scores.bounds or (0, math.inf)
     if half_width is not None:
         _check_target(half_width, "half-width", high - low)
-        error = score_values(scores, level)["mean"].standard_error
-        ratio, sought = z * error / half_width, {"half_width": half_width}
+        ratio, sought = z * mean.standard_error / half_width, {"half_width": half_width}
     else:
         _check_target(difference, "difference", high - low)
-        error = score_values(scores, level)["mean"].difference.standard_error
-        shown = (z + power_quantile(power, level)) * error
+        shown = (z + power_quantile(power, level)) * mean.difference.standard_error
         ratio = shown / difference
         sought = {"difference": difference, "power": power, "detectable_difference": shown}
     number = size.units_drawn[0] * ratio * ratio if ratio > 0 else math.nan

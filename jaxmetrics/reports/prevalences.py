@@ -63,17 +63,16 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
     note = f"like all values below, it is for the class shares {listed}; recalls do not change."
     overall = {
-        name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
+        name: value_of(estimate(metric), note if name == "accuracy" else None)
         for name, metric in COMPARED.items()
     }
     restated = float(at_prevalence(no_information_rate, shares)(report.counts))
     overall["no_information_rate"] = exactly(restated)
     x = overall["accuracy"].estimate
-    gain = Estimate(  # the shares are known
-        x.value - restated, x.low - restated, x.high - restated, x.standard_error, 0
-    )
-    overall["accuracy_gain"] = value_of(gain, "likelihood")
+    # The shares are known.
+    ends = {"low": x.low - restated, "high": x.high - restated}
+    overall["accuracy_gain"] = value_of(replace(x, value=x.value - restated, **ends))
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
-        per_class[name] = values_of(estimate(metric), "likelihood")
+        per_class[name] = values_of(estimate(metric))
     return replace(report, overall=overall, per_class=per_class)

@@ -7,6 +7,7 @@ computed with NumPy in float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from jaxmetrics import (
     top_label,
 )
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.estimates import normal_estimate, normal_quantile
+from jaxmetrics.estimates import normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
@@ -47,65 +48,64 @@ class ProbabilitySums(NamedTuple):
     log_loss: np.ndarray  # (3,), weight, weighted sum and weighted sum of squares
     brier_score: np.ndarray  # (B, 2), weight and weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), each class against the rest
-    calibration_bins: (
-        np.ndarray
-    )  # (2, bins, 3) for two classes, or (1, ...) for the most probable class
+    calibration_bins: np.ndarray  # (bins, 3), of the event of `_apply_to_event`
 
-    @property
-    def judged_bins(self) -> np.ndarray:
-        """The calibration bins of the second class if there are two, otherwise of the most probable
-        class.
-        """
-        return self.calibration_bins[-1]
+    @classmethod
+    def zeros(cls, k: int, dtype: type) -> ProbabilitySums:
+        """Return the sums of no examples for K classes."""
+        return cls(
+            soft_counts=np.zeros((k, k)),
+            log_loss=np.zeros(3),
+            brier_score=np.zeros((_SCORE_BINS, 2)),
+            score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
+            calibration_bins=np.zeros((_CALIBRATION_BINS, 3)),
+        )
 
 
 def probability_sums(
-    y_true: np.ndarray,
-    y_prob: np.ndarray,
-    weights: np.ndarray | None,
-    sums: ProbabilitySums | None = None,
+    y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
 ) -> ProbabilitySums:
-    """Compute the sums over a batch, and add the sums of earlier batches.
+    """Compute the sums over examples, in batches, which need little memory.
 
     Args:
         y_true: class ids `(n,)`; examples with the id -1 are ignored.
         y_prob: probabilities `(n, K)`, which may exceed 1 by rounding.
         weights: weights `(n,)`, or None.
-        sums: the sums of earlier batches. They are updated in place, because for thousands of
-            classes they take hundreds of MB.
     """
     k, dtype = y_prob.shape[1], np.int64 if weights is None else float
-    if sums is None:
-        sums = ProbabilitySums(
-            soft_counts=np.zeros((k, k)),
-            log_loss=np.zeros(3),
-            brier_score=np.zeros((_SCORE_BINS, 2)),
-            score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-            calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
-        )
+    classes = np.arange(k)
+    sums = ProbabilitySums.zeros(k, dtype)
     counted = np.flatnonzero(y_true >= 0)
-    rows = max(1, _AT_ONCE // k)
-    for begin in range(0, len(counted), rows):
-        part = counted[begin : begin + rows]
-        mass = np.ones(len(part), dtype) if weights is None else weights[part].astype(dtype)
-        _add(sums, y_true[part], y_prob[part], mass)
+    size = max(1, _AT_ONCE // k)
+    for begin in range(0, len(counted), size):
+        part = counted[begin : begin + size]
+        truth = y_true[part]
+        mass = np.ones(len(part), dtype) if weights is None else weights[part]
+        prob, log_losses, brier_scores = losses_of(truth, y_prob[part])
+        np.add.at(sums.soft_counts, truth, mass[:, None] * prob)
+        sums.log_loss[:] += _moments(log_losses, mass)
+        shares = brier_scores / worst_brier_score(prob)
+        bins = score_bins(shares, scale="probability", size=_SCORE_BINS)
+        np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
+        # The score histograms of each class against the rest.
+        places = _SCORE_BINS * (2 * classes + (truth[:, None] == classes))
+        places += score_bins(_log_odds(prob), scale="logit", size=_SCORE_BINS)
+        np.add.at(sums.score_histogram.reshape(-1), places.ravel(), mass.repeat(k))
+        sums.calibration_bins[:] += _apply_to_event(
+            calibration_bins, truth, prob, sample_weight=mass
+        )
     return sums
 
 
-def _add(sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, mass: np.ndarray) -> None:
-    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
-    sums.log_loss[:] += _moments(log_losses, mass)
-    bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
-    np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
-    # The score histograms of each class against the rest.
-    k, _, size = sums.score_histogram.shape
-    classes = np.arange(k)
-    places = size * (2 * classes + (y_true[:, None] == classes))
-    places += score_bins(_log_odds(prob), scale="logit", size=size)
-    np.add.at(sums.score_histogram.reshape(-1), places.ravel(), mass.repeat(k))
-    of_event = per_class if k == 2 else top_label
-    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, sample_weight=mass)
+def _apply_to_event(
+    function: Callable[..., Any], y_true: np.ndarray, y_prob: np.ndarray, **options: Any
+) -> Any:
+    """Call a function of the probability of the second class if there are two classes, otherwise of
+    the probability of the predicted class.
+    """
+    if y_prob.shape[1] == 2:
+        return function(y_true, y_prob[:, 1], **options)
+    return top_label(function)(y_true, y_prob, **options)
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -145,21 +145,25 @@ def probability_findings(
     sums: ProbabilitySums, class_names: tuple[str, ...], level: float
 ) -> Findings:
     """Compute the values of the report from the sums."""
-    found = _findings(
+    # The bins of Brier scores are so narrow that their means replace the scores.
+    weights, totals = sums.brier_score[sums.brier_score[:, 0] > 0].T
+    bounds = 0, worst_brier_score(sums.soft_counts)
+    scores = np.clip(totals / weights, *bounds)
+    findings = _findings(
         sums.soft_counts,
         _log_loss(sums.log_loss, level),
         sums.log_loss,
-        _brier_score(sums, level),
-        calibration_interval(sums.judged_bins, level=level),
+        mean_interval(scores, sample_weight=weights, bounds=bounds, level=level),
+        calibration_interval(sums.calibration_bins, level=level),
         area_values(sums.score_histogram, level),
         level,
     )
     tables = {
         "score_histogram": sums.score_histogram,
-        "calibration_bins": sums.judged_bins,
+        "calibration_bins": sums.calibration_bins,
         "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
     }
-    return found._replace(tables=tables)
+    return findings._replace(tables=tables)
 
 
 def findings_of_clusters(
@@ -178,24 +182,20 @@ def findings_of_clusters(
     y_true, numbers = y_true[counted], numbers[counted]
     mass = np.ones(len(y_true)) if weights is None else weights[counted]
     prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
-    options: dict[str, Any] = {"level": level, "clusters": numbers}
+    options: Any = {"level": level, "clusters": numbers}
     if weights is None:
         areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
-        of_classes = values_of(areas, "score")
+        of_classes = values_of(areas)
     else:
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [exactly(x) for x in weighted]
     options["sample_weight"] = mass
-    if prob.shape[1] == 2:
-        gap = calibration_interval(y_true, prob[:, 1], **options)
-    else:
-        gap = top_label(calibration_interval)(y_true, prob, **options)
     return _findings(
         soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers),
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
-        gap,
+        _apply_to_event(calibration_interval, y_true, prob, **options),
         of_classes,
         level,
     )
@@ -210,11 +210,17 @@ def _findings(
     areas: list[ReportValue],
     level: float,
 ) -> Findings:
-    note = None if np.isnan(log_loss.low) else _note_of_few(moments_of_losses)
+    number, total, squares = moments_of_losses
+    effective, note = total**2 / squares if squares > 0 else 0.0, None
+    if 0 < effective < _FEWEST and not np.isnan(log_loss.low):
+        note = (
+            "a few examples make up most of the loss (effective number of examples: "
+            f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
+        )
     overall = {
         "expected_accuracy": expected_accuracy(soft_counts, level),
-        "log_loss": value_of(log_loss, "student", note),
-        "brier_score": value_of(brier_score, "likelihood"),
+        "log_loss": value_of(log_loss, note),
+        "brier_score": value_of(brier_score),
         "calibration_error": calibration_value(gap),
     }
     return Findings(overall, {"roc_auc": areas})
@@ -230,14 +236,12 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportValue:
     of_truth, total = soft_counts.trace(axis1=-2, axis2=-1), soft_counts.sum((-2, -1))
     options: Any = {"level": level, "cluster_axis": 0 if soft_counts.ndim > 2 else None}
     estimate = proportion_interval(of_truth, total, method="likelihood", **options)
-    return value_of(estimate, "likelihood")
+    return value_of(estimate)
 
 
 def calibration_value(gap: Estimate) -> ReportValue:
     """Report the calibration error, with a note about its bias."""
-    return value_of(
-        gap, "inequalities", "The value is biased upwards, because chance alone makes it positive."
-    )
+    return value_of(gap, "The value is biased upwards, because chance alone makes it positive.")
 
 
 def _log_loss(moments: np.ndarray, level: float) -> Estimate:
@@ -250,31 +254,10 @@ def _log_loss(moments: np.ndarray, level: float) -> Estimate:
     mean = total / number if number else math.nan
     variance = squares - number * mean**2
     if number <= 1 or variance <= 1e-12 * squares:
-        return Estimate(mean, math.nan, math.nan, math.nan, 0)
+        return Estimate(mean)
     error = np.sqrt(variance / (number - 1) / number)
     t = student_quantile(normal_quantile(level), number - 1)
-    return normal_estimate(mean, error, t, "log")
-
-
-def _note_of_few(moments: np.ndarray) -> str | None:
-    """Return a note if the effective number of examples of a log loss is small, otherwise None."""
-    number, total, squares = moments
-    effective = total**2 / squares if squares > 0 else 0.0
-    if not 0 < effective < _FEWEST:
-        return None
-    return (
-        f"a few examples make up most of the loss (effective number of examples: "
-        f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
-    )
-
-
-def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
-    """Estimate a Brier score from bins, which are so narrow that their means replace the scores."""
-    weights, totals = sums.brier_score.T
-    used = weights > 0
-    bounds = 0, worst_brier_score(sums.soft_counts)
-    scores = np.clip(totals[used] / weights[used], *bounds)
-    return mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
+    return with_level(normal_estimate(mean, error, t, "log"), level, "student")
 
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
@@ -284,12 +267,12 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
     its lower end from the smallest area that the bins allow, its upper end from the largest. Scores
     in the outermost bins, which contain the probabilities 0 and 1, count as equal.
     """
-    z, found = normal_quantile(level), []
+    z, areas = normal_quantile(level), []
     for histogram in histograms:
         negative, positive = histogram.astype(float)
         m, n = positive.sum(), negative.sum()
         if m == 0 or n == 0:
-            found.append(exactly(math.nan))
+            areas.append(exactly(math.nan))
             continue
         below = (negative.cumsum() - negative / 2) / n
         above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
@@ -301,5 +284,6 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
         low, _ = wilson_interval((value - unsure) * number, number, z)
         _, high = wilson_interval((value + unsure) * number, number, z)
         error = np.sqrt(sum(x.variance_of_mean for x in of_both))
-        found.append(value_of(Estimate(value, low, high, error, 0), "score"))
-    return found
+        area = Estimate(value, low, high, error, level=level, method="score")
+        areas.append(value_of(area))
+    return areas

@@ -24,7 +24,7 @@ def ranking_report(
 ) -> TabularReport:
     """Make the report on a leaderboard, with the best classifier first."""
     written = ranking(board, names)
-    found = board.to_dict(names)
+    content = board.to_dict(names)
     return TabularReport(
         Outline(
             heading=f"{sample}, {len(names)} classifiers by {title or title_of(metric)}",
@@ -40,8 +40,8 @@ def ranking_report(
             **sample.content(),
             "level": level,
             "metric": metric,
-            **found,
+            **content,
         },
-        found["classifiers"],
-        {x.pop("name"): x for x in map(dict, found["classifiers"])},
+        content["classifiers"],
+        {x.pop("name"): x for x in map(dict, content["classifiers"])},
     )

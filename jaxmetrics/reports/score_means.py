@@ -15,7 +15,7 @@ from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference
-from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import Strata, check_bounds, clipped, mean_of_groups, refuse_beyond
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -26,7 +26,6 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport, TabularReport
-from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import check_each, rows_of_groups
 from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
@@ -98,7 +97,7 @@ def score_report(
         named = rows_of_groups(groups, np.ones(values.shape[1], bool))
         numbers = np.argmax([named[x] for x in sorted(named)], axis=0)
         sample = sample._replace(groups=numbers, group_names=sorted(named))
-    return report_of_scores(sample, score_values(sample, level), level, names=(a, b))
+    return report_of_scores(sample, level, (a, b))
 
 
 def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | None) -> np.ndarray:
@@ -167,11 +166,10 @@ class ItemScores(NamedTuple):
 
     def mean(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of one system, or compare two systems."""
-        method = "student" if self.bounds is None else "likelihood"
-        options: dict[str, Any] = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
+        options: Any = {"bounds": self.bounds, "clusters": self.clusters, "level": level}
         if len(self.values) == 2:
-            return compared(compare_scores(*self.values, **options), method, method)
-        return value_of(mean_interval(self.values[0], where=self.is_scored, **options), method)
+            return compared(compare_scores(*self.values, **options))
+        return value_of(mean_interval(self.values[0], where=self.is_scored, **options))
 
     def mean_of_groups(self, level: float) -> ReportValue | Compared:
         """Estimate the mean of the group means of one system, or compare two systems."""
@@ -181,77 +179,68 @@ class ItemScores(NamedTuple):
             values.append(values[0] - values[1])
             bounds.append(bounds_of_difference(self.bounds))
         strata = Strata.of(np.asarray(part.groups), part.clusters)
-        found = [
+        means = [
             mean_of_groups(x, strata, bounds=limits, z=z, is_difference=i == 2)
             for i, (x, limits) in enumerate(zip(values, bounds, strict=False))
         ]
         method = "mover" if self.bounds is None else "likelihood"
-        if len(found) == 1:
-            return value_of(found[0], method)
-        a, b, d = found
-        return compared(by_halves(a, b, d, z, 0.0), method, method)
+        labelled = [with_level(x, level, method) for x in means]
+        if len(labelled) == 1:
+            return value_of(labelled[0])
+        a, b, gap = labelled
+        return compared(by_halves(a, b, gap, z, 0.0))
 
 
-def score_values(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Estimate the `mean` and, if there are groups, the `mean_of_groups` and the mean of each
-    `group`.
+def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> TabularReport:
+    """Make the report on one system, or on two systems A and B with these names.
 
     The values of one system are reported values, the values of two systems are comparisons.
     """
-    groups = {name: x.mean(level) for name, x in scores.by_group().items() if x.values.size}
-    found: dict[str, Any] = {"mean": scores.mean(level)}
+    sample = scores.sample
+    parts = {name: x for name, x in scores.by_group().items() if x.values.size}
+    groups = {name: x.mean(level) for name, x in parts.items()}
+    overall = {"mean": scores.mean(level)}
     if groups:
-        found |= {"mean_of_groups": scores.mean_of_groups(level), "group": groups}
-    return found
-
-
-def report_of_scores(
-    scores: ItemScores,
-    found: Mapping[str, Any],
-    level: float,
-    gates: Sequence[JudgedGate] = (),
-    names: tuple[str, str] = ("A", "B"),
-) -> TabularReport:
-    """Make the report on one system, or on two systems A and B; `found` are the `score_values`."""
-    sample, are_two = scores.sample, len(scores.values) == 2
-    groups = found.get("group", {})
-    values: dict[tuple[str, str | None], Any] = {("mean", group): x for group, x in groups.items()}
-    values |= {(name, None): x for name, x in found.items() if name != "group"}
+        overall["mean_of_groups"] = scores.mean_of_groups(level)
+    # The name of a group may be "".
+    values: dict[tuple[str, str | None], Any] = {("mean", name): x for name, x in groups.items()}
+    values |= {(name, None): x for name, x in overall.items()}
+    sizes = [*(x.values.shape[1] for x in parts.values()), *[sample.number] * len(overall)]
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
-        tables={"": _table(scores, values)},
-        notes=_notes(scores, found, level),
+        tables={"": _table(values, sizes)},
+        notes=_notes(scores, groups, level),
         level=level,
-        gates=gates,
     )
-    if are_two:
-        verdict = verdict_of(found["mean"].difference, "mean", sample, level)
-        outline = outline._replace(verdict=verdict, names=names_of_both(names))
-    written = {name: x.to_dict() for name, x in found.items() if name != "group"}
+    if isinstance(mean := overall["mean"], Compared):
+        outline = outline._replace(
+            verdict=verdict_of(mean.difference, "mean", sample, level),
+            names=names_of_both(names),
+        )
+    written: dict[str, Any] = {name: x.to_dict() for name, x in overall.items()}
     if groups:
         written["group"] = {name: x.to_dict() for name, x in groups.items()}
-    content = {"score": scores.name, "level": level, "values": written, **contents_of(gates)}
+    content = {"score": scores.name, "level": level, "values": written}
     records = records_of(values, level, "group", "system")
-    return TabularReport(outline, {**sample.content(), **content}, records, found)
+    by_name = {**overall, **({"group": groups} if groups else {})}
+    return TabularReport(outline, {**sample.content(), **content}, records, by_name)
 
 
-def _table(scores: ItemScores, values: Mapping[tuple[str, str | None], Any]) -> ValueTable:
+def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> ValueTable:
     """Return a table with one row per group, and the means of all items below them."""
-    sizes = {name: x.values.shape[1] for name, x in scores.by_group().items()}
-    labels = iter(labels_of([group for _, group in values if group is not None], LONGEST_NAME))
-    rows = []
-    for (name, group), x in values.items():
-        title = title_of(name) if group is None else next(labels)
-        cells = [x, getattr(x, "method", "") or ""]
-        if len(scores.values) == 2:
-            cells = [*x.systems.values(), f"{x.probability_better:.3f}"]
-        rows.append([title, str(scores.sample.number if group is None else sizes[group]), *cells])
-    columns = ["mean", "method"] if len(scores.values) == 1 else ["A", "B", "A - B", CONFIDENCE]
+    labels = iter(labels_of([name for _, name in values if name is not None], LONGEST_NAME))
+    columns, rows = ["mean", "method"], []
+    for ((name, group), x), size in zip(values.items(), sizes, strict=True):
+        cells: list[Any] = [title_of(name) if group is None else next(labels), str(size)]
+        if isinstance(x, Compared):
+            columns = ["A", "B", "A - B", CONFIDENCE]
+            rows.append([*cells, *x.systems.values(), f"{x.probability_better:.3f}"])
+        else:
+            rows.append([*cells, x, x.method or ""])
     return ValueTable(["", "n", *columns], rows)
 
 
-def _notes(scores: ItemScores, found: Mapping[str, Any], level: float) -> list[str]:
-    groups = found.get("group", {})
+def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
     way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds

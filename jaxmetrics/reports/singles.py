@@ -228,22 +228,20 @@ class Report(AnyReport):
                 f" but this state has {len(matrices)} confusion matrices. The statistics of this"
                 f" state are {', '.join(map(repr, state.statistics))}."
             )
-        counts = tables.pop(matrices[0])
-        if (counts == np.round(counts)).all() and counts.max() < 2**53:
-            counts = counts.astype(np.int64)
+        counts = whole(tables.pop(matrices[0]))
         _, ignored = as_numpy(state.examples)
         report = cls.from_counts(
             counts, class_names=class_names, num_ignored=int(ignored), level=level
         )
         for statistic, table in tables.items():
-            report = report.with_findings(findings_of(statistic, table, report.found, level))
+            report = report.with_findings(findings_of(statistic, table, report.class_values, level))
         return report
 
-    def with_findings(self, found: Findings) -> Report:
+    def with_findings(self, findings: Findings) -> Report:
         """Return the report with additional values for the same examples."""
-        overall = {**self.overall, **found.overall}
-        per_class = {**self.per_class, **found.per_class}
-        return replace(self, overall=overall, per_class=per_class, **found.tables)
+        overall = {**self.overall, **findings.overall}
+        per_class = {**self.per_class, **findings.per_class}
+        return replace(self, overall=overall, per_class=per_class, **findings.tables)
 
     @cached_property
     def num_examples(self) -> float:
@@ -266,7 +264,7 @@ class Report(AnyReport):
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
     @property
-    def found(self) -> ClassValues:
+    def class_values(self) -> ClassValues:
         """All values."""
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
@@ -324,19 +322,19 @@ class Report(AnyReport):
 
     def values(self) -> dict[str, Any]:
         """Return the overall values by name, and dicts of the values per class by name."""
-        return self.found.by_name()
+        return self.class_values.by_name()
 
     def outline(self) -> Outline:
         """Return the contents as tables with one row per class and per overall value."""
-        found, how = self.found, "The classes have likelihood intervals"
+        values, how = self.class_values, "The classes have likelihood intervals"
         areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
-            summary=found.summary(),
-            tables={"": found.table(), **listing(EXAMPLES, self.listed)},
+            summary=values.summary(),
+            tables={"": values.table(), **listing(EXAMPLES, self.listed)},
             intervals=f"Intervals: {percent(self.level)}. {how}{areas}.",
-            notes=[f"{capital(title)}: {x.note}" for title, x in found.summary() if x.note],
+            notes=[f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note],
             level=self.level,
             gates=self.gates,
         )
@@ -358,7 +356,7 @@ class Report(AnyReport):
         return {
             **self.sample.content(),
             "level": self.level,
-            **self.found.content(),
+            **self.class_values.content(),
             **self._more_content(),
             **({"mistakes": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
@@ -370,7 +368,14 @@ class Report(AnyReport):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a CSV row for each overall value and for each value of a class."""
-        return self.found.records(self.level)
+        return self.class_values.records(self.level)
+
+
+def whole(counts: np.ndarray) -> np.ndarray:
+    """Convert counts to integers if all of them are integers that floats represent exactly."""
+    if (counts == np.round(counts)).all() and counts.max(initial=0) < 2**53:
+        return counts.astype(np.int64)
+    return counts
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:

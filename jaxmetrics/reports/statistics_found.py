@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from functools import singledispatch
 
 import numpy as np
 
 from jaxmetrics import Estimate, average_precision, calibration_interval, roc_auc
-from jaxmetrics.ranking import AreaBounds
 from jaxmetrics.reports.contents import ClassValues, Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.reports.values import ReportValue, value_of
@@ -25,7 +23,9 @@ __all__: list[str] = []
 
 
 @singledispatch
-def findings_of(statistic: object, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+def findings_of(
+    statistic: object, table: np.ndarray, values: ClassValues, level: float
+) -> Findings:
     """Return the values that a statistic, which is not a confusion matrix, adds to a report.
 
     `findings_of.register` registers a function for a type of statistics. A statistic of another
@@ -35,11 +35,11 @@ def findings_of(statistic: object, table: np.ndarray, found: ClassValues, level:
 
 
 @findings_of.register
-def _(statistic: Moments, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+def _(statistic: Moments, table: np.ndarray, values: ClassValues, level: float) -> Findings:
     means = {name: mean(table, level) for name, mean in means_of(statistic).items()}
     return Findings(
         {
-            f"mean_{name}" if name in found.overall else name: value_of(x, "normal")
+            f"mean_{name}" if name in values.overall else name: value_of(x)
             for name, x in means.items()
             if x.value.ndim == 0
         }
@@ -47,31 +47,29 @@ def _(statistic: Moments, table: np.ndarray, found: ClassValues, level: float) -
 
 
 @findings_of.register
-def _(statistic: ScoreHistogram, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+def _(statistic: ScoreHistogram, table: np.ndarray, values: ClassValues, level: float) -> Findings:
     if statistic.num_groups is not None:
         return Findings()
     if statistic.num_classes is None:
         bounds = {"roc_auc": roc_auc(table), "average_precision": average_precision(table)}
-        return Findings({name: _value_of_bounds(x) for name, x in bounds.items()})
-    if statistic.num_classes != len(found.names):
+        ends = {name: map(float, (x.value, x.low, x.high)) for name, x in bounds.items()}
+        return Findings(
+            {name: ReportValue(Estimate(*x, method="bounds")) for name, x in ends.items()}
+        )
+    if statistic.num_classes != len(values.names):
         return Findings()
     areas = {"roc_auc": area_values(table, level)}
     return Findings(per_class=areas, tables={"score_histogram": table})
 
 
 @findings_of.register
-def _(statistic: CalibrationBins, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+def _(statistic: CalibrationBins, table: np.ndarray, values: ClassValues, level: float) -> Findings:
     gap = calibration_interval(table, level=level)
-    event = found.names[-1] if statistic.num_classes is None else PREDICTED
+    event = values.names[-1] if statistic.num_classes is None else PREDICTED
     return Findings(
         {"calibration_error": calibration_value(gap)},
         tables={"calibration_bins": table, "calibrated_event": event},
     )
-
-
-def _value_of_bounds(x: AreaBounds) -> ReportValue:
-    bounds = float(x.value), float(x.low), float(x.high)
-    return ReportValue(Estimate(*bounds, math.nan, 0), "bounds")
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,26 +25,14 @@ class ReportValue:
     Attributes:
         estimate: the number with its interval and standard error, an `Estimate` of floats. The ends
             are NaN if there is no interval.
-        method: the method of the interval, or None if there is no interval. It is `"likelihood"`
-            for proportions, for other smooth functions of the counts and for differences;
-            `"tango"` for the accuracy gain; `"delta"` for functions of sums of weights that are not
-            proportions (on the logit scale, or on the atanh scale if values can be negative);
-            `"posterior"` for the posterior balanced accuracy; `"normal"` for means in the state of
-            an evaluator; `"student"` for log losses, differences of means, and the accuracy gain if
-            there are clusters; `"score"` for areas under ROC curves; `"mover"` for differences of
-            areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds
-            of the exact area.
-        note: a note for the interpretation of the value, or None.
         is_difference: whether the value is a difference between two classifiers.
 
-    >>> value = ReportValue(Estimate(0.851, 0.8, 0.892, 0.02, 0), "likelihood")
+    >>> value = ReportValue(Estimate(0.851, 0.8, 0.892, 0.02, 0, method="likelihood"))
     >>> value, float(value), value.low, value.method
     (0.851 [0.800, 0.892], 0.851, 0.8, 'likelihood')
     """
 
     estimate: Estimate
-    method: str | None = None
-    note: str | None = None
     is_difference: bool = False
 
     @property
@@ -66,6 +54,26 @@ class ReportValue:
     def standard_error(self) -> float:
         """The standard error."""
         return self.estimate.standard_error
+
+    @property
+    def method(self) -> str | None:
+        """The method of the interval, or None if there is no interval.
+
+        It is `"likelihood"` for proportions, for other smooth functions of the counts and for
+        differences; `"tango"` for the accuracy gain; `"delta"` for functions of sums of weights
+        that are not proportions (on the logit scale, or on the atanh scale if values can be
+        negative); `"posterior"` for the posterior balanced accuracy; `"normal"` for means in the
+        state of an evaluator; `"student"` for log losses, differences of means, and the accuracy
+        gain if there are clusters; `"score"` for areas under ROC curves; `"mover"` for differences
+        of areas and of groups; `"inequalities"` for the calibration error; `"bounds"` for bounds of
+        the exact area.
+        """
+        return self.estimate.method
+
+    @property
+    def note(self) -> str | None:
+        """A note for the interpretation of the value, or None."""
+        return self.estimate.note
 
     @property
     def numbers(self) -> tuple[float, float, float]:
@@ -106,12 +114,6 @@ class ReportValue:
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
-    def records(self, level: float, system: str) -> list[dict[str, Any]]:
-        """Return one row for the CSV file."""
-        names = "value", "low", "high"
-        row: dict[str, Any] = dict(zip(names, map(number, self.numbers), strict=True))
-        return [row | {"level": level if self.has_interval else None, "method": self.method}]
-
 
 @dataclass(frozen=True, repr=False)
 class Compared:
@@ -151,39 +153,29 @@ class Compared:
         shares = {name: number(x) for name, x in self.shares.items()}
         return {name: x.to_dict() for name, x in values.items()} | shares
 
-    def records(self, level: float, system: str) -> list[dict[str, Any]]:
-        """Return a row for each of the values; `system` is the title of the column of A and B."""
-        return [
-            {system: name, **row}
-            for name, x in self.systems.items()
-            for row in x.records(level, system)
-        ]
-
 
 def exactly(value: Any, note: str | None = None) -> ReportValue:
     """Return a value without an interval."""
-    return ReportValue(Estimate(float(value), math.nan, math.nan, math.nan, 0), note=note)
+    return ReportValue(Estimate(float(value), note=note))
 
 
-def value_of(
-    x: Estimate, method: str, note: str | None = None, *, is_difference: bool = False
-) -> ReportValue:
+def value_of(x: Estimate, note: str | None = None, *, is_difference: bool = False) -> ReportValue:
     """Return an estimate as a value of a report; it has no interval if the ends are NaN."""
     if np.isnan(x.low):
         return exactly(x.value, note)
-    return ReportValue(trees.map(float, x), method, note, is_difference)
+    return ReportValue(replace(trees.map(float, x), note=note), is_difference)
 
 
-def values_of(x: Estimate, method: str) -> list[ReportValue]:
+def values_of(x: Estimate) -> list[ReportValue]:
     """Return n values from an estimate whose arrays have shape `(n,)`."""
-    return [value_of(trees.map(lambda part, i=i: part[i], x), method) for i in range(len(x.value))]
+    return [value_of(trees.map(lambda part, i=i: part[i], x)) for i in range(len(x.value))]
 
 
-def compared(x: Comparison, method: str, method_of_difference: str) -> Compared:
-    """Return a comparison of numbers as a value of a report, with the methods of its intervals."""
-    difference = value_of(x.difference, method_of_difference, is_difference=True)
+def compared(x: Comparison) -> Compared:
+    """Return a comparison of numbers as a value of a report."""
+    difference = value_of(x.difference, is_difference=True)
     shares = float(x.probability_better), float(x.probability_equivalent)
-    return Compared(value_of(x.a, method), value_of(x.b, method), difference, *shares)
+    return Compared(value_of(x.a), value_of(x.b), difference, *shares)
 
 
 def number(x: Any) -> Any:
@@ -208,8 +200,12 @@ def records_of(
         system: the title of the column of A and B.
         more: further columns.
     """
-    return [
-        {"name": name, **({part: of_part or None} if part else {}), **more, **row}
-        for (name, of_part), x in values.items()
-        for row in x.records(level, system)
-    ]
+    rows = []
+    for (name, of_part), x in values.items():
+        start = {"name": name, **({part: of_part or None} if part else {}), **more}
+        systems = x.systems if isinstance(x, Compared) else {"": x}
+        for title, value in systems.items():
+            ends = dict(zip(("value", "low", "high"), map(number, value.numbers), strict=True))
+            known = {"level": level if value.has_interval else None, "method": value.method}
+            rows.append({**start, **({system: title} if title else {}), **ends, **known})
+    return rows
