@@ -425,7 +425,8 @@ def _by_likelihood(
             farthest = farthest_cluster(sign * moves, sizes)[..., None]
             numbers = numbers * (1 + ADDED_OF_CLUSTER * (units == farthest))
         if strata is None:
-            table = x[..., None, :], numbers[..., None, :], np.ones(1, x.dtype)
+            counts = numbers[..., None, :]
+            table = x[..., None, :], counts, xp.ones_like(counts.sum(-1))
         else:
             table = strata.table(x, numbers)
         extreme = _extreme(*table, z, sign, xp.asarray(value, x.dtype))
