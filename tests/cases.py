@@ -288,8 +288,8 @@ METRICS: dict[str, Metric] = dict(
 
 _rng = np.random.default_rng(20)
 _TRUE = _rng.integers(-1, K, N)
-_PRED = np.where(_rng.random(N) < 0.6, _TRUE, _rng.integers(-1, K, N))
-_OTHER = np.where(_rng.random(N) < 0.5, _TRUE, _rng.integers(0, K, N))
+_PRED = abs(np.where(_rng.random(N) < 0.6, _TRUE, _rng.integers(-1, K, N)))
+_OTHER = abs(np.where(_rng.random(N) < 0.5, _TRUE, _rng.integers(0, K, N)))
 _BINARY = _rng.integers(-1, 2, N)
 _SCORE = single(np.round(_rng.normal(size=N) + _BINARY, 1))  # rounded: ties, also with thresholds
 _SCORE_B = single(np.round(_rng.normal(size=N) + 0.5 * _BINARY, 1))
@@ -332,7 +332,7 @@ COUNTERS: dict[str, Row] = {
         jm.soft_confusion_matrix, against(_TRUE, _PROB), (-1, -2), smooth=(1,)
     ),
     "multilabel_confusion_matrix": _counter(
-        jm.multilabel_confusion_matrix, against(_LABELS[0], _LABELS[1], axis=-2), (-2, -2)
+        jm.multilabel_confusion_matrix, against(_LABELS[0], abs(_LABELS[1]), axis=-2), (-2, -2)
     ),
     "confusion_matrix_at_thresholds": _counter(
         partial(jm.confusion_matrix_at_thresholds, thresholds=_THRESHOLDS),
@@ -401,10 +401,10 @@ SCORERS: dict[str, Row] = {
     "top_k_precision": Row(call=partial(jm.top_k_precision, k=2), cases=_labels, **OF_TABLES),
     "top_k_recall": Row(call=partial(jm.top_k_recall, k=2), cases=_labels, **OF_TABLES),
     "hamming_loss": Row(
-        call=jm.hamming_loss, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
+        call=jm.hamming_loss, cases=against(_LABELS[0], abs(_LABELS[1]), axis=-2), **OF_TABLES
     ),
     "exact_match": Row(
-        call=jm.exact_match, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
+        call=jm.exact_match, cases=against(_LABELS[0], abs(_LABELS[1]), axis=-2), **OF_TABLES
     ),
     "label_ranking_average_precision": Row(
         call=jm.label_ranking_average_precision, cases=_labels, **OF_TABLES

@@ -25,6 +25,7 @@ from jaxmetrics._examples import (
     Examples,
     as_gains,
     as_indicators,
+    as_predicted_indicators,
     as_scores,
     class_examples,
     label_examples,
@@ -254,7 +255,7 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
+    given = y_true, y_pred, sample_weight, where, as_predicted_indicators, as_indicators
     return _mean_of_sets(_share_of_wrong, label_examples(*given, name="y_pred"))
 
 
@@ -284,7 +285,7 @@ def exact_match(
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    given = y_true, y_pred, sample_weight, where, as_indicators, as_indicators
+    given = y_true, y_pred, sample_weight, where, as_predicted_indicators, as_indicators
     return _mean_of_sets(_none_wrong, label_examples(*given, name="y_pred"))
 
 

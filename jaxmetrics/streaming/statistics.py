@@ -289,8 +289,8 @@ class Statistic(Protocol):
 
     @property
     def is_integer(self) -> bool:
-        """Return True if tables without weights consist of integers >= 0, which are then summed
-        exactly.
+        """Return True if tables consist of integers >= 0, which are summed exactly. Batches then
+        cannot have weights.
         """
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
@@ -298,7 +298,7 @@ class Statistic(Protocol):
         examples.
 
         If one statistic of an evaluator cannot use an example, all other statistics ignore this
-        example, too.
+        example, too. `table` may leave out more examples, such as those with invalid predictions.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
