@@ -290,10 +290,9 @@ def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(
         ):
             jm.confusion_matrix(y_true, y_pred, num_classes=3)
     negative = invalid[invalid < 0]
-    weights = np.ones(len(negative))
-    for options in ({}, {"sample_weight": weights}):
-        ignored: Any = jm.confusion_matrix(
-            negative, valid[: len(negative)], num_classes=3, **options
+    for weights in (None, np.ones(len(negative))):
+        ignored = jm.confusion_matrix(
+            negative, valid[: len(negative)], num_classes=3, sample_weight=weights
         )
         assert ignored.sum() == 0
     # Else JAX itself has cut the labels to 32 bits before we see them.

@@ -304,16 +304,16 @@ def test_control_characters_of_names_are_escaped(tmp_path: Path) -> None:
 DATA = Path(__file__).parent / "data"
 
 
-def evaluator_of_0_3(**weighted: bool) -> jm.streaming.Evaluator:
+def evaluator_of_0_3(*, weighted: bool = False) -> jm.streaming.Evaluator:
     """The evaluator whose states jaxmetrics 0.3 wrote to tests/data."""
     return jm.evaluator(
-        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, **weighted),
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, weighted=weighted),
         jm.mean_of("loss"),
         jm.ranking_metrics(
-            {"auc": jm.roc_auc}, scale="probability", num_bins=64, num_classes=3, **weighted
+            {"auc": jm.roc_auc}, scale="probability", num_bins=64, num_classes=3, weighted=weighted
         ),
         jm.poisson_bootstrap(
-            jm.count_metrics({"recall": jm.recall}, num_classes=3, **weighted), num_samples=2
+            jm.count_metrics({"recall": jm.recall}, num_classes=3, weighted=weighted), num_samples=2
         ),
     )
 

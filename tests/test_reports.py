@@ -919,7 +919,8 @@ def test_ignored_examples_count_nowhere() -> None:
 def test_a_prediction_that_is_no_class_is_no_ignored_example() -> None:
     """Of a classifier that does not answer; as strings, it is a class that is never right."""
     y_true, y_pred = np.array([0, 1, 1, -1]), np.array([-1, 1, -2, -1])
-    for options in ({}, {"class_names": ["a", "b"]}):
+    for names in (None, ["a", "b"]):
+        options: Any = {"class_names": names}
         with pytest.raises(
             ValueError, match=r"y_pred\[0\] is -1, but class ids must .*counts as a wr"
         ):

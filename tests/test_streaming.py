@@ -417,7 +417,7 @@ def test_an_update_costs_the_batch() -> None:
     state = jax.eval_shape(evaluator.init)
     jaxpr = jax.make_jaxpr(update)(state, y).jaxpr
     assert operations(jaxpr, 1000**2) == {"reshape", "scatter-add", "while"}
-    program = jax.jit(update, donate_argnums=0).lower(state, y).compile()
+    program: Any = jax.jit(update, donate_argnums=0).lower(state, y).compile()
     assert program.memory_analysis().alias_size_in_bytes >= 8 * 1000**2
 
 
@@ -437,7 +437,7 @@ def test_weights_are_declared() -> None:
 @pytest.mark.parametrize("k", [K, 6000], ids=["counted at once", "in place"])
 def test_rates_of_classes_without_a_matrix(k: int, weighted: bool) -> None:
     """As of the matrix; classes that do not occur are skipped by NaN for 0/0."""
-    rates = {
+    rates: dict[str, Any] = {
         "macro": partial(jm.label_macro(jm.f1), zero_division=np.nan),
         "recall": jm.label_macro(jm.recall),
         "specificity": jm.label_macro(jm.specificity),
@@ -452,7 +452,8 @@ def test_rates_of_classes_without_a_matrix(k: int, weighted: bool) -> None:
     halves = part(batch, slice(0, 100)), part(batch, slice(100, 300))
     results = evaluator.compute(evaluated(evaluator, *halves))
     is_valid = (batch["y_true"] >= 0) & (batch["y_pred"] >= 0)
-    counts = jm.confusion_matrix(**part(batch, is_valid), num_classes=k)
+    valid: dict[str, Any] = part(batch, is_valid)
+    counts = jm.confusion_matrix(**valid, num_classes=k)
     occurs = (counts.sum(0) + counts.sum(1)) > 0
     np.testing.assert_allclose(results["macro"], jm.macro(jm.f1)(counts), rtol=1e-5)
     np.testing.assert_allclose(results["recall"], jm.recall(counts).mean(), rtol=1e-5)

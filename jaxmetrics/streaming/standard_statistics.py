@@ -55,6 +55,11 @@ class _OfColumns:
     """
 
     num_groups: int | None = None
+    weighted: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return not self.weighted
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         raise NotImplementedError
@@ -87,15 +92,9 @@ class _OfLabels(_OfColumns):
     If they count, an update can cost the batch instead of the table: see `cells`.
     """
 
-    weighted: bool
-
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError
-
-    @property
-    def is_integer(self) -> bool:
-        return not self.weighted
 
     def cells(self, batch: Batch, keep: jax.Array) -> jax.Array:
         """Return numbers of cells of the flattened table; examples that do not count are past its
@@ -260,10 +259,6 @@ class ScoreHistogram(_OfColumns):
     num_classes: int | None = None
     num_groups: int | None = None
     weighted: bool = False
-
-    @property
-    def is_integer(self) -> bool:
-        return not self.weighted
 
     @property
     def shape(self) -> tuple[int, ...]:
