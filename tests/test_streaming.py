@@ -535,6 +535,43 @@ def test_states_of_devices_add_up_by_psum() -> None:
     np.testing.assert_array_equal(cells(state), cells(whole))
 
 
+def test_counts_in_place_under_transformations() -> None:
+    """In shard_map from an unvarying state, in scans, under vmap over states, on an Explicit mesh,
+    with a carry in one of the states.
+    """
+    evaluator, counts = small(200), ConfusionMatrix(200)
+    rng = np.random.default_rng(0)
+    y_true, y_pred = rng.integers(-1, 200, (2, 64)) * (rng.random(64) < 0.5)
+    batch = {"y_true": y_true, "y_pred": y_pred, "loss": np.ones(64, np.float32)}
+    expected = cells(evaluated(evaluator, batch), counts)
+    devices = jax.devices("cpu")
+    mesh = Mesh(np.array(devices), ("data",))
+    update = lambda state, batch: (evaluator.update(state, **batch), None)
+
+    def on_each(batch: Any) -> Any:
+        state = evaluator.update(evaluator.init(), **batch)
+        return evaluator.psum(state, "data")
+
+    on_devices = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=P("data"), out_specs=P()))
+    states = [on_devices(batch)]
+    parts = jax.tree.map(lambda x: jnp.asarray(x).reshape(8, 8), batch)
+    states.append(jax.lax.scan(update, evaluator.init(), parts)[0])
+    explicit = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,), devices=devices)
+    sharded = jax.device_put(batch, NamedSharding(explicit, P("data")))
+    states.append(jax.jit(lambda batch: update(evaluator.init(), batch)[0])(sharded))
+    for state in states:
+        np.testing.assert_array_equal(cells(state, counts), expected)
+
+    start = jax.tree.map(lambda x: jnp.stack([x] * 8), evaluator.init())
+    full_word = start.totals[0].at[3, 0, 0, 0].set(np.uint32(2**32 - 9))
+    examples = start.examples.at[3, 0, 0].set(np.uint32(2**31 - 2))
+    start = replace(start, totals=(full_word, *start.totals[1:]), examples=examples)
+    stacked = jax.vmap(lambda s, b: update(s, b)[0])(start, parts)
+    found = [cells(jax.tree.map(lambda x, i=i: x[i], stacked), counts) for i in range(8)]
+    found[3][0, 0] -= np.uint64(2**32 - 9)
+    np.testing.assert_array_equal(sum(found), expected)
+
+
 def test_inside_a_differentiated_training_step() -> None:
     def loss(logits: jax.Array) -> Any:
         losses = jm.cross_entropy(logits, jnp.asarray(FEW["y_true"]))

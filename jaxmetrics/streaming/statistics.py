@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
     Attributes:
         UNITS: one integer per example. Correlated examples have the same integer.
-        LABELS: one class id per example. Examples with a negative id are ignored.
+        LABELS: one class id per example. Negative ids are no classes.
         WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError in a NumPy
             array, and make results NaN in a JAX array.
         NUMBERS: one real number per example.
