@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmetrics as jm
-from bench.harness import Contender, Results, measure, publish_times
+from bench.harness import LIMIT, Contender, Results, limit, measure, publish_times
 
 BATCH = 128
 STEPS = 20
@@ -55,7 +55,8 @@ def updates(k: int) -> Results:
 
     contenders = {name: of(x) for name, x in evaluators.items()}
     contenders["by hand"] = donated(by_hand, jnp.zeros((k, k), jnp.int32), *batch)
-    return measure(contenders, factors=dict.fromkeys(contenders, 1 / STEPS))
+    results = measure(contenders, factors=dict.fromkeys(contenders, 1 / STEPS))
+    return results | {LIMIT: limit(nbytes=2 * 4 * BATCH)}
 
 
 def main() -> None:
@@ -67,7 +68,8 @@ def main() -> None:
         {f"{k:,} classes": sweep[k] for k in CLASSES},
         f"An update adds {BATCH} examples to the state, which is donated. The row `by hand` is one"
         " scatter into an int32 matrix, without checks. With `one_vs_rest=True` the state has three"
-        " numbers for each class. With `weighted=True` the time grows with the matrix.",
+        " numbers for each class. With `weighted=True` the time grows with the matrix. The row"
+        " `limit` is the time for reading the labels once.",
         per_second=1e6,
     )
 
