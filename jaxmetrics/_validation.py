@@ -36,11 +36,6 @@ _LOOKED_AT = 2**20  # number of values that are searched for the invalid value o
 # This label marks ignored examples in truth that this package makes. If it were -1, there would be
 # a warning that -1 may be a class.
 IGNORED = np.int8(-100)
-# What to do with predictions that are no class.
-WAYS_OUT = (
-    "Leave out rows without a prediction by where=, or pass labels=[-1, ...] to make -1 a class,"
-    " which then counts as a wrong prediction"
-)
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
 
@@ -433,7 +428,11 @@ def ids_in_range(
         # NumPy would convert the sum of uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Convert binary truth to 0 and 1 by y_true == 1." if size == 2 else ""
-    rule = "; negative ids are ignored" if is_truth else f". {WAYS_OUT}"
+    ways = (
+        "Leave out rows without a prediction by where=, or pass labels=[-1, ...] to make -1 a"
+        " class, which then counts as a wrong prediction"
+    )
+    rule = "; negative ids are ignored" if is_truth else f". {ways}"
     message = (
         f"but class ids must lie in [0, {size}){rule}. If labels start from 1, subtract 1.{hint}"
     )

@@ -226,7 +226,7 @@ def _from_version_2(
             converted[statistic] = _checked_total(statistic, sums)
             continue
         number = _as_uint64(counts)
-        if not getattr(statistic, "is_integer", not has_weights):
+        if not getattr(statistic, "is_integer", not sums.any()):
             near = number.astype(sums.dtype)
             rest = (number.astype(np.int64) - near.astype(np.int64)).astype(sums.dtype)
             total = add(_checked_total(statistic, sums), jnp.stack([near, rest]))
