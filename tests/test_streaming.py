@@ -419,6 +419,7 @@ def test_an_update_costs_the_batch() -> None:
     assert operations(jaxpr, 1000**2) == {"reshape", "scatter-add", "while"}
     program: Any = jax.jit(update, donate_argnums=0).lower(state, y).compile()
     assert program.memory_analysis().alias_size_in_bytes >= 8 * 1000**2
+    assert program.memory_analysis().temp_size_in_bytes < 2**16
 
 
 def test_weights_are_declared() -> None:

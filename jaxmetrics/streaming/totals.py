@@ -55,9 +55,12 @@ def carried(count: jax.Array) -> jax.Array:
 
 
 def carried_if(is_needed: jax.Array, count: jax.Array) -> jax.Array:
-    """Call `carried` if needed, without a copy of the count otherwise (`lax.cond` copies)."""
-    start = is_needed, count
-    return lax.while_loop(lambda x: x[0], lambda x: (~x[0], carried(x[1])), start)[1]
+    """Call `carried` if needed, in place and without memory for a second count, row by row."""
+
+    def carry(i: jax.Array, count: jax.Array) -> jax.Array:
+        return count.at[:, i].set(carried(count[:, i]))
+
+    return lax.fori_loop(0, jnp.where(is_needed, count.shape[1], 0), carry, count)
 
 
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
