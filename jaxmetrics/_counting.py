@@ -25,13 +25,14 @@ from jaxmetrics._validation import (
     check_no_one_hot,
     check_size,
     ids_in_range,
+    warn_of_left_out_class,
 )
 from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
 
 # An axis of a table: the name of the argument, its class ids (..., n), and the number of classes,
-# which is the largest id + 1 if it is None.
+# which is the largest id + 1 if it is None. The first axis is truth, the others are predictions.
 Axis = tuple[str, ArrayLike, int | None]
 
 # Number of examples, over all batch entries, that NumPy counts at once, so that their cell numbers
@@ -115,6 +116,10 @@ def count(
         ids_to_move = tuple(map(_narrowed, ids, sizes))
         return _joint_histogram(_Observations(ids_to_move, weights, mask, values), sizes=sizes)
     some_are_ignored = any(x is not given.array for x, given in zip(ids, labels, strict=True))
+    if some_are_ignored:
+        first = int(groups is not None)
+        for pred in labels[first + 1 :]:
+            warn_of_left_out_class(labels[first].array, pred.array, mask)
     observations = _Observations(tuple(ids), weights, mask, values)
     return _joint_histogram_on_host(observations, sizes, some_are_ignored)
 
@@ -135,7 +140,11 @@ def class_ids(
                 check_no_one_hot(given[name], name, size)
     sizes = _sizes(axes, given)
     check_cells((*sizes, *window), "num_classes and num_groups")
-    readings = [functools.partial(ids_in_range, size=size) for size in sizes]
+    num_truths = 2 if axes[0][0] == "groups" else 1
+    readings = [
+        functools.partial(ids_in_range, size=size, is_truth=i < num_truths)
+        for i, size in enumerate(sizes)
+    ]
     return list(map(Argument, given.values(), given, readings)), sizes
 
 
@@ -238,7 +247,8 @@ def _by_bincount(
         return np.broadcast_to(x, shape).ravel()[kept]
 
     def sums(values: np.ndarray | None) -> np.ndarray:
-        return np.bincount(cell, values, math.prod(table_shape)).reshape(table_shape)
+        table = np.bincount(cell, values, math.prod(table_shape)).reshape(table_shape)
+        return table if values is None else table.astype(float, copy=False)  # int64 if empty
 
     weight = None if weights is None else of_kept(weights)
     if rows is None:

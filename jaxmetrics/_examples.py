@@ -238,17 +238,20 @@ def _examples(
     return Examples(ids, values, weights, mask)
 
 
-def _class_ids(ids: Array, name: str, *where: Array | None, size: int) -> Array:
+def _class_ids(
+    ids: Array, name: str, *where: Array | None, size: int, is_truth: bool = True
+) -> Array:
     check_integer(ids, name)
     if is_jax(ids):
         return valid_ids(ids, size=size)
-    if size == 2:
+    if size == 2 and is_truth:
         check_binary(ids, name, *where)
-    ids = ids_in_range(ids, name, *where, size=size)
+    ids = ids_in_range(ids, name, *where, size=size, is_truth=is_truth)
     return ids.astype(np.int8) if size == 2 else ids
 
 
 as_indicators = partial(_class_ids, size=2)
+as_predicted_indicators = partial(_class_ids, size=2, is_truth=False)
 
 
 def as_numbers(x: Array, name: str, *where: Array | None) -> Array:
@@ -361,10 +364,6 @@ def eps_of(given: np.ndarray) -> float:
     """
     return max(largest_eps(given), float(np.finfo(np.float32).eps))
 
-
-# This label marks ignored examples in truth that this package makes. If it were -1, `check_binary`
-# would issue a warning that -1 may be the negative class.
-IGNORED = np.int8(-100)
 
 _TWO_CLASSES = {
     as_distributions: " two_class converts the probability of class 1 to this shape.",

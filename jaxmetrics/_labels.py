@@ -104,7 +104,7 @@ def first_invalid(
 def _way_out(label: object, name: str, as_text: bool) -> str:
     """Return a hint how to convert a label that is not valid, or "" if there is none."""
     if is_missing(label):
-        return " Leave out rows without a label, or write -1 among integers: it is ignored."
+        return " Leave out rows without a label. In integer truth, -1 marks examples to ignore."
     if not is_whole(label):
         return ""
     if as_text:

@@ -33,6 +33,9 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # most numbers of one table, 8 GiB
 _MOST_SAMPLES = 2**24  # most draws, bins or points of one call
 _LOOKED_AT = 2**20  # number of values that are searched for the invalid value of a message
+# This label marks ignored examples in truth that this package makes. If it were -1, there would be
+# a warning that -1 may be a class.
+IGNORED = np.int8(-100)
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
 
@@ -335,12 +338,14 @@ def require(
         raise error(f"{name} must {expected}, got {shown(given)}.{hint}")
 
 
-def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Check the dtype, shape and values of class ids."""
+def as_class_ids(
+    labels: ArrayLike, name: str, size: int, *where: Array | None, is_truth: bool = True
+) -> Array:
+    """Check the dtype, shape and values of class ids; see `ids_in_range`."""
     ids = as_array(labels, name)
     check_integer(ids, name)
     check_no_column(ids, name)
-    return ids_in_range(ids, name, where, size=size)
+    return ids_in_range(ids, name, *where, size=size, is_truth=is_truth)
 
 
 def check_no_column(ids: Array, name: str) -> None:
@@ -382,8 +387,32 @@ def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
         )
 
 
-def ids_in_range(ids: Array, name: str, *where: Array | None, size: int) -> Array:
+def warn_of_left_out_class(true: np.ndarray, pred: np.ndarray, mask: Array | None) -> None:
+    """Warn if NumPy truth and prediction have the same negative id in an example that counts.
+
+    Then the id is perhaps a class, such as -1 of labels -1, 0 and 1. The id -100 gives no warning,
+    because Hugging Face pads truth and predictions with it.
+    """
+    if pred.min(initial=0) >= 0:
+        return
+    same = counted((true == pred) & (true < 0) & (true != int(IGNORED)), mask)
+    if same.any():
+        label = int(np.broadcast_to(true, same.shape)[same][0])
+        warn(
+            f"Examples whose truth is {label} are ignored, but {label} is also predicted for some"
+            f" of them. If {label} is a class, pass labels=[{label}, ...] to confusion_matrix, or"
+            " labels converted to strings to a report. If it marks examples to ignore, leave them"
+            " out by where=, or mark them with -100."
+        )
+
+
+def ids_in_range(
+    ids: Array, name: str, *where: Array | None, size: int, is_truth: bool = True
+) -> Array:
     """Check the values of NumPy class ids: an id of `size` or more raises an error if it counts.
+
+    A negative id of truth (or of a group) says that the example is ignored. A negative id of a
+    prediction raises an error, too, unless the example is ignored.
 
     If all ids lie in [0, size), the array is returned unchanged, which tells `count` that no
     example is ignored. Otherwise, ids out of range become -1, and the dtype becomes int64, so that
@@ -399,11 +428,16 @@ def ids_in_range(ids: Array, name: str, *where: Array | None, size: int) -> Arra
         # NumPy would convert the sum of uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Convert binary truth to 0 and 1 by y_true == 1." if size == 2 else ""
-    message = (
-        f"but class ids must lie in [0, {size}); negative ids are ignored. If labels start from 1,"
-        f" subtract 1.{hint}"
+    ways = (
+        "Leave out rows without a prediction by where=, or pass labels=[-1, ...] to make -1 a"
+        " class, which then counts as a wrong prediction"
     )
-    refuse_where(lambda ids: ids >= size, ids, name, message, *where)
+    rule = "; negative ids are ignored" if is_truth else f". {ways}"
+    message = (
+        f"but class ids must lie in [0, {size}){rule}. If labels start from 1, subtract 1.{hint}"
+    )
+    bad = ids >= size if is_truth else (ids < 0) | (ids >= size)
+    refuse_where(bad, ids, name, message, *where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 

@@ -6,10 +6,15 @@ shape `(..., n, K)`. Leading axes are batch axes and broadcast. For example, pre
 `(1000, n)` and `y_true` of shape `(n,)` give matrices of shape `(1000, K, K)`. Labels are integers
 or bool, in NumPy arrays, JAX arrays or lists.
 
-- **Examples with a negative label are ignored**, whether the label is in `y_true`, `y_pred` or
-  `groups`. Common marks for missing labels are -1 and -100. A label of `num_classes` or more raises
-  an error in a NumPy array. In a JAX array, an example with such a label is ignored without an
-  error. To find such labels, call `check_labels`.
+- **Examples with a negative label in `y_true` are ignored** (or in `groups`). Common marks for
+  missing labels are -1 and -100.
+- **A prediction that is not the id of a class is wrong.** In a NumPy array, a negative prediction
+  for an example that is not ignored raises an error. To leave the example out, pass `where`. To
+  count the prediction as wrong, make its label a class, as in `labels=[-1, 0, 1]`. A label of
+  `num_classes` or more also raises an error.
+- In a JAX array, no error can be raised, and the matrix has no column for such a prediction: the
+  example is not counted. To find such labels, call `check_labels`. An evaluator counts them as
+  `num_invalid`.
 - **One-hot labels raise an error**, because their rows would be read as a batch. Only NumPy arrays
   of shape `(n, K)` are checked.
 - `sample_weight` has shape `(..., n)`. An example of weight 2 counts like two equal examples.
@@ -119,7 +124,7 @@ def confusion_matrix(
 
     Args:
         y_true, y_pred: true and predicted class ids, or members of `labels`, of shape `(..., n)`.
-            Examples with a negative class id are ignored.
+            Examples with a negative true class id are ignored.
         num_classes: number of classes K, a Python int. It is required for JAX arrays. The default
             for NumPy arrays is the largest class id + 1.
         labels: list of the K classes, such as strings, in the order of the rows. It cannot be used
@@ -138,7 +143,8 @@ def confusion_matrix(
             a Python int.
         ValueError: if shapes do not match, if `num_classes` is missing for JAX arrays, or if a
             label is not in `labels`. For NumPy arrays, also if a class id is `num_classes` or more,
-            or if a weight is NaN, infinite or negative.
+            if a prediction for an example that is not ignored is negative, or if a weight is NaN,
+            infinite or negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -150,6 +156,10 @@ def confusion_matrix(
     >>> confusion_matrix(["cat", "dog", "dog"], ["cat", "dog", "cat"], labels=["dog", "cat"])
     array([[1, 1],
            [0, 1]])
+    >>> confusion_matrix([0, 1, 1], [0, -1, 1], labels=[0, 1, -1])  # -1 is a wrong prediction
+    array([[1, 0, 0],
+           [0, 1, 1],
+           [0, 0, 0]])
     """
     named: dict[str, Any] = {"y_true": y_true, "y_pred": y_pred}
     check_order(**named, sample_weight=sample_weight, where=where, groups=groups)
@@ -177,7 +187,7 @@ def paired_confusion_matrix(
 
     Args:
         y_true, y_pred_a, y_pred_b: true class ids and those predicted by A and B, or members of
-            `labels`, of shape `(..., n)`. Examples with a negative class id are ignored.
+            `labels`, of shape `(..., n)`. Examples with a negative true class id are ignored.
         num_classes: number of classes K, a Python int. It is required for JAX arrays. The default
             for NumPy arrays is the largest class id + 1.
         labels: list of the K classes, such as strings, in the order of the axes. It cannot be used
@@ -376,7 +386,7 @@ def multilabel_confusion_matrix(
 
     Args:
         y_true, y_pred: 0 or 1 (or bool) for n examples and L labels, of shape `(..., n, L)`. If a
-            value is below 0, this label of this example is ignored.
+            value of `y_true` is below 0, this label of this example is ignored.
         sample_weight: weights of the examples, of shape `(..., n)`.
         where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
         groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
@@ -401,8 +411,8 @@ def multilabel_confusion_matrix(
     true, pred = as_array(y_true, "y_true"), as_array(y_pred, "y_pred")
     check_integer(true, "y_true")
     check_integer(pred, "y_pred")
-    read = partial(ids_in_range, size=2)
-    examples = label_examples(true, pred, sample_weight, where, read, read, name="y_pred")
+    read = partial(ids_in_range, size=2, is_truth=False), partial(ids_in_range, size=2)
+    examples = label_examples(true, pred, sample_weight, where, *read, name="y_pred")
     group_ids = None if groups is None else as_array(groups, "groups")
     weights, mask, group_ids = (
         x if x is None or x.ndim == 0 else x[..., None, :]

@@ -6,8 +6,9 @@ non-empty cell, so a lazy table needs little memory.
 
 - **Labels** are strings, integers or bool. For categorical columns, the categories are the labels.
   Floats without fractional part are converted to integers.
-- **Rows are ignored** if the true label, the prediction or the group is null, NaN or a negative
-  integer. `num_ignored` is their number.
+- **Rows are ignored** if the true label or the group is null, NaN or a negative integer.
+  `num_ignored` is their number. Such a prediction for any other row raises an error, because it is
+  a wrong prediction. A label -1 in `labels` is a class.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
   confusion matrix, it is the name of the column of counts. Integers are summed exactly, in int64.
   Floats are summed by the engine in float64, so the last digits of a sum depend on the order in
@@ -94,12 +95,13 @@ def confusion_matrix_of(
         ImportError: if narwhals is not installed.
         TypeError: if `table` is not a table, if a column does not contain labels or weights, or if
             labels are both strings and integers.
-        ValueError: if a column is missing, if a label is not in `labels`, if a weight is negative,
+        ValueError: if a column is missing, if a label is not in `labels`, if the prediction for a
+            row that is not ignored is null, NaN or negative, if a weight is negative,
             NaN, infinite or null, if a cluster id is null, if no class occurs, if the result has
             too many entries, or if integer weights sum to 2^63 or more.
 
     >>> import polars as pl
-    >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
+    >>> table = pl.DataFrame({"y_true": ["cat", "dog", None], "y_pred": ["cat", "dog", "dog"]})
     >>> result = confusion_matrix_of(table)
     >>> result.counts, result.class_names, result.num_ignored
     (array([[1, 0],
@@ -266,6 +268,7 @@ def _counted(
         _check_weights(cells, is_counted, sample_weight, kind)
     weight: np.ndarray = np.array(cells["weight"].to_list(), kind)
     has_weight = is_counted & (weight > 0)
+    _check_predictions(values, index, weight > 0, class_columns)
     if clusters is not None and (index["clusters"] < 0)[has_weight].any():
         raise ValueError(
             f"clusters names the column {clusters!r}, which contains nulls, but every row"
@@ -537,3 +540,23 @@ def _two_classes(
             " labels=[negative, positive]."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
+
+
+def _check_predictions(
+    values: dict[str, list[Any]],
+    index: dict[str, np.ndarray],
+    has_weight: np.ndarray,
+    columns: dict[str, str],
+) -> None:
+    """Raise an error if a prediction for a row that is not ignored is no class."""
+    is_kept = (index["y_true"] >= 0) & has_weight
+    for role, column in columns.items():
+        bad = np.flatnonzero(is_kept & (index[role] < 0) & (index.get("groups", is_kept) >= 0))
+        if bad.size:
+            true, label = values["y_true"][bad[0]], values[role][bad[0]]
+            raise ValueError(
+                f"{role} names the column {column!r}, which contains {label!r} for a row whose true"
+                f" label is {true!r}. Leave out rows without a prediction, or replace {label!r} by"
+                " a label such as 'none' (-1 among integers) and add it to labels=[...]. It is then"
+                " a class, which counts as a wrong prediction."
+            )

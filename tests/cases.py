@@ -266,8 +266,8 @@ METRICS: dict[str, Metric] = {
 
 _rng = np.random.default_rng(20)
 _TRUE = _rng.integers(-1, K, N)
-_PRED = np.where(_rng.random(N) < 0.6, _TRUE, _rng.integers(-1, K, N))
-_OTHER = np.where(_rng.random(N) < 0.5, _TRUE, _rng.integers(0, K, N))
+_PRED = abs(np.where(_rng.random(N) < 0.6, _TRUE, _rng.integers(-1, K, N)))
+_OTHER = abs(np.where(_rng.random(N) < 0.5, _TRUE, _rng.integers(0, K, N)))
 _BINARY = _rng.integers(-1, 2, N)
 _SCORE = single(np.round(_rng.normal(size=N) + _BINARY, 1))  # rounded: ties, also with thresholds
 _SCORE_B = single(np.round(_rng.normal(size=N) + 0.5 * _BINARY, 1))
@@ -297,7 +297,7 @@ _probs = against(_TRUE, _PROB)
 _soft = against(_PROB[::-1].copy(), _PROB, axis=-2)
 _labels = against(_LABELS[0], _PROB[:, :3], axis=-2)
 _pairs = against(_TRUE, _PRED, _OTHER)
-_label_sets = against(_LABELS[0], _LABELS[1], axis=-2)
+_label_sets = against(_LABELS[0], abs(_LABELS[1]), axis=-2)
 
 COUNTERS: dict[str, Row] = {
     "confusion_matrix": Row(

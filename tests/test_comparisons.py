@@ -435,13 +435,16 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
         assert_close(from_counts, from_labels, 1e-4, 1e-5)
         ignored = [
             np.append(x, label)
-            for x, label in ((truth, [-1, 3, 3]), (a, [0, -1, 40]), (b, [0, 0, 3]))
+            for x, label in ((truth, [-1, -1, 3]), (a, [0, -100, 40]), (b, [0, 0, 3]))
         ]
         masked = jm.compare_predictions(
             macro_f1, *ignored, num_classes=40, where=np.arange(2003) < 2002, method=method
         )
         jax.tree.map(assert_array_equal, masked, from_labels)
         with pytest.raises(ValueError, match=r"y_pred_a\[2002\] is 40"):
+            jm.compare_predictions(macro_f1, *ignored, num_classes=40, method=method)
+        ignored[2][2002] = ignored[1][2002] = -1
+        with pytest.raises(ValueError, match=r"y_pred_a\[2002\] is -1, but .* labels=\[-1, ...\]"):
             jm.compare_predictions(macro_f1, *ignored, num_classes=40, method=method)
 
 

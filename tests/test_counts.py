@@ -4,6 +4,7 @@ Most of it on the host; `everywhere` runs the device, too. What both promise ali
 test_transforms.py.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,40 +22,116 @@ from jaxmetrics import _counting, _scatter
 from tests import oracles
 
 K = 5
-labels = hnp.arrays(np.int32, 40, elements=st.integers(-3, K - 1))
 everywhere = pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
 
 
-@given(
-    labels,
-    labels,
-    hnp.arrays(np.float32, 40, elements=st.floats(0, 8, width=16)),
-    hnp.arrays(bool, 40),
-)
-def test_equals_a_loop(
-    y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray, where: np.ndarray
-) -> None:
-    plain = jm.confusion_matrix(y_true, y_pred, num_classes=K, where=where)
-    assert plain.dtype == np.int64
-    np.testing.assert_array_equal(plain, oracles.confusion_matrix(y_true, y_pred, K, where=where))
-    weighted = jm.confusion_matrix(
-        y_true, y_pred, num_classes=K, where=where, sample_weight=weights
-    )
-    np.testing.assert_allclose(
-        weighted, oracles.confusion_matrix(y_true, y_pred, K, weights, where), rtol=1e-12
-    )
+def by_rows(truth: Any, preds: Any, weights: Any, where: Any, k: int) -> Any:
+    """The rule, one row after the other: the table, and the first prediction that is no class. A
+    row is left out by its truth or by the mask.
+    """
+    table, bad = np.zeros((k,) * (1 + len(preds))), None
+    for i, true in enumerate(truth):
+        if not where[i] or weights[i] == 0 or not 0 <= true < k:
+            continue
+        row = [pred[i] for pred in preds]
+        if all(0 <= label < k for label in row):
+            table[(true, *row)] += weights[i]
+        elif bad is None:
+            bad = next((j, i, label) for j, label in enumerate(row) if not 0 <= label < k)
+    return table, bad
 
 
-@given(
-    hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)),
-    hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)),
-)
-def test_device_equals_a_loop_and_drops_what_is_no_class(
-    y_true: np.ndarray, y_pred: np.ndarray
+@pytest.mark.quick
+@given(st.data())
+def test_rows_are_left_out_by_truth_or_mask_and_no_prediction_is_ignored(
+    data: st.DataObject,
 ) -> None:
-    counts = jm.confusion_matrix(jnp.asarray(y_true), jnp.asarray(y_pred), num_classes=K)
-    assert counts.dtype == jnp.int32
-    np.testing.assert_array_equal(counts, oracles.confusion_matrix(y_true, y_pred, K))
+    """On the host such a prediction raises; in JAX arrays, the table has no column for it."""
+    n, num_preds = 12, data.draw(st.integers(1, 2))
+    often = st.integers(0, K - 1)
+    truth = data.draw(hnp.arrays(np.int32, n, elements=often | st.integers(-3, K - 1)))
+    preds = [
+        data.draw(hnp.arrays(np.int32, n, elements=often | st.sampled_from([0, -1, -100, K])))
+        for _ in range(num_preds)
+    ]
+    weights = data.draw(hnp.arrays(np.float32, n, elements=st.floats(0, 8, width=16)))
+    where = data.draw(hnp.arrays(bool, n))
+    for w in (None, weights):
+        expected, bad = by_rows(truth, preds, np.ones(n) if w is None else w, where, K)
+        count = jm.confusion_matrix if num_preds == 1 else jm.paired_confusion_matrix
+        options: Any = {"num_classes": K, "where": where, "sample_weight": w}
+        arrays = map(jnp.asarray, (truth, *preds))
+        np.testing.assert_allclose(count(*arrays, **options), expected, rtol=1e-5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of labels in truth and prediction
+            if bad is None:
+                found = count(truth, *preds, **options)
+                assert found.dtype == (np.int64 if w is None else np.float64)
+                np.testing.assert_allclose(found, expected, rtol=1e-12)
+                continue
+            with pytest.raises(
+                ValueError, match=r"y_pred.* but class ids must lie in \[0, 5\)\. Lea"
+            ):
+                count(truth, *preds, **options)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda y, p: jm.confusion_matrix(y, p),
+        lambda y, p: jm.confusion_matrix(y.tolist(), p.tolist(), sample_weight=[1.0, 2.0, 1.0]),
+        lambda y, p: jm.confusion_matrix(y, p, groups=[0, 1, 0]),
+        lambda y, p: jm.confusion_matrix(y, [y, p])[0],
+        lambda y, p: jm.paired_confusion_matrix(y, y, p),
+        lambda y, p: jm.compare_predictions(jm.accuracy, y, y, p),
+        lambda y, p: jm.compare_predictions(jm.accuracy, y, p, y, clusters=[0, 1, 2]),
+        lambda y, p: jm.compare_predictions(jm.accuracy, y, p, y, method=jm.Delta()),
+        lambda y, p: jm.leaderboard(jm.accuracy, y, [y, p]),
+        lambda y, p: jm.bootstrap_examples(
+            0, lambda y, p: jm.accuracy(jm.confusion_matrix(y, p, num_classes=2)), y, p
+        ),
+        lambda y, p: jm.multilabel_confusion_matrix(y[:, None], p[:, None]),
+        lambda y, p: jm.hamming_loss(y[:, None], p[:, None]),
+        lambda y, p: jm.exact_match(y[:, None], p[:, None]),
+    ],
+)
+def test_a_prediction_of_minus_one_is_not_ignored(call: Callable[..., Any]) -> None:
+    """A model that does not answer is not the best of the board."""
+    with pytest.raises(
+        ValueError, match=r"y_pred.*1(, 0)?\] is -1, but class ids must lie in \[0, 2"
+    ):
+        call(np.array([0, 1, 1]), np.array([0, -1, 1]))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "accuracy"),
+    [
+        ([1, 1, 1, -1, -1, 1], [1, -1, 1, -1, 1, -1], 3 / 6),  # alarms of an isolation forest
+        ([-1, 0, 1, 1, 0, -1, 0], [-1, 0, 0, 1, -1, -1, 1], 4 / 7),
+        ([-2, -1, 0, 1, 2, 2], [-2, -1, -1, 1, 2, 0], 4 / 6),
+    ],
+    ids=["-1 and 1", "-1 to 1", "-2 to 2"],
+)
+def test_negative_classes_are_named(y_true: Any, y_pred: Any, accuracy: float) -> None:
+    """With `labels` they are classes; without, the first that is predicted raises."""
+    counts = jm.confusion_matrix(y_true, y_pred, labels=sorted(set(y_true)))
+    assert jm.accuracy(counts) == pytest.approx(accuracy)
+    with pytest.raises(
+        ValueError, match=r"y_pred\[\d\] is -1, .*pass labels=\[-1, \.\.\.\] to make"
+    ):
+        jm.confusion_matrix(y_true, y_pred)
+
+
+@pytest.mark.quick
+def test_a_negative_class_that_is_predicted_only_for_itself_is_warned_of() -> None:
+    """No prediction of -1 is wrong, so nothing can be refused; -100 is the mark of padding."""
+    y_true, y_pred = [-1, 1, -1, 1, -1], [-1, 1, 1, 1, -1]
+    with pytest.warns(UserWarning, match=r"truth is -1 are ignored, but -1 is also pred.*labels="):
+        assert jm.confusion_matrix(y_true, y_pred).sum() == 2
+    jm.confusion_matrix(y_true, y_pred, where=np.array(y_true) > 0)
+    assert jm.confusion_matrix([-100, 1, -100], [-100, 1, 0]).sum() == 1
 
 
 @pytest.mark.quick
@@ -67,7 +144,7 @@ def test_number_of_classes_is_the_largest_and_one() -> None:
     assert jm.confusion_matrix([0, 1], [0, 1], groups=[0, 4], num_groups=7).shape == (7, 2, 2)
     assert jm.paired_confusion_matrix([0, 1], [0, 1], [2, 1]).shape == (3, 3, 3)
     assert (
-        jm.confusion_matrix([], []).shape == jm.confusion_matrix([-1, -1], [-1, -7]).shape == (1, 1)
+        jm.confusion_matrix([], []).shape == jm.confusion_matrix([-1, -1], [0, -7]).shape == (1, 1)
     )
     assert jm.confusion_matrix([0, 5], [0, 1], where=[True, False], num_classes=2).shape == (2, 2)
 
@@ -202,17 +279,22 @@ def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(
     invalid: np.ndarray, x64: bool
 ) -> None:
     valid = np.zeros(len(invalid), np.int32)
-    place = int(np.argmax(invalid > 2))
-    for y_true, y_pred, name in ((invalid, valid, "y_true"), (valid, invalid, "y_pred")):
+    places = int(np.argmax(invalid > 2)), 0
+    for y_true, y_pred, name, place in (
+        (invalid, valid, "y_true", places[0]),
+        (valid, invalid, "y_pred", places[1]),
+    ):
         with pytest.raises(
             ValueError,
             match=rf"{name}\[{place}\] is {invalid[place]}, but class ids must lie in \[0, 3\)",
         ):
             jm.confusion_matrix(y_true, y_pred, num_classes=3)
-        negative = (y_true[invalid < 0], y_pred[invalid < 0])
-        assert jm.confusion_matrix(*negative, num_classes=3).sum() == 0
-        weights = np.ones(len(negative[0]))
-        assert jm.confusion_matrix(*negative, num_classes=3, sample_weight=weights).sum() == 0
+    negative = invalid[invalid < 0]
+    for weights in (None, np.ones(len(negative))):
+        ignored = jm.confusion_matrix(
+            negative, valid[: len(negative)], num_classes=3, sample_weight=weights
+        )
+        assert ignored.sum() == 0
     # Else JAX itself has cut the labels to 32 bits before we see them.
     if x64 or invalid.itemsize < 8:
         assert jm.confusion_matrix(jnp.asarray(invalid), valid, num_classes=3).sum() == 0
@@ -230,15 +312,15 @@ def test_more_examples_than_a_chunk(convert: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_counting, "_EXAMPLES_AT_ONCE", 2**17)
     rng = np.random.default_rng(0)
     for n in (2**16, 2**16 + 1, 3 * 2**16 - 1):
-        y_true, y_pred = rng.integers(-1, 3, (2, n))
+        y_true, y_pred = rng.integers(-1, 3, n), rng.integers(0, 3, n)
         expected = np.zeros((3, 3), int)
-        valid = (y_true >= 0) & (y_pred >= 0)
+        valid = y_true >= 0
         np.add.at(expected, (y_true[valid], y_pred[valid]), 1)
         np.testing.assert_array_equal(
             jm.confusion_matrix(convert(y_true), y_pred, num_classes=3), expected
         )
         batch = jm.confusion_matrix(
-            y_true, convert(np.stack([y_pred, y_true, y_pred])), num_classes=3
+            y_true, convert(np.stack([y_pred, y_pred % 2, y_pred])), num_classes=3
         )
         np.testing.assert_array_equal(batch[2], expected)
         where = np.arange(n) != np.flatnonzero(valid)[0]
@@ -318,7 +400,7 @@ def test_weighted_sums_of_many_examples(convert: Any, num_classes: int) -> None:
     """
     rng = np.random.default_rng(0)
     y_true = np.where(rng.random((2, 5000)) < 0.8, 1, rng.integers(-1, num_classes, (2, 5000)))
-    y_pred = np.where(rng.random(5000) < 0.8, 2, rng.integers(-1, num_classes, 5000))
+    y_pred = np.where(rng.random(5000) < 0.8, 2, rng.integers(0, num_classes, 5000))
     weights = rng.random((2, 5000)).astype(np.float32)
     ours = jm.confusion_matrix(
         convert(y_true), y_pred, num_classes=num_classes, sample_weight=weights
@@ -474,7 +556,7 @@ def test_values_of_examples_that_do_not_count_are_not_checked() -> None:
         jm.confusion_matrix([-1, 1, 1], [7, 1, 1], num_classes=2, groups=[0, 0, 0])[0], expected
     )
     np.testing.assert_array_equal(
-        jm.confusion_matrix([0, 1, -1], [-1, 1, 0], num_classes=2, sample_weight=[-1, 2, np.nan]),
+        jm.confusion_matrix([-2, 1, -1], [-1, 1, 0], num_classes=2, sample_weight=[-1, 2, np.nan]),
         expected,
     )
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1, expected a finite weight"):
@@ -507,9 +589,10 @@ def test_sums_beyond_int64(dtype: type) -> None:
 def test_negative_labels_of_few_bits_are_no_classes(ignored: int) -> None:
     """As unsigned numbers they are below the number of classes."""
     given, other = np.array([3, ignored, 2], np.int8), np.array([3, 1, 2], np.int8)
-    counts = jm.confusion_matrix(other, given, num_classes=300)
+    counts = jm.confusion_matrix(given, other, num_classes=300)
     assert counts.sum() == 2 == counts[3, 3] + counts[2, 2]
-    assert jm.confusion_matrix(given, other, num_classes=300).sum() == 2
+    with pytest.raises(ValueError, match=rf"y_pred\[1\] is {ignored}, but class ids must lie in"):
+        jm.confusion_matrix(other, given, num_classes=300)
 
 
 @pytest.mark.parametrize("dtype", [">i2", ">i4", ">i8", ">u2", ">u4", ">u8"])

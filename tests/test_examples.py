@@ -72,7 +72,7 @@ def test_durations_are_no_integers(row: Row, i: int | None, option: str) -> None
 
 
 _NUMBERS = "numpy.asarray(y_true, int) converts"
-_MISSING = "write -1 among integers"
+_MISSING = "In integer truth, -1 marks examples to ignore"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -168,13 +169,16 @@ def described(saved: dict[str, np.ndarray], **options: Any) -> dict[str, np.ndar
 
 
 CHANGES: list[Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]] = [
-    lambda saved: {"0/sums": np.array([["a", "b"]] * 2)},
-    lambda saved: {"0/sums": np.zeros((2, 2, 2), "datetime64[s]")},
-    lambda saved: {"0/counts": saved["0/counts"].astype(np.int64) - 5},
-    lambda saved: {"0/counts": saved["0/counts"][:, :1]},
-    lambda saved: {"0/sums": saved["0/sums"].astype(complex)},
-    lambda saved: {"0/sums": saved["0/sums"].astype(np.float16)},
-    lambda saved: {"1/sums": saved["1/sums"][..., :2]},
+    lambda saved: {"0/total": np.array([["a", "b"]] * 2)},
+    lambda saved: {"0/total": np.zeros((2, 2, 2), "datetime64[s]")},
+    lambda saved: {"0/total": saved["0/total"].astype(np.int64) - 5},
+    lambda saved: {"0/total": saved["0/total"][:, :1]},
+    lambda saved: {"1/total": saved["1/total"].astype(complex)},
+    lambda saved: {"1/total": saved["1/total"].astype(np.float16)},
+    lambda saved: {"1/total": saved["1/total"][..., :2]},
+    lambda saved: described(saved, weighted=1),
+    lambda saved: described(saved, weighted=None),
+    lambda saved: {"version": np.asarray(2)},
     lambda saved: {"examples": np.zeros(3, np.uint32)},
     lambda saved: {"examples": np.array(["1", "2"])},
     lambda saved: {"version": np.asarray("two")},
@@ -213,13 +217,13 @@ def test_states_of_impossible_sums(
 ) -> None:
     """Of every statistic; only sums of values may be negative, in replicates too."""
     state = state_of_batch()
-    for i, statistic in enumerate(state.statistics):
+    for i, statistic in enumerate(state.statistics[1:], 1):
         moments = "Moments" in repr(statistic)
         for place in range(statistic.shape[-1]):  # type: ignore[union-attr]
-            sums = saved[f"{i}/sums"].copy()
+            sums = saved[f"{i}/total"].copy()
             sums[0, ..., place] = bad
             sums[1] = 0
-            np.savez(tmp_path / "x.npz", **(saved | {f"{i}/sums": sums}))  # type: ignore[arg-type]
+            np.savez(tmp_path / "x.npz", **(saved | {f"{i}/total": sums}))  # type: ignore[arg-type]
             if moments and place in (1, 4) and bad == -1:
                 jm.load_state(tmp_path / "x.npz")
                 continue
@@ -229,15 +233,15 @@ def test_states_of_impossible_sums(
 
 
 def test_merged_counts_do_not_start_again_from_0() -> None:
-    """Two states of 2^63 examples are refused, of which one more or less is not."""
+    """Two states of 2^62 examples are refused, of which one more or less is not."""
     state = state_of_batch()
-    words = np.array([[0, 2**31], [2**32 - 1, 2**31 - 1]], np.uint32)  # low and high, as a count
+    words = np.array([[0, 2**31], [2**31 - 1, 2**31 - 1]], np.uint32)  # low and high, as a count
     half, less = (
         dataclasses.replace(state, examples=state.examples.at[:, 0].set(x)) for x in words
     )
-    assert EVALUATOR.merge(half, less).examples[:, 0].tolist() == [2**32 - 1, 2**32 - 1]
+    assert EVALUATOR.merge(half, less).examples[:, 0].tolist() == [2**31 - 1, 2**32 - 1]
     with pytest.raises(
-        ValueError, match=r"The sum of the states would contain counts of 2\^64 or more"
+        ValueError, match=r"The sum of the states would contain counts of 2\^63 or more"
     ):
         EVALUATOR.merge(half, half)
     assert jax.jit(EVALUATOR.merge)(half, half).examples[:, 0].tolist() == [0, 0]  # hidden by jit
@@ -295,3 +299,77 @@ def test_control_characters_of_names_are_escaped(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="x1b") as caught:
             call()
         assert str(caught.value).isprintable()
+
+
+DATA = Path(__file__).parent / "data"
+
+
+def evaluator_of_0_3(*, weighted: bool = False) -> jm.streaming.Evaluator:
+    """The evaluator whose states jaxmetrics 0.3 wrote to tests/data."""
+    return jm.evaluator(
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, weighted=weighted),
+        jm.mean_of("loss"),
+        jm.ranking_metrics(
+            {"auc": jm.roc_auc}, scale="probability", num_bins=64, num_classes=3, weighted=weighted
+        ),
+        jm.poisson_bootstrap(
+            jm.count_metrics({"recall": jm.recall}, num_classes=3, weighted=weighted), num_samples=2
+        ),
+    )
+
+
+def tree_of_0_3(name: str) -> Any:
+    """What Orbax restores without a target."""
+    with np.load(DATA / name) as npz:
+        arrays = dict(npz)
+    totals = [
+        {"sums": arrays[f"{i}/sums"], "counts": arrays.get(f"{i}/counts")}
+        for i in range(len(json.loads(str(arrays["statistics"]))))
+    ]
+    return {"examples": arrays["examples"], "totals": totals}
+
+
+def test_counts_of_0_3_are_read() -> None:
+    """From a file, what Orbax restores, and a pickle; 2^40 + 2^31 + 1 examples stay exact."""
+    evaluator = evaluator_of_0_3()
+    sources: list[Any] = [
+        DATA / "state_of_0_3.npz",
+        tree_of_0_3("state_of_0_3.npz"),
+        pickle.loads((DATA / "state_of_0_3.pickle").read_bytes()),
+    ]
+    for source in sources:
+        state = jm.load_state(source, evaluator)
+        counts, loss, _, histogram = state.tables().values()
+        exact = [[2**40 + 2**31 + 1, 0, 0], [0, 1, 0], [0, 1, 0]]
+        np.testing.assert_array_equal(counts, exact)
+        assert histogram.sum() == 9
+        np.testing.assert_array_equal(loss, [3, 3.5, 5.25])
+        results = jm.to_python(evaluator.compute(evaluator.merge(state, evaluator.init())))
+        assert results["num_ignored"] == 1
+        assert results["num_examples"] == np.float32(2**40 + 2**31 + 3)
+        assert results["loss"] == pytest.approx(3.5 / 3)
+    assert_equal(jm.load_state(sources[0]), state)
+    with pytest.raises(ValueError, match=r"made by jaxmetrics 0\.3\. Convert it by load_state"):
+        evaluator.compute(sources[2])
+
+
+def test_weights_of_0_3_are_read() -> None:
+    """One batch without weights, and again with weights .5, .25, 2: sums of counts and weights."""
+    evaluator, name = evaluator_of_0_3(weighted=True), "weighted_state_of_0_3.npz"
+    states = [
+        jm.load_state(DATA / name),
+        jm.load_state(DATA / name, evaluator),
+        jm.load_state(tree_of_0_3(name), evaluator),
+    ]
+    for state in states:
+        counts = next(iter(state.tables().values()))
+        np.testing.assert_array_equal(counts, [[1.5, 0, 0], [0, 1.25, 0], [0, 3, 0]])
+        assert jm.to_python(evaluator.compute(state))["accuracy"] == pytest.approx(2.75 / 5.75)
+    for source in (DATA / name, tree_of_0_3(name)):
+        with pytest.raises(ValueError, match=r"contains sums of weights.* with weighted=True"):
+            jm.load_state(source, evaluator_of_0_3())
+    for wrong in (3, {"examples": 3}, tree_of_0_3(name) | {"examples": np.zeros(3, np.uint32)}):
+        with pytest.raises(TypeError, match="source must be a path, or with the argument evaluat"):
+            jm.load_state(wrong, evaluator)
+    unweighted = jm.load_state(DATA / "state_of_0_3.npz", evaluator)
+    assert next(iter(unweighted.tables().values()))[1, 1] == 1

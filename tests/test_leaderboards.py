@@ -102,15 +102,23 @@ def test_examples_that_do_not_count_are_as_if_absent() -> None:
     truth, a, b = predictions(200, 3)
     preds = np.stack([a, b, truth])
     expected = jm.leaderboard(jm.cohen_kappa, truth, preds, num_classes=3)
-    more = np.concatenate([preds, [[0, 1, -1], [2, 1, 0], [0, 0, 0]]], 1)
-    counted = np.arange(203) != 201
+    more = np.concatenate([preds, [[0, -1, 1], [2, 1, 0], [0, 0, 0]]], 1)
+    counted = np.arange(203) < 201
     result = jm.leaderboard(
         jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3, where=counted
     )
     jax.tree.map(assert_array_equal, result, expected)
-    more[1, 201] = 7
-    with pytest.raises(ValueError, match=r"y_preds\[1, 201\] is 7"):
-        jm.leaderboard(jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3)
+    more[0, 201] = 0
+    for wrong in (7, -1):
+        more[1, 201] = wrong
+        with pytest.raises(
+            ValueError, match=rf"y_preds\[1, 201\] is {wrong}, but class ids .*where="
+        ):
+            jm.leaderboard(jm.cohen_kappa, np.append(truth, [-1, 0, 1]), more, num_classes=3)
+    # A JAX array cannot raise: the example is left out for all classifiers.
+    hidden = jnp.asarray(more[:, :202])
+    result = jm.leaderboard(jm.cohen_kappa, np.append(truth, [-1, 0]), hidden, num_classes=3)
+    assert_allclose(result.estimates.value, expected.estimates.value, rtol=1e-5)
 
 
 def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
@@ -237,7 +245,7 @@ def test_leaderboards_of_hardly_any_examples() -> None:
     board = jm.leaderboard(jm.accuracy, [0, 1], [[0, 1], [1, 0]])
     assert board.estimates.value.tolist() == [1, 0]
     assert board.tiers.tolist() == [1, 1]
-    for y_true, y_preds in (([], [[], []]), ([0], [[0], [1]]), ([-1, 0], [[0, -1], [0, 1]])):
+    for y_true, y_preds in (([], [[], []]), ([0], [[0], [1]]), ([-1, 0], [[0, 0], [0, 1]])):
         with pytest.raises(
             ValueError, match=r"at least two examples, got [01]\. Examples with where=False"
         ):

@@ -91,7 +91,7 @@ def test_python_finds_the_same(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_ignored_is_no_mistake() -> None:
-    y_true, y_pred = np.array([0, 1, -1, 1, 0]), np.array([1, 1, 0, 0, -100])
+    y_true, y_pred = np.array([0, 1, -1, 1, -1]), np.array([1, 1, 0, 0, -100])
     report = jm.report(y_true, y_pred, sample_weight=[0.0, 1, 1, 5, 1])
     assert [(x.true, x.pred, x.indices.tolist()) for x in report.mistakes()] == [
         ("0", "1", [0]),

@@ -69,7 +69,7 @@ def test_counts(platform: str, num_classes: int, batch: tuple[int, ...]) -> None
 
 def test_other_tables(platform: str) -> None:
     """Three axes, one axis, and rows of numbers in the place of weights."""
-    y, a, b = RNG.integers(-1, 3, (3, 500))
+    y, (a, b) = RNG.integers(-1, 3, 500), RNG.integers(0, 3, (2, 500))
     scores, groups = RNG.random(500).astype(np.float32), RNG.integers(0, 4, 500)
     calls: dict[str, Callable[[Any], Any]] = {
         "pairs": lambda x: jm.paired_confusion_matrix(x(y), x(a), x(b), num_classes=3),

@@ -111,7 +111,8 @@ def assert_whole(state: State, results: dict[str, float]) -> None:
     """
     whole = EVALUATOR.update(EVALUATOR.init(), **all_examples())
     expected = jm.to_python(EVALUATOR.compute(whole))
-    assert (expected["num_examples"], expected["num_ignored"]) == (NUM_EXAMPLES - 4, 4)
+    numbers = [expected[f"num_{name}"] for name in ("examples", "ignored", "invalid")]
+    assert numbers == [NUM_EXAMPLES - 4, 3, 1]
     assert results | {"loss": 0} == expected | {"loss": 0}
     assert results["loss"] == pytest.approx(expected["loss"], rel=1e-6)
     jax.tree.map(assert_same_integers, state, whole)
@@ -127,7 +128,8 @@ def test_each_process_has_the_results_of_all(way: str, process: int, folder: Pat
 def test_states_of_processes_merge_offline(folder: Path) -> None:
     paths = [folder / f"alone{process}.npz" for process in range(NUM_PROCESSES)]
     parts = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
-    assert sum(part["num_examples"] + part["num_ignored"] for part in parts) == NUM_EXAMPLES
+    names = "num_examples", "num_ignored", "num_invalid"
+    assert sum(part[name] for part in parts for name in names) == NUM_EXAMPLES
     merged = reduce(EVALUATOR.merge, map(jm.load_state, paths))
     assert_whole(merged, jm.to_python(EVALUATOR.compute(merged)))
 

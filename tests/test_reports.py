@@ -309,7 +309,7 @@ def test_undefined_figures() -> None:
     ("y_true", "y_pred", "names", "classes", "counts"),
     [
         # Classes that occur; negative ids are ignored.
-        ([3, 7, 7, -1, 3], [3, 7, 3, 3, -100], None, "3 7", [[1, 0], [1, 1]]),
+        ([3, 7, 7, -1, -100], [3, 7, 3, 3, -100], None, "3 7", [[1, 0], [1, 1]]),
         ([0, 2, 1], [0, 2, 2], [*"abc"], "a b c", [[1, 0, 0], [0, 0, 1], [0, 0, 1]]),
         ([True, False], [True, True], None, "False True", [[0, 1], [0, 1]]),
         ([*"ny"], [*"yy"], [*"yn"], "y n", [[1, 0], [1, 0]]),
@@ -704,7 +704,7 @@ REFUSALS: list[tuple[Any, str]] = [
         r"with the same number of examples n, got \(2,\), \(2,\), \(1,\)",
     ),
     (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
-    (lambda: jm.comparison_report([0, -1], [-1, 1], Y), "no examples to compare"),
+    (lambda: jm.comparison_report([-1, -1], [0, 1], Y), "no examples to compare"),
     (
         lambda: jm.comparison_report(["a"], ["b"], ["c"], class_names=["a", "b"]),
         r"y_pred_b\[0\] is 'c'",
@@ -819,6 +819,27 @@ def test_infinite_ends_are_null_in_json() -> None:
     written = json.loads(report.to_json())["overall"]["log_loss"]
     assert (written["high"], written["value"]) == (None, report["log_loss"].value)
     assert report.to_csv().count(",inf,") == 1
+
+
+def test_a_prediction_that_is_no_class_is_no_ignored_example() -> None:
+    """Of a classifier that does not answer; as strings, it is a class that is never right."""
+    y_true, y_pred = np.array([0, 1, 1, -1]), np.array([-1, 1, -2, -1])
+    for names in (None, ["a", "b"]):
+        options: Any = {"class_names": names}
+        with pytest.raises(
+            ValueError, match=r"y_pred\[0\] is -1, but class ids must .*counts as a wr"
+        ):
+            jm.report(y_true, y_pred, **options)
+        with pytest.raises(ValueError, match=r"y_pred_b\[1\] is -2, but class ids must lie in"):
+            jm.comparison_report(y_true[:2], y_true[:2], y_pred[[1, 2]], **options)
+    evaluator = jm.evaluator(jm.count_metrics({}, num_classes=2))
+    state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
+    with pytest.warns(UserWarning, match="2 examples have a prediction that is no class"):
+        assert jm.Report.from_state(state).num_ignored == 1
+    strings = jm.report(list(map(str, y_true[:3])), list(map(str, y_pred[:3])))
+    assert strings["accuracy"].value == pytest.approx(1 / 3)
+    with pytest.warns(UserWarning, match="but -1 is also predicted for some of them"):
+        jm.report([-1, -1, 0, 1], [-1, 1, 0, 1])
 
 
 def test_a_perfect_weighted_classifier_has_accuracy_one() -> None:
@@ -940,7 +961,7 @@ def test_a_report_of_groups() -> None:
     rng = np.random.default_rng(0)
     y, prob = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
     pred, sites = prob.argmax(1), rng.choice(["north", "south", "west"], 300)
-    y[:9] = -1
+    y[:9] = -100
     options: Any = {"class_names": [*"abc"]}
     report = jm.report(y, pred, y_prob=prob, groups=sites.tolist(), **options)
     assert report["accuracy"] == jm.report(y, pred, **options)["accuracy"]

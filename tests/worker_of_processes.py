@@ -29,7 +29,7 @@ EVALUATOR = jm.evaluator(
 
 
 def all_examples() -> Batch:
-    """The whole data set; four of its labels are out of range, so that they are ignored."""
+    """The whole data set; three of its labels are ignored, and one prediction is invalid."""
     rng = np.random.default_rng(0)
     y_true, y_pred = rng.integers(0, 3, (2, NUM_EXAMPLES)).astype(np.int32)
     y_true[[3, 8, 20]], y_pred[15] = -1, 3

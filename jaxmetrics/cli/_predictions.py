@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics._examples import are_distributions
+from jaxmetrics._validation import IGNORED
 from jaxmetrics.cli._classes import (
     check_kinds,
     one_against_rest,
@@ -347,12 +348,13 @@ class Predictions:
                 raise InputError(f"row {row}: {name!r} is '', which is no cluster")
 
     def ids(self, role: str) -> np.ndarray:
-        """Return class ids, which are -1 for ignored rows; labels of no class have the id 0, which
-        is the id of the rest if there is a positive class.
+        """Return class ids, which are negative for ignored rows; labels of no class have the id 0,
+        which is the id of the rest if there is a positive class.
         """
         rows, numbers = self.rows, {name: i for i, name in enumerate(self.classes)}
         places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
-        return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], -1)
+        ignored = int(IGNORED) if role == "true" else -1
+        return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], ignored)
 
     @property
     def confidence(self) -> np.ndarray | None:

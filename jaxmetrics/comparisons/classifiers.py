@@ -156,7 +156,8 @@ def compare_predictions(
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         y_true, y_pred_a, y_pred_b: `(n,)`, class ids, strings, or members of `labels`. Examples
-            with a negative class id are ignored.
+            with a negative class id in `y_true` are ignored. A prediction that is not the id of a
+            class raises an error in a NumPy array. In a JAX array, the example is ignored.
         num_classes: number of classes K. The default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids. It cannot be used with JAX arrays.
             The default for strings is all strings that occur, sorted.

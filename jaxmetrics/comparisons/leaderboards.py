@@ -38,7 +38,7 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._scatter import are_valid
 from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.standings import as_dict, ranking, shown_ranking
-from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
+from jaxmetrics._validation import IGNORED, ArrayLike, as_array, as_mask, check_level, shapes_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,
@@ -176,8 +176,10 @@ def leaderboard(
             must not change if all counts are multiplied by the same number. Greater values are
             better. A classifier whose metric is NaN comes last.
         y_true: `(n,)`, class ids, strings, or members of `labels`. Examples with a negative class
-            id in `y_true` or in a row of `y_preds` are ignored.
-        y_preds: predictions `(M, n)`, one row for each classifier.
+            id in `y_true` are ignored.
+        y_preds: predictions `(M, n)`, one row for each classifier. A prediction that is not the id
+            of a class raises an error in a NumPy array. In a JAX array, the example is ignored for
+            all classifiers.
         num_classes: number of classes K. The default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids. It cannot be used with JAX arrays.
             The default for strings is all strings that occur, sorted.
@@ -243,7 +245,7 @@ def _read(
 ) -> tuple[Array, Array, int]:
     """Return the class ids of truth `(n,)` and predictions `(M, n)`, and the number of classes K.
 
-    The class id of truth is -1 for examples that do not count.
+    The class id of truth is negative for examples that do not count.
     """
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = as_mask(where)
@@ -265,9 +267,9 @@ def _read(
     if is_known(n) and n < 2:
         raise ValueError(
             f"A ranking needs at least two examples, got {n}. Examples with where=False and"
-            " examples with a negative label in y_true or y_preds do not count."
+            " examples with a negative label in y_true do not count."
         )
-    return xp.where(counted, true.astype(xp.int32), -1), preds, k
+    return xp.where(counted, true.astype(xp.int32), xp.int32(IGNORED)), preds, k
 
 
 def _checked(estimates: Any) -> Estimate:

@@ -116,8 +116,8 @@ def question_of(
     is_clustered = cluster_axis is not None
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
-            "stratified=True keeps the number of examples of each class fixed, but if there are"
-            " clusters, whole clusters are drawn, so that the number of examples of each class"
+            "stratified=True keeps the number of examples of each class fixed, but with"
+            " cluster_axis, whole clusters are drawn, so that the number of examples of each class"
             " varies. Leave out stratified."
         )
     reads = read_by(metric)

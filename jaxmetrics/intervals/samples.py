@@ -386,7 +386,10 @@ def distinct(
     counts as a separate combination.
     """
     mask = as_mask(where)
-    ids = [as_class_ids(labels, name, k, mask) for name, labels in named_labels.items()]
+    ids: list[Array] = []
+    for name, labels in named_labels.items():
+        truth = ids[0] >= 0 if ids else None
+        ids.append(as_class_ids(labels, name, k, mask, truth, is_truth=not ids))
     if not all(map(is_known, (*ids, mask))):  # under jit
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)

@@ -12,7 +12,6 @@ from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import (
-    IGNORED,
     Examples,
     as_indicators,
     as_scores,
@@ -21,7 +20,7 @@ from jaxmetrics._examples import (
 )
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
-from jaxmetrics._validation import ArrayLike, check_option
+from jaxmetrics._validation import IGNORED, ArrayLike, check_option
 
 __all__ = ["per_class", "per_label"]
 

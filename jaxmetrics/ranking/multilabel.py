@@ -25,6 +25,7 @@ from jaxmetrics._examples import (
     Examples,
     as_gains,
     as_indicators,
+    as_predicted_indicators,
     as_scores,
     class_examples,
     label_examples,
@@ -77,7 +78,9 @@ def _ranked_labels(*arguments: Any) -> _Labels:
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
 
-_label_sets = partial(label_examples, read=as_indicators, read_truth=as_indicators, name="y_pred")
+_label_sets = partial(
+    label_examples, read=as_predicted_indicators, read_truth=as_indicators, name="y_pred"
+)
 _scored_gains = partial(label_examples, read=as_scores, read_truth=as_gains, name="y_score")
 
 

@@ -45,7 +45,8 @@ def report(
 
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if a label is negative.
+            if the true label is negative. A negative prediction for another example raises an
+            error.
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.

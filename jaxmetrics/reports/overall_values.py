@@ -37,12 +37,15 @@ from jaxmetrics._jax import trees
 from jaxmetrics._labels import as_ids
 from jaxmetrics._text.wording import enumeration, fraction, listed
 from jaxmetrics._validation import (
+    IGNORED,
     ArrayLike,
     as_rows,
     check_real,
     ids_in_range,
     on_host,
+    refuse_where,
     warn,
+    warn_of_left_out_class,
 )
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
@@ -276,8 +279,8 @@ def checked_labels(
         named: labels `(n,)` by argument name.
 
     Returns:
-        Class ids `(n,)` for each of the labels, which are -1 if one of the labels of the example is
-        not a class; and the class names.
+        Class ids `(n,)` for each of the labels, which are negative if the true label of the example
+        is negative; and the class names.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
@@ -298,10 +301,19 @@ def checked_labels(
                 f"{name} has {number} columns, but there are {k} classes: {listed(names)}. There"
                 " must be one column for each class."
             )
+    counted = ids[0] >= 0
+    message = (
+        f"but class ids must lie in [0, {k}). Leave out rows without a prediction, or convert all"
+        " labels to strings, for example by list(map(str, y_true)), so that this one is a class,"
+        " which counts as a wrong prediction."
+    )
+    for (name, given), x in [*zip(labels.items(), ids, strict=True)][1:]:
+        refuse_where(x < 0, given, name, message, counted)
+        if given.dtype.kind == "i" and given.dtype == labels["y_true"].dtype:
+            warn_of_left_out_class(labels["y_true"], given, None)
     check_number_of_classes(k, what)
-    ids = [ids_in_range(x, name, size=k) for name, x in zip(labels, ids, strict=True)]
-    counted = np.all([x >= 0 for x in ids], axis=0)
-    return [np.where(counted, x, -1) for x in ids], names
+    ids = [ids_in_range(x, name, counted, size=k) for name, x in zip(labels, ids, strict=True)]
+    return [np.where(counted, x, IGNORED) for x in ids], names
 
 
 def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:

@@ -58,7 +58,7 @@ class ComparisonReport(AnyReport):
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
-        num_ignored: the number of examples with a label that is not the id of a class, such as -1.
+        num_ignored: the number of examples with a negative true label, such as -1.
         names: the names of A and B.
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
@@ -221,7 +221,8 @@ def comparison_report(
 
     Args:
         y_true, y_pred_a, y_pred_b: true labels and the labels predicted by A and B, `(n,)`, strings
-            or integers. Examples with a negative label are ignored.
+            or integers. Examples whose true label is negative are ignored. A negative prediction
+            for another example raises an error.
         y_prob_a, y_prob_b: the probabilities of A and B, `(n, K)`, one column per class. They add
             log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, ROC curves.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be

@@ -20,6 +20,7 @@ from jaxmetrics._validation import (
     check_real,
     check_size,
     on_host,
+    warn,
 )
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
@@ -92,7 +93,7 @@ class Report(AnyReport):
         counts: the confusion matrix `(K, K)`, a NumPy array.
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
-        num_ignored: the number of examples with a label that is not the id of a class, such as -1.
+        num_ignored: the number of examples with a negative true label, such as -1.
         overall: dict from the name of each metric to its value, which has the attributes `value`,
             `low`, `high`, `standard_error` and `estimate`, an `Estimate`. `method` is the name of
             the interval method. `note` is a sentence that helps to interpret the value. Both may be
@@ -229,10 +230,13 @@ class Report(AnyReport):
                 f" state are {', '.join(map(repr, state.statistics))}."
             )
         counts = whole(tables.pop(matrices[0]))
-        _, ignored = as_numpy(state.examples)
-        report = cls.from_counts(
-            counts, class_names=class_names, num_ignored=int(ignored), level=level
-        )
+        _, ignored, invalid = as_numpy(state.examples).tolist()
+        if invalid:
+            warn(
+                f"{invalid} examples have a prediction that is no class, such as the argmax of NaN."
+                " They are in no count, although the predictions are wrong."
+            )
+        report = cls.from_counts(counts, class_names=class_names, num_ignored=ignored, level=level)
         for statistic, table in tables.items():
             report = report.with_findings(findings_of(statistic, table, report.class_values, level))
         return report

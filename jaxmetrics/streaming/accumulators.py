@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._cell_sums import tables
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import check_level, check_option, check_size
+from jaxmetrics._validation import check_flag, check_level, check_option, check_size
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
@@ -35,6 +37,7 @@ from jaxmetrics.ranking.histograms import check_num_bins
 from jaxmetrics.scoring.calibration import calibration_error
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
+    ClassCounts,
     ConfusionMatrix,
     Moments,
     PairedConfusionMatrix,
@@ -107,13 +110,18 @@ def count_metrics(
     num_classes: int,
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
+    weighted: bool = False,
+    one_vs_rest: bool = False,
 ) -> Accumulator:
     """Accumulate a confusion matrix over batches, and compute metrics from the matrix.
 
     Pass `y_true` and one of `y_pred`, `logits` and `y_prob` to the method `update` of the
     evaluator. `logits` and `y_prob` have shape `(..., K)`. The prediction is the class with the
-    greatest value. Examples are ignored if a label is not between 0 and K - 1, or if a logit is
-    NaN.
+    greatest value. Examples are ignored if `y_true` is not between 0 and K - 1. Other examples are
+    invalid if the prediction is not between 0 and K - 1, or if a logit is NaN.
+
+    An update of many classes takes time for the batch, not for the matrix, if the state is donated
+    to `jax.jit` or is the carry of `lax.scan`.
 
     The metric `{"counts": lambda counts: counts}` returns the confusion matrix. If JAX needs long
     to compile a metric, compute the metric from this matrix outside of the evaluator.
@@ -126,8 +134,15 @@ def count_metrics(
             `(G, K, K)`.
         method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If given, results are
             `Estimate`s with an interval. `Delta("logit")` is the delta method on the logit scale,
-            whose interval is within [0, 1]. With the field `sample_weight`, use `Delta` or
-            `Posterior` and weights with mean 1, because `Likelihood` and `Bootstrap` return NaN.
+            whose interval is within [0, 1]. With weights, use `Delta` or `Posterior` and weights
+            with mean 1, because `Likelihood` and `Bootstrap` return NaN.
+        weighted: whether batches have the field `sample_weight`. Sums of weights are floats, and an
+            update takes time for the matrix.
+        one_vs_rest: if True, metrics are functions of the 2x2 matrix of each class against all
+            others, `(K, 2, 2)`, as computed by `jm.one_vs_rest`. This is for many thousands of
+            classes, because 3 K numbers are stored instead of K^2. `jm.macro(jm.f1)` then becomes
+            `functools.partial(jm.label_macro(jm.f1), zero_division=math.nan)`. Groups and interval
+            methods need the matrix.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -139,7 +154,15 @@ def count_metrics(
     Array(0.97, dtype=float32)
     """
     k, groups = check_size(num_classes, "num_classes"), _size_or_none(num_groups, "num_groups")
-    return Accumulator((ConfusionMatrix(k, groups),), _with_intervals(metrics, method))
+    check_flag(weighted, "weighted")
+    if not check_flag(one_vs_rest, "one_vs_rest"):
+        return Accumulator(
+            (ConfusionMatrix(k, groups, weighted),), _with_intervals(metrics, method)
+        )
+    if groups is not None or method is not None:
+        raise ValueError("one_vs_rest=True cannot be combined with num_groups or method.")
+    results = ((name, Applied(_one_vs_rest, x)) for name, x in _named(metrics).items())
+    return Accumulator((ClassCounts(k, weighted),), tuple(results))
 
 
 def paired_metrics(
@@ -147,6 +170,7 @@ def paired_metrics(
     *,
     num_classes: int,
     method: IntervalMethod | None = None,
+    weighted: bool = False,
 ) -> Accumulator:
     """Accumulate metrics of two classifiers on the same examples, and their differences.
 
@@ -159,6 +183,7 @@ def paired_metrics(
         num_classes: number of classes K. K^3 counts are stored.
         method: interval method. If given, results are `Comparison`s with intervals, the same as
             from `compare`. Otherwise results are `PairedValues`, without intervals.
+        weighted: whether batches have the field `sample_weight`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -167,7 +192,8 @@ def paired_metrics(
     >>> evaluator.compute(state)["accuracy"].difference.round(3)
     Array(0.333, dtype=float32)
     """
-    table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
+    k = check_size(num_classes, "num_classes")
+    table = PairedConfusionMatrix(k, check_flag(weighted, "weighted"))
     if method is not None:
         return Accumulator((table,), _with_intervals(metrics, method, compare))
     named = _named(metrics).items()
@@ -184,7 +210,8 @@ def mean_of(
 ) -> Accumulator:
     """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
-    If x is NaN for an example that is not ignored, the mean is NaN. For the loss per token, let x
+    The mean includes examples whose prediction is invalid for other accumulators. If x is NaN for
+    an example that is not ignored, the mean is NaN. For the loss per token, let x
     be the mean loss of a sequence, and w its number of tokens. For bits per byte, let x be
     `nats / (bytes * log(2))` of a sequence, and w its number of bytes.
 
@@ -221,7 +248,7 @@ def mean_of(
     >>> jm.to_python(evaluator.compute(state))
     {'bits_per_byte': 1.082021, 'macro_bits_per_byte': 1.202246,
      'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
-     'num_ignored': 0.0}
+     'num_ignored': 0.0, 'num_invalid': 0.0}
     """
     for argument, field in {"name": name, "groups": groups, "weights": weights}.items():
         if field is None and argument != "name":
@@ -258,11 +285,12 @@ def ranking_metrics(
     num_classes: int | None = None,
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
+    weighted: bool = False,
 ) -> Accumulator:
     """Accumulate a histogram of scores over batches to compute ROC AUC and average precision.
 
     Pass `y_true` (0 or 1) and `y_score` to the method `update` of the evaluator. Examples with a
-    NaN score are ignored.
+    NaN score are invalid.
 
     Args:
         metrics: dict from the name of each metric to a function of a histogram `(2, B)`. Default:
@@ -277,6 +305,7 @@ def ranking_metrics(
             id per example. Metrics are then called with one histogram per group, `(G, 2, B)`, or
             `(K, G, 2, B)` with `num_classes`.
         method: interval method, such as `Bootstrap(key)`.
+        weighted: whether batches have the field `sample_weight`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
@@ -293,7 +322,8 @@ def ranking_metrics(
         )
     k = _size_or_none(num_classes, "num_classes")
     groups = _size_or_none(num_groups, "num_groups")
-    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups)
+    weighted = check_flag(weighted, "weighted")
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups, weighted)
     if metrics is None:
         metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
     return Accumulator((histogram,), _with_intervals(metrics, method))
@@ -388,6 +418,14 @@ def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
     """Compute a metric of classifier A and of classifier B from paired counts."""
     a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
     return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
+
+
+def _one_vs_rest(metric: Metric, counts: jax.Array) -> Any:
+    """Compute a metric of 2x2 matrices `(K, 2, 2)` from true positives, predictions and truth."""
+    tp, predicted, true = jnp.moveaxis(counts, -1, 0)
+    fp, fn = predicted - tp, true - tp
+    tn = jnp.maximum(true.sum() - tp - fp - fn, 0)  # rounding
+    return metric(tables(tp, fp, fn, tn))
 
 
 def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, level: float) -> Any:

@@ -29,7 +29,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals.means import tolerated
-from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
+from jaxmetrics.streaming.totals import add, as_floats, as_total, no_total
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
 
@@ -164,7 +164,8 @@ def _check_state(state: ConfidenceState) -> None:
 
 @jax.jit
 def _init() -> ConfidenceState:
-    return ConfidenceState(no_count(()), *(no_sum(()) for _ in range(6)))
+    sums = (no_total((), is_integer=False) for _ in range(6))
+    return ConfidenceState(no_total((), is_integer=True), *sums)
 
 
 @promoting

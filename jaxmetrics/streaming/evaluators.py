@@ -4,7 +4,7 @@ An evaluator is a set of pure functions that is made from accumulators. The runn
 separate object, the state. The state is a pytree of arrays that you pass from one function to the
 next. All states of an evaluator have the same structure, shapes and dtypes. Therefore a state can
 be the carry of `lax.scan`. States can also be donated, checkpointed and pickled, and `jax.vmap`
-works over states. Unweighted counts are exact below 2^64. Other sums have twice the precision of a
+works over states. Unweighted counts are exact below 2^63. Other sums have twice the precision of a
 single float.
 
 A batch is given as keyword arguments, which are arrays and are called fields. Their names depend on
@@ -14,10 +14,15 @@ number per example and class have one more axis. Two fields can be used with eve
 
 - `where`: boolean mask that is False for examples to ignore, such as padding of the last batch.
 - `sample_weight`: weight of each example. An example of weight 2 counts like two equal examples.
+  `count_metrics`, `paired_metrics` and `ranking_metrics` need `weighted=True`, because they count
+  in integers otherwise.
 
-If one accumulator cannot use an example, because a label is out of range or a score is NaN, all
-accumulators ignore this example. The result `num_ignored` is the number of ignored examples, and
-`num_examples` is the number of all other examples.
+If the true label or the group of an example is out of range, all accumulators ignore the example.
+If a prediction is out of range or unknown (a logit or score is NaN), no accumulator of classes
+counts the example, but the means of `mean_of` include it. Such a prediction is a mistake, so do not
+report metrics without these examples. The result `num_ignored` is the number of ignored examples,
+`num_invalid` is the number of other examples with an invalid prediction, and `num_examples` is the
+number of all other examples.
 
 TypeError or ValueError is raised, also under jit, if a field is missing or unknown, or if its shape
 or dtype is wrong. The same holds for a state from an evaluator with other sums.
@@ -27,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
 import jax
@@ -47,7 +52,12 @@ from jaxmetrics._validation import (
     is_integer,
 )
 from jaxmetrics.streaming.accumulators import Accumulator
-from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
+from jaxmetrics.streaming.standard_statistics import (
+    ConfusionMatrix,
+    PairedConfusionMatrix,
+    counts_cells,
+    valid_predictions,
+)
 from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
 from jaxmetrics.streaming.statistics import (
     MASK,
@@ -64,14 +74,14 @@ from jaxmetrics.streaming.totals import (
     add,
     as_floats,
     as_total,
-    no_count,
-    no_sum,
+    carried_if,
+    no_total,
     sum_over_devices,
 )
 
 __all__ = ["Evaluator", "evaluator", "to_python"]
 
-COUNTERS = ("num_examples", "num_ignored")
+COUNTERS = ("num_examples", "num_ignored", "num_invalid")
 
 
 def evaluator(*accumulators: Accumulator) -> Evaluator:
@@ -94,7 +104,8 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     ...     loss = jm.cross_entropy(logits, y_true)
     ...     state = evaluator.update(state, y_true=y_true, logits=logits, loss=loss)
     >>> jm.to_python(evaluator.compute(state))
-    {'macro_f1': 0.333333, 'loss': 0.720095, 'num_examples': 6.0, 'num_ignored': 3.0}
+    {'macro_f1': 0.333333, 'loss': 0.720095, 'num_examples': 6.0, 'num_ignored': 3.0,
+     'num_invalid': 0.0}
     """
     for accumulator in accumulators:
         if not isinstance(accumulator, Accumulator):
@@ -155,6 +166,12 @@ class Evaluator:
                 f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
                 f" {', '.join(sorted(self._kinds))}."
             )
+        counted = [s for s in self.statistics if s.is_integer]
+        if batch.get(WEIGHT) is not None and counted:
+            raise ValueError(
+                f"sample_weight needs sums of weights, but {counted[0]!r} counts examples. Make the"
+                " evaluator with weighted=True, as in count_metrics(..., weighted=True)."
+            )
         check_order(**batch)
         mask = as_mask(batch.get(MASK))
         fields = {
@@ -184,7 +201,8 @@ class Evaluator:
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
 
     def compute(self, state: EvaluatorState) -> dict[str, Any]:
-        """Return a dict of all results by name, including `num_examples` and `num_ignored`.
+        """Return a dict of all results by name, including `num_examples`, `num_ignored` and
+        `num_invalid`.
 
         Results are JAX arrays. Use `to_python` to convert them to Python numbers. For stacked
         states, such as the states after each epoch, use `jax.vmap(evaluator.compute)`.
@@ -221,10 +239,10 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
     """Initialise the state under jit, so that no constants are copied to the device."""
     for s in statistics:
         check_cells(s.shape, f"the sizes of {s!r}")
-    totals: dict[Statistic | SavedStatistic, Totals] = {
-        s: Totals(no_sum(s.shape), no_count(s.shape) if s.is_integer else None) for s in statistics
+    totals: dict[Statistic | SavedStatistic, jax.Array] = {
+        s: no_total(s.shape, is_integer=s.is_integer) for s in statistics
     }
-    return state_of(no_count((2,)), totals)
+    return state_of(no_total((len(COUNTERS),), is_integer=True), totals)
 
 
 @lru_cache(maxsize=256)
@@ -240,6 +258,10 @@ def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
     if not isinstance(state, EvaluatorState):
         return TypeError(
             f"state must be an EvaluatorState, as returned by init, got {type(state).__name__}."
+        )
+    if any(isinstance(x, Totals) for x in state.totals):
+        return ValueError(
+            "The state was made by jaxmetrics 0.3. Convert it by load_state(state, evaluator)."
         )
     ours, theirs = expected.statistics, state.statistics
     foreign = [f"has {x!r}" for x in theirs if x not in ours]
@@ -276,42 +298,51 @@ def _update(
     for statistic in statistics:
         usable = statistic.is_usable(batch)
         keep = keep if usable is None else keep & usable
-    tables = [_checked(jnp.asarray(s.table(batch, batch.weight, keep)), s) for s in statistics]
+    of_classes = [valid_predictions(statistic, batch) for statistic in statistics]
+    valid = reduce(jnp.logical_and, (x for x in of_classes if x is not None), keep)
+    masks = [keep if x is None else valid for x in of_classes]
 
+    tables = {
+        s: _checked(jnp.asarray(s.table(batch, batch.weight, mask)), s)
+        for s, mask in zip(statistics, masks, strict=True)
+        if not counts_cells(s, batch.size)
+    }
     # The sum of a small table is the number of examples, so the examples need not be counted.
-    counted = [x for s, x in zip(statistics, tables, strict=True) if isinstance(s, _COUNTED_ONCE)]
-    small = [table for table in counted if is_integer(table) and table.size < batch.size]
-    kept = (small[0] if small else keep).sum(dtype=jnp.int32)
-    examples = jnp.stack([kept, present.sum(dtype=jnp.int32) - kept])
-    return EvaluatorState(
-        add(state.examples, as_total(examples)),
-        tuple(_added(totals, x) for totals, x in zip(state.totals, tables, strict=True)),
-        state.statistics,
-    )
+    counted = [x for s, x in tables.items() if s.is_integer and isinstance(s, _COUNTED_ONCE)]
+    small = [table for table in counted if table.size < batch.size]
+    all_present, kept = (x.sum(dtype=jnp.int32) for x in (present, keep))
+    number = (small[0] if small else valid).sum(dtype=jnp.int32)
+    numbers = jnp.stack([number, all_present - kept, kept - number])
+    before, examples = state.examples, add(state.examples, as_total(numbers))
+    # An example adds at most 1 to a cell. The lower words of cells have 31 bits when they are
+    # carried, so after 2^30 more examples they still have less than 32.
+    passed = ((examples[1] << 1 | examples[0] >> 30) != (before[1] << 1 | before[0] >> 30))[0]
+
+    def added(statistic: Statistic, total: jax.Array, mask: jax.Array) -> jax.Array:
+        if not counts_cells(statistic, batch.size):
+            return add(total, as_total(tables[statistic]))
+        flat = carried_if(passed, total).reshape((2, -1))
+        cells = statistic.cells(batch, mask)
+        return flat.at[0, cells].add(np.uint32(1), mode="drop").reshape(total.shape)
+
+    totals = tuple(map(added, statistics, state.totals, masks))
+    return EvaluatorState(examples, totals, state.statistics)
 
 
 def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
-    if table.shape != statistic.shape:
+    if table.shape != statistic.shape or (statistic.is_integer and not is_integer(table)):
+        kind = "integers" if statistic.is_integer else "numbers"
         raise ValueError(
-            f"{statistic!r} must return a table of the shape {statistic.shape}, which is the"
-            f" attribute shape of this statistic, got a table of shape {table.shape}."
+            f"{statistic!r} must return a table of {kind} of the shape {statistic.shape}, which is"
+            " the attribute shape of this statistic, got a table of"
+            f" {table.dtype} of shape {table.shape}."
         )
-    return table
-
-
-def _added(totals: Totals, table: jax.Array) -> Totals:
-    if totals.counts is not None and is_integer(table):
-        return totals._replace(counts=add(totals.counts, as_total(table)))
-    return totals._replace(sums=add(totals.sums, as_total(table.astype(float_dtype()))))
+    return table if statistic.is_integer else table.astype(float_dtype())
 
 
 @compiled
 def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
-    def table(totals: Totals) -> jax.Array:
-        total = as_floats(totals.sums)
-        return total if totals.counts is None else as_floats(totals.counts) + total
-
-    tables = dict(zip(state.statistics, map(table, state.totals), strict=True))
+    tables = dict(zip(state.statistics, map(as_floats, state.totals), strict=True))
     results = {
         name: result(*(tables[statistic] for statistic in accumulator.statistics))
         for accumulator in evaluator.accumulators

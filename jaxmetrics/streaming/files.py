@@ -1,7 +1,8 @@
 """Save and load the state of an evaluator (its running sums), for example to merge several hosts.
 
-A file contains its version, the number of counted and ignored examples, a JSON description of each
-statistic, and the arrays of sums.
+A file contains its version, the numbers of counted, ignored and invalid examples, a JSON
+description of each statistic, and the arrays of sums. Files of version 2 were written by jaxmetrics
+0.3.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,9 +24,10 @@ from jaxmetrics._files import replaced_file
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import require
-from jaxmetrics.streaming.evaluators import Evaluator
+from jaxmetrics.streaming.evaluators import COUNTERS, Evaluator
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
+    ClassCounts,
     ConfusionMatrix,
     Moments,
     PairedConfusionMatrix,
@@ -34,27 +36,29 @@ from jaxmetrics.streaming.standard_statistics import (
 )
 from jaxmetrics.streaming.states import EvaluatorState, state_of
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
-from jaxmetrics.streaming.totals import Totals
+from jaxmetrics.streaming.totals import Totals, add
 
 __all__ = ["load_state", "save_state"]
 
-VERSION = 2
+VERSION = 3
 
 # Names of our statistics in files; statistics written by users are named by module and class.
 _KINDS: dict[str, type] = {
     "calibration_bins": CalibrationBins,
+    "class_counts": ClassCounts,
     "confusion_matrix": ConfusionMatrix,
     "moments": Moments,
     "paired_confusion_matrix": PairedConfusionMatrix,
     "poisson_bootstrap": PoissonReplicates,
     "score_histogram": ScoreHistogram,
 }
-# Options of statistics that are not numbers.
+# Options of statistics that are not integers.
 _TYPES_OF_OPTIONS: dict[str, Any] = {
     "groups": str,
     "name": str,
     "scale": str,
     "statistic": Statistic | SavedStatistic,
+    "weighted": bool,
     "weights": str,
 }
 _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
@@ -97,29 +101,28 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         "examples": np.asarray(examples),
         "statistics": np.asarray(descriptions),
     }
-    for i, parts in enumerate(totals):
-        arrays |= {f"{i}/{k}": np.asarray(x) for k, x in parts._asdict().items() if x is not None}
-    with replaced_file(_as_path(path)) as file:
+    arrays |= {f"{i}/total": np.asarray(total) for i, total in enumerate(totals)}
+    is_path = isinstance(path, str | os.PathLike)
+    require(is_path, "path", "be a string or a pathlib.Path", path, TypeError)
+    with replaced_file(path) as file:
         np.savez(file, **arrays)
 
 
-def _as_path(path: str | Path) -> Path:
-    valid = isinstance(path, str | os.PathLike)
-    require(valid, "path", "be a string or a pathlib.Path", path, TypeError)
-    return Path(path)
-
-
-def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
+def load_state(source: Any, evaluator: Evaluator | None = None) -> EvaluatorState:
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
+
+    Files written by jaxmetrics 0.3 are converted. If a file of 0.3 has an integer statistic and
+    weights, the evaluator must have `weighted=True`.
 
     You can pass the loaded state to any evaluator that computes the same sums with the same
     settings, such as `num_classes`. `jax_enable_x64` must be the same as when the state was saved.
     Otherwise methods such as `update` and `compute` raise ValueError.
 
     Args:
-        path: path of the file.
+        source: path of the file. Or a state of jaxmetrics 0.3 that was pickled, or that Orbax
+            restored as a dict, which is then converted.
         evaluator: an evaluator that computes the same sums. Needed only if the state contains your
-            own `Statistic`.
+            own `Statistic`, or if `source` is not a path.
 
     Returns:
         `EvaluatorState` with arrays on the default device.
@@ -139,15 +142,17 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     """
     if evaluator is not None and not isinstance(evaluator, Evaluator):
         raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
-    known = {} if evaluator is None else _by_description(evaluator.statistics)
+    if not isinstance(source, str | os.PathLike):
+        return _from_tree(source, evaluator)
     # We open the file ourselves, because NumPy closes it late after an error.
-    content = io.BytesIO(_as_path(path).read_bytes())
+    content = io.BytesIO(Path(source).read_bytes())
     try:
-        return _state(_arrays(content), known)
+        return _state(_arrays(content), () if evaluator is None else evaluator.statistics)
     except _Unusable as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{source}: {error}") from None
     except Exception:  # zipfile, zlib, ast, json and NumPy raise many types for damaged files
-        raise ValueError(f"{path}: this file does not contain the state of an evaluator.") from None
+        message = "this file does not contain the state of an evaluator."
+        raise ValueError(f"{source}: {message}") from None
 
 
 class _Unusable(Exception):
@@ -165,38 +170,119 @@ def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
         return dict(npz)
 
 
-def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> EvaluatorState:
+def _state(arrays: Mapping[str, np.ndarray], known: Sequence[Statistic]) -> EvaluatorState:
     version = int(arrays["version"])
-    if version != VERSION:
+    if version not in (2, VERSION):
         raise _Unusable(
             f"the file contains a state of version {version}, but this version of jaxmetrics reads"
             f" version {VERSION}. Install a newer version of jaxmetrics."
         )
-    totals = {}
-    for i, description in enumerate(json.loads(str(arrays["statistics"]))):
-        parts = {k: arrays[f"{i}/{k}"] for k in Totals._fields if f"{i}/{k}" in arrays}
-        statistic = _statistic(description, known)
-        totals[statistic] = _totals(statistic, parts)
-    return state_of(_total(arrays["examples"], np.uint32, (2,)), totals)
+    by_description = _by_description(known)
+    descriptions = json.loads(str(arrays["statistics"]))
+    statistics = [_statistic(description, by_description) for description in descriptions]
+    if version == 2:
+        parts = [
+            Totals(arrays[f"{i}/sums"], arrays.get(f"{i}/counts")) for i in range(len(statistics))
+        ]
+        return _from_version_2(arrays["examples"], dict(zip(statistics, parts, strict=True)), known)
+    totals = {s: _checked_total(s, arrays[f"{i}/total"]) for i, s in enumerate(statistics)}
+    examples = _total(arrays["examples"], np.uint32, (len(COUNTERS),))
+    return state_of(examples, totals)
 
 
-def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarray]) -> Totals:
-    """Check the sums of a statistic; a statistic written by a user may have any shape."""
-    sums, counts = parts["sums"], parts.get("counts")
-    shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
-    if sums.dtype == np.float64 != float_dtype():
+def _from_tree(state: Any, evaluator: Evaluator | None) -> EvaluatorState:
+    """Convert a state of version 0.3, or its arrays in dicts and lists."""
+    try:
+        members = state if isinstance(state, Mapping) else vars(state)
+        totals = [Totals(**x) if isinstance(x, Mapping) else Totals(*x) for x in members["totals"]]
+        parts = jax.tree.map(np.asarray, totals)
+        known = () if evaluator is None else evaluator.statistics
+        old = (_with_weights(statistic, False) for statistic in known)
+        named = dict(zip(old, parts, strict=True))
+        return _from_version_2(np.asarray(members["examples"]), named, known)
+    except _Unusable as error:
+        raise ValueError(f"source: {error}") from None
+    except Exception:
+        raise TypeError(
+            "source must be a path, or with the argument evaluator a state of jaxmetrics 0.3 of an"
+            f" evaluator that computes the same sums, got {shown(state)}."
+        ) from None
+
+
+def _from_version_2(
+    examples: np.ndarray,
+    totals: Mapping[Statistic | SavedStatistic, Totals],
+    known: Sequence[Statistic],
+) -> EvaluatorState:
+    """Convert a state in which counted examples and weights had separate totals, and in which
+    counts had the value `counts[0] + 2^32 counts[1]`.
+    """
+    has_weights = any(x.counts is not None and x.sums.any() for x in totals.values())
+    converted = {}
+    for old, (sums, counts) in totals.items():
+        same = [x for x in known if _with_weights(x, False) == old]
+        statistic = same[0] if same else _with_weights(old, has_weights)
+        if counts is None:
+            converted[statistic] = _checked_total(statistic, sums)
+            continue
+        number = _as_uint64(counts)
+        if not getattr(statistic, "is_integer", not sums.any()):
+            near = number.astype(sums.dtype)
+            rest = (number.astype(np.int64) - near.astype(np.int64)).astype(sums.dtype)
+            total = add(_checked_total(statistic, sums), jnp.stack([near, rest]))
+            converted[statistic] = total
+        elif sums.any():
+            raise _Unusable(
+                f"the state contains sums of weights, but {statistic!r} counts examples. Make the"
+                " evaluator with weighted=True, as in count_metrics(..., weighted=True)."
+            )
+        else:
+            converted[statistic] = _checked_total(statistic, _in_31_bits(number))
+    if examples.shape != (2, 2):
+        raise ValueError(f"numbers of examples of shape {examples.shape}")
+    numbers = np.append(_as_uint64(examples), np.uint64(0))  # none was called invalid
+    return state_of(jnp.asarray(_in_31_bits(numbers)), converted)
+
+
+def _as_uint64(count: np.ndarray) -> np.ndarray:
+    if count.dtype != np.uint32:
+        raise ValueError(f"a count of {count.dtype}")
+    low, high = count.astype(np.uint64)
+    return low + (high << np.uint64(32))
+
+
+def _in_31_bits(number: np.ndarray) -> np.ndarray:
+    if (number >> np.uint64(63)).any():
+        raise _Unusable("the state contains counts of 2^63 or more.")
+    return np.stack([number & np.uint64(2**31 - 1), number >> np.uint64(31)]).astype(np.uint32)
+
+
+def _with_weights(statistic: Any, weighted: bool) -> Any:
+    """Return a statistic of this package with another value of its option `weighted`."""
+    if type(statistic) not in _NAMES_OF_KINDS:
+        return statistic
+    options = {field.name: getattr(statistic, field.name) for field in fields(statistic)}
+    if "weighted" in options:
+        return replace(statistic, weighted=weighted)
+    if "statistic" in options:
+        return replace(statistic, statistic=_with_weights(statistic.statistic, weighted))
+    return statistic
+
+
+def _checked_total(statistic: Statistic | SavedStatistic, array: np.ndarray) -> jax.Array:
+    """Check the total of a statistic; a statistic written by a user may have any shape."""
+    shape = tuple(getattr(statistic, "shape", array.shape[1:]))
+    if array.dtype == np.float64 != float_dtype():
         raise _Unusable(
             "the file contains a state with sums in double precision (64 bits), which would be"
             ' cut to 32 bits. Call jax.config.update("jax_enable_x64", True) before you load the'
             " state."
         )
-    if getattr(statistic, "is_integer", counts is not None) != (counts is not None):
-        raise ValueError(f"{statistic!r} with counts {counts!r}")
-    kind = np.float64 if sums.dtype == np.float64 else np.float32
-    checked = None if counts is None else _total(counts, np.uint32, shape)
-    total = _total(sums, kind, shape)
-    _check_sums(statistic, sums.sum(0, dtype=float))
-    return Totals(total, checked)
+    if getattr(statistic, "is_integer", array.dtype == np.uint32):
+        return _total(array, np.uint32, shape)
+    total = _total(array, np.float64 if array.dtype == np.float64 else np.float32, shape)
+    _check_sums(statistic, array.sum(0, dtype=float))
+    return total
 
 
 def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
@@ -275,7 +361,8 @@ def _checked(statistic: Any) -> Any:
         expected = _TYPES_OF_OPTIONS.get(field.name, int)
         is_size = expected is int and field.name != "seed"
         may_be_none = field.default is None and value is None
-        if not may_be_none and (type(value) is bool or not isinstance(value, expected)):
+        is_flag = type(value) is bool
+        if not may_be_none and (is_flag != (expected is bool) or not isinstance(value, expected)):
             raise TypeError(f"{field.name} is {value!r}")
         if is_size and value is not None and value < 1:
             raise ValueError(f"{field.name} is {value!r}")

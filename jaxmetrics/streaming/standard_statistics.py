@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._counting import count
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._samplers import hashed
+from jaxmetrics._scatter import cell_numbers
 from jaxmetrics._validation import is_integer
 from jaxmetrics._weighted_sums import sum_by_cell
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
@@ -30,6 +33,9 @@ from jaxmetrics.streaming.statistics import (
 __all__: list[str] = []
 
 _TRUE = {"y_true": Kind.LABELS}
+# Number of cells of a table that is counted and added at once, which is as fast as to find the
+# cells of single examples, and faster on accelerators.
+_SMALL_TABLE = 2**14
 
 
 def _group_fields(num_groups: int | None) -> dict[str, Kind]:
@@ -42,10 +48,18 @@ def _group_columns(batch: Batch, num_groups: int | None) -> list[jax.Array]:
 
 class _OfColumns:
     """Base class of statistics that count columns, which are arrays whose last axis has one entry
-    per example.
+    per example: the truth, then predictions, then groups.
 
-    An example can be used if its labels are >= 0 and its floats are not NaN.
+    An example is ignored if its truth or group is below 0. Its prediction is invalid if an integer
+    is below 0 or a float is NaN.
     """
+
+    num_groups: int | None = None
+    weighted: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return not self.weighted
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         raise NotImplementedError
@@ -57,18 +71,47 @@ class _OfColumns:
         return self.sums(*self.columns(batch), sample_weight=weight, where=keep)
 
     def is_usable(self, batch: Batch) -> jax.Array:
-        columns = [jnp.atleast_2d(x) for x in self.columns(batch)]
-        valid = [(x >= 0 if is_integer(x) else ~jnp.isnan(x)).all(0) for x in columns]
-        return reduce(jnp.logical_and, valid)
+        columns = self.columns(batch)
+        return _are_valid(columns[:1] if self.num_groups is None else [columns[0], columns[-1]])
+
+    def has_valid_prediction(self, batch: Batch) -> jax.Array:
+        """Return a mask `(n,)`, which is not used for ignored examples."""
+        columns = self.columns(batch)
+        return _are_valid(columns[1:] if self.num_groups is None else columns[1:-1])
+
+
+def _are_valid(columns: Sequence[jax.Array]) -> jax.Array:
+    rows = map(jnp.atleast_2d, columns)
+    valid = [(x >= 0 if is_integer(x) else ~jnp.isnan(x)).all(0) for x in rows]
+    return reduce(jnp.logical_and, valid)
+
+
+class _OfLabels(_OfColumns):
+    """Base class of statistics that add 1 to the cell of each example, or its weight if `weighted`.
+
+    If they count, an update can cost the batch instead of the table: see `cells`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def cells(self, batch: Batch, keep: jax.Array) -> jax.Array:
+        """Return numbers of cells of the flattened table; examples that do not count are past its
+        end. No cell occurs twice for the same example.
+        """
+        true, *others = self.columns(batch)
+        ids = (true, *others) if self.num_groups is None else (others[-1], true, *others[:-1])
+        return cell_numbers(ids, self.shape, keep)
 
 
 @dataclass(frozen=True)
-class ConfusionMatrix(_OfColumns):
+class ConfusionMatrix(_OfLabels):
     """Confusion matrix `(K, K)`, or confusion matrices by group `(G, K, K)`."""
 
     num_classes: int
     num_groups: int | None = None
-    is_integer = True
+    weighted: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,11 +134,42 @@ class ConfusionMatrix(_OfColumns):
 
 
 @dataclass(frozen=True)
-class PairedConfusionMatrix(_OfColumns):
+class ClassCounts(_OfLabels):
+    """True positives, predictions and true labels of each class, `(K, 3)`."""
+
+    num_classes: int
+    weighted: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.num_classes, 3
+
+    @property
+    def fields(self) -> Fields:
+        return _TRUE | prediction_fields()
+
+    def columns(self, batch: Batch) -> list[jax.Array]:
+        return [batch.labels("y_true", self.num_classes), batch.predictions(self.num_classes)]
+
+    def cells(self, batch: Batch, keep: jax.Array) -> jax.Array:
+        true, pred = self.columns(batch)
+        parts = (true, keep & (true == pred)), (pred, keep), (true, keep)
+        end = 3 * self.num_classes
+        return jnp.concatenate([jnp.where(x, 3 * ids + i, end) for i, (ids, x) in enumerate(parts)])
+
+    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+        weights = None if weight is None else jnp.concatenate([weight] * 3, -1)
+        axis = "cells", self.cells(batch, keep), 3 * self.num_classes
+        table = count([axis], weights, None, refuse_columns=False)
+        return table.reshape((*table.shape[:-1], *self.shape))
+
+
+@dataclass(frozen=True)
+class PairedConfusionMatrix(_OfLabels):
     """Paired confusion matrix `(K, K, K)` of two classifiers."""
 
     num_classes: int
-    is_integer = True
+    weighted: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -184,7 +258,7 @@ class ScoreHistogram(_OfColumns):
     num_bins: int
     num_classes: int | None = None
     num_groups: int | None = None
-    is_integer = True
+    weighted: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -272,6 +346,21 @@ class PoissonReplicates:
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         times = _poisson_of_units(batch.units("unit"), self.num_samples, self.seed)
         return self.statistic.table(batch, times if weight is None else times * weight, keep)
+
+
+def valid_predictions(statistic: Any, batch: Batch) -> jax.Array | None:
+    """Return a mask `(n,)` of the valid predictions, or None if a statistic is not of classes."""
+    while isinstance(statistic, PoissonReplicates):
+        statistic = statistic.statistic
+    return statistic.has_valid_prediction(batch) if isinstance(statistic, _OfColumns) else None
+
+
+def counts_cells(statistic: Any, num_examples: int) -> TypeGuard[_OfLabels]:
+    """Return whether the cells of a batch are fewer than those of the table, which then is not
+    made.
+    """
+    is_large = math.prod(statistic.shape) > max(num_examples, _SMALL_TABLE)
+    return isinstance(statistic, _OfLabels) and statistic.is_integer and is_large
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:

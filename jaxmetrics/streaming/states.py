@@ -12,7 +12,7 @@ from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import is_jax, on_one_cpu
 from jaxmetrics._validation import is_integer
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
-from jaxmetrics.streaming.totals import Totals, add, as_numpy, in_float64
+from jaxmetrics.streaming.totals import add, as_numpy
 
 __all__ = ["EvaluatorState"]
 
@@ -26,24 +26,24 @@ class EvaluatorState:
     state.
 
     Attributes:
-        examples: number of examples that were counted and number that were ignored, in the format
-            of `jaxmetrics.streaming.totals`.
-        totals: the sum of each statistic.
+        examples: the numbers of examples that were counted, that were ignored and that had an
+            invalid prediction, in the format of `jaxmetrics.streaming.totals`.
+        totals: the sum of each statistic, in the same format.
         statistics: the statistics, which are metadata of the pytree and not arrays.
     """
 
     examples: jax.Array
-    totals: tuple[Totals, ...]
+    totals: tuple[jax.Array, ...]
     statistics: tuple[Statistic | SavedStatistic, ...] = field(metadata={"static": True})
 
     def tables(self) -> dict[Statistic | SavedStatistic, np.ndarray]:
         """Return the sum of each statistic as a float64 NumPy array."""
-        tables = map(in_float64, jax.device_get(self.totals))
+        tables = (as_numpy(x).astype(float) for x in jax.device_get(self.totals))
         return dict(zip(self.statistics, tables, strict=True))
 
 
 def state_of(
-    examples: jax.Array, totals: Mapping[Statistic | SavedStatistic, Totals]
+    examples: jax.Array, totals: Mapping[Statistic | SavedStatistic, jax.Array]
 ) -> EvaluatorState:
     """Make a state whose statistics are in an order that does not depend on the order of
     accumulators.
@@ -64,7 +64,7 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
     """Add two states with the same structure. Outside of jit, and if both are in the memory of one
-    CPU, a count of 2^64 or more raises an error.
+    CPU, a count of 2^63 or more raises an error.
     """
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
@@ -72,9 +72,9 @@ def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 def _check_sum(a: jax.Array, b: jax.Array) -> None:
     known = all(not is_jax(x) or on_one_cpu(x) for x in (a, b))
-    if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
+    if known and is_integer(a) and (as_numpy(a) + as_numpy(b) >= 2**63).any():
         raise ValueError(
-            "The sum of the states would contain counts of 2^64 or more, which cannot be"
+            "The sum of the states would contain counts of 2^63 or more, which cannot be"
             " represented. Do not merge these states."
         )
 

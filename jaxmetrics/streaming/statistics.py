@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
     Attributes:
         UNITS: one integer per example. Correlated examples have the same integer.
-        LABELS: one class id per example. Examples with a negative id are ignored.
+        LABELS: one class id per example. Negative ids are no classes.
         WEIGHTS: one finite number >= 0 per example. Other numbers raise ValueError in a NumPy
             array, and make results NaN in a JAX array.
         NUMBERS: one real number per example.
@@ -289,8 +289,8 @@ class Statistic(Protocol):
 
     @property
     def is_integer(self) -> bool:
-        """Return True if tables without weights consist of integers >= 0, which are then summed
-        exactly.
+        """Return True if tables consist of integers >= 0, which are summed exactly. Batches then
+        cannot have weights.
         """
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
@@ -298,7 +298,7 @@ class Statistic(Protocol):
         examples.
 
         If one statistic of an evaluator cannot use an example, all other statistics ignore this
-        example, too.
+        example, too. `table` may leave out more examples, such as those with invalid predictions.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:

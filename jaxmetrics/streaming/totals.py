@@ -1,12 +1,14 @@
 """Exact sums of integers and accurate sums of floats over many batches, in pairs of numbers.
 
 A float32 counter stops increasing at 2^24, and an int32 counter overflows at 2^31. Therefore a
-*count* is an array of two uint32 with the value `count[0] + 2^32 count[1]`, which is exact below
-2^64 even if `jax_enable_x64` is off. A *sum* is an array of two floats with the value
-`sum[0] + sum[1]`, the nearest float and the remainder (Knuth, The Art of Computer Programming, vol.
-2, section 4.2.2, theorem B). In float32 the error of an addition is 2^-48 times its terms, unless
-the terms are below 1e-30. A *total* is a count or a sum. Both numbers of a pair are in one array,
-because a call of a jitted function takes longer with each additional array.
+*count* is an array of two uint32 with the value `count[0] + 2^31 count[1]`, which is exact below
+2^63 even if `jax_enable_x64` is off. The last bit of `count[0]` has the value of the first bit of
+`count[1]`: examples are counted in `count[0]` alone, and the bit is carried when it may be set. A
+*sum* is an array of two floats with the value `sum[0] + sum[1]`, the nearest float and the
+remainder (Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B). In float32 the
+error of an addition is 2^-48 times its terms, unless the terms are below 1e-30. A *total* is a
+count or a sum. Both numbers of a pair are in one array, because a call of a jitted function takes
+longer with each additional array.
 """
 
 from __future__ import annotations
@@ -25,33 +27,46 @@ from jaxmetrics._validation import is_integer
 
 __all__: list[str] = []
 
+_WORD = np.uint32(2**31 - 1)
+
 
 class Totals(NamedTuple):
-    """The total of a table. Unweighted integers are stored separately in an exact count."""
+    """The total of a table in a state of version 0.3, in which weights had sums of their own and
+    counts had the value `counts[0] + 2^32 counts[1]`.
+    """
 
-    sums: jax.Array
-    counts: jax.Array | None = None
-
-
-def no_count(shape: tuple[int, ...]) -> jax.Array:
-    return jnp.zeros((2, *shape), jnp.uint32)
+    sums: np.ndarray
+    counts: np.ndarray | None = None
 
 
-def no_sum(shape: tuple[int, ...]) -> jax.Array:
-    return jnp.zeros((2, *shape), float_dtype())
+def no_total(shape: tuple[int, ...], *, is_integer: bool) -> jax.Array:
+    return jnp.zeros((2, *shape), jnp.uint32 if is_integer else float_dtype())
 
 
 def as_total(number: jax.Array) -> jax.Array:
-    """Convert integers >= 0 to a count, and floats to a sum."""
+    """Convert integers from 0 to 2^31 - 1 to a count, and floats to a sum."""
     words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
     return jnp.stack([words, jnp.zeros_like(words)])
+
+
+def carried(count: jax.Array) -> jax.Array:
+    """Move the last bit of the lower word of a count to the upper word."""
+    return jnp.stack([count[0] & _WORD, count[1] + (count[0] >> 31)])
+
+
+def carried_if(is_needed: jax.Array, count: jax.Array) -> jax.Array:
+    """Call `carried` if needed, in place and without memory for a second count, row by row."""
+
+    def carry(i: jax.Array, count: jax.Array) -> jax.Array:
+        return count.at[:, i].set(carried(count[:, i]))
+
+    return lax.fori_loop(0, jnp.where(is_needed, count.shape[1], 0), carry, count)
 
 
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
     """Add two counts or two sums."""
     if is_integer(a):
-        low = a[0] + b[0]
-        return jnp.stack([low, a[1] + b[1] + (low < b[0]).astype(jnp.uint32)])
+        return carried(carried(a) + carried(b))
     value, error = _two_sum(a[0], b[0])
     return jnp.stack(_two_sum(value, error + (a[1] + b[1])))
 
@@ -67,8 +82,10 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
     """Sum over up to 4096 devices without rounding, so the order of devices does not matter."""
     if is_integer(total):
-        low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
-        return add(as_total(low), jnp.stack([middle << 16, (middle >> 16) + high]))
+        low, high = carried(total)
+        low, middle, high = lax.psum((low & 0xFFFF, low >> 16, high), axis_name)
+        upper = jnp.stack([middle << 16 & _WORD, (middle >> 15) + high])
+        return add(as_total(low), upper)
     slices = _slices(total, lax.pmax(jnp.abs(total[0]), axis_name))
     return reduce(add, map(as_total, lax.psum(slices, axis_name)))
 
@@ -94,7 +111,7 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
 def as_floats(total: jax.Array) -> jax.Array:
     """Round a total to a single float."""
     if is_integer(total):
-        return total[1].astype(float_dtype()) * 2.0**32 + total[0].astype(float_dtype())
+        return total[1].astype(float_dtype()) * 2.0**31 + total[0].astype(float_dtype())
     return total[0] + total[1]
 
 
@@ -102,11 +119,5 @@ def as_numpy(total: jax.Array) -> np.ndarray:
     """Return a total as NumPy uint64 or float64, without rounding."""
     a, b = np.asarray(total)
     if is_integer(total):
-        return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
+        return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(31))
     return a.astype(np.float64) + b.astype(np.float64)
-
-
-def in_float64(totals: Totals) -> np.ndarray:
-    """Return a table as NumPy float64: the count plus the sum of the table."""
-    table = as_numpy(totals.sums).astype(np.float64)
-    return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)
