@@ -125,6 +125,31 @@ def of_weights(statistic: Any) -> Callable[..., Any] | None:
     return partial(found, **statistic.keywords)
 
 
+_is_without_order: ContextVar[bool] = ContextVar("is_without_order", default=False)
+
+
+def without_order(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the metric for classes that were found in text labels and sorted as text."""
+    return Applied(_without_order, metric) if callable(metric) else metric
+
+
+def _without_order(metric: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    token = _is_without_order.set(True)
+    try:
+        return metric(*args, **kwargs)
+    finally:
+        _is_without_order.reset(token)
+
+
+def refuse_unknown_order() -> None:
+    """Raise an error if a metric that depends on the order of classes is called `without_order`."""
+    if _is_without_order.get():
+        raise ValueError(
+            "metric depends on the order of the classes, but the labels are strings, which would be"
+            " sorted alphabetically. Pass labels=[...] with the classes in their order."
+        )
+
+
 _is_estimated: ContextVar[bool] = ContextVar("is_estimated", default=False)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics._text.wording import element, listed, shown
+from jaxmetrics._text.wording import element, enumeration, listed, shown, warn
 
 __all__: list[str] = []
 
@@ -57,12 +59,91 @@ def as_ids(
             return list(named_labels.values()), classes
     else:
         present = {label for labels in lists.values() for label in labels}
-        classes = sorted(label for label in present if not integers or label >= 0)
+        classes = sorted_classes(label for label in present if not integers or label >= 0)
     index = {label: i for i, label in enumerate(classes)}
     if not integers:
         _check_known(lists, index)
     ids = [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()]
     return ids, list(map(str, classes))
+
+
+def ordered_categories(named: Mapping[str, Any]) -> list[str] | None:
+    """Return the names of the categories of ordered columns, in their order; None without any.
+
+    Such columns are ordered `Categorical` data of pandas, `Enum` data of Polars, and ordered
+    dictionaries of Arrow. If several columns are ordered, they must have the same categories.
+    """
+    found = {name: categories for name, x in named.items() if (categories := _categories(x))}
+    if not found:
+        return None
+    (first, expected), *others = found.items()
+    for name, categories in others:
+        if categories != expected:
+            raise ValueError(
+                f"{first} and {name} have different ordered categories: {listed(expected)} in the"
+                f" first and {listed(categories)} in the second. Give both the same categories, or"
+                " name the classes in their order."
+            )
+    return expected
+
+
+def _categories(x: Any) -> list[str] | None:
+    dtype = getattr(x, "dtype", getattr(x, "type", x))
+    if getattr(dtype, "ordered", False) and hasattr(dtype, "categories"):  # pandas
+        categories = dtype.categories.tolist()
+    elif type(dtype).__name__ == "Enum":  # Polars
+        categories = list(dtype.categories)
+    elif getattr(dtype, "ordered", False) and hasattr(dtype, "value_type"):  # Arrow
+        chunks = getattr(x, "chunks", [x])
+        categories = chunks[0].dictionary.to_pylist() if chunks else []
+    else:
+        return None
+    return categories if all(isinstance(label, str) for label in categories) else None
+
+
+_INTEGER = re.compile("[+-]?[0-9]{1,100}")
+
+
+def sorted_classes(labels: Iterable[Any]) -> list[Any]:
+    """Sort distinct labels: strings as numbers if all are integers, and otherwise as text.
+
+    A warning names labels that are perhaps the same class, or a mark for a missing label.
+    """
+    classes = set(labels)
+    result = sorted(classes, key=int if are_integers(classes) else None)
+    if any(isinstance(x, str) for x in result):
+        _warn_of_alike(result)
+    return result
+
+
+_MARKS = ("", "NA", "N/A", "NaN", "nan", "None", "null", "NULL", "<NA>")  # of missing values
+
+
+def _warn_of_alike(names: Sequence[str]) -> None:
+    by_form: dict[Hashable, list[str]] = {}
+    for name in names:
+        by_form.setdefault(plain(name), []).append(name)
+    alike = [" and ".join(map(repr, group)) for group in by_form.values() if len(group) > 1]
+    if alike:
+        warn(
+            f"the classes {', '.join(alike[:5])} differ only in case, spaces, zeros or invisible"
+            " characters. If they are the same class, write its name in the same way everywhere."
+        )
+    if marks := [repr(name) for name in names if name in _MARKS]:
+        are = "is counted as a class" if len(marks) == 1 else "are counted as classes"
+        warn(f"{enumeration(marks)} {are}. If this marks a missing label, leave out such rows.")
+
+
+def plain(name: str) -> Hashable:
+    """Return a value that is equal for names that differ only in how they are written."""
+    visible = "".join(x for x in name if unicodedata.category(x) != "Cf")
+    form = unicodedata.normalize("NFKC", visible).casefold().strip()
+    return int(form) if _INTEGER.fullmatch(form) else form
+
+
+def are_integers(labels: Collection[Any]) -> bool:
+    """Return whether all labels are strings of integers, which have an order."""
+    return all(isinstance(x, str) and _INTEGER.fullmatch(x) for x in labels)
 
 
 def _check_strings(named: Mapping[str, np.ndarray], lists: Mapping[str, list[Any]]) -> None:

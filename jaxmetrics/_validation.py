@@ -8,8 +8,6 @@ hides the values of JAX arrays.
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
 from functools import lru_cache
@@ -22,7 +20,7 @@ from jaxmetrics._indices import check_classes, is_labelled, order_of_classes
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._text.wording import element, shown
+from jaxmetrics._text.wording import element, shown, warn
 
 __all__: list[str] = []
 
@@ -480,12 +478,3 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
         " and the same number of examples on it. All other axes are batch axes, which must"
         f" broadcast as in NumPy, but the shapes are {described}."
     )
-
-
-def warn(message: str) -> None:
-    """Issue a warning that points to the line of the user's code that called this package."""
-    frame, level = sys._getframe(1), 2
-    own = "jaxmetrics", "jax"
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in own:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)

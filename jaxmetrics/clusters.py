@@ -14,7 +14,8 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._labels import is_missing
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, check_axis, is_integer, on_host, warn
+from jaxmetrics._text.wording import warn
+from jaxmetrics._validation import ArrayLike, check_axis, is_integer, on_host
 from jaxmetrics._weighted_sums import sum_by_cell
 from jaxmetrics.betas.student import student_quantile
 

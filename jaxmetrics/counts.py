@@ -30,12 +30,13 @@ A wrong dtype, shape or size raises TypeError or ValueError, also under jit.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from jaxmetrics._applied import without_order
 from jaxmetrics._bins import bins_between
 from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._compilation import compiled, one_program
@@ -49,7 +50,7 @@ from jaxmetrics._examples import (
 )
 from jaxmetrics._indices import check_order
 from jaxmetrics._jax import jax
-from jaxmetrics._labels import as_names
+from jaxmetrics._labels import are_integers, as_names, ordered_categories, sorted_classes
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._text.wording import element
 from jaxmetrics._validation import (
@@ -242,11 +243,21 @@ def class_axes(
     ]
 
 
-def strings_among(named: Mapping[str, Any]) -> list[str] | None:
-    """Return the sorted distinct labels if they are strings, or None if they are class ids."""
+def named_classes(
+    metric: Callable[..., Any], named: Mapping[str, Any]
+) -> tuple[Callable[..., Any], list[str] | None]:
+    """Return the classes if labels are strings, in their order, or None if they are class ids.
+
+    If the strings have no order, the returned metric raises an error if it depends on the order.
+    """
     arrays = [as_array(values, name) for name, values in named.items() if not is_jax(values)]
     found = [x for array in arrays if array.dtype.kind in "UO" for x in array.ravel().tolist()]
-    return sorted(set(found)) if found and all(isinstance(x, str) for x in found) else None
+    if not found or not all(isinstance(x, str) for x in found):
+        return metric, None
+    if categories := ordered_categories(named):
+        return metric, categories
+    classes = sorted_classes(found)
+    return metric if are_integers(classes) else without_order(metric), classes
 
 
 def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import as_names
+from jaxmetrics._labels import as_names, ordered_categories, sorted_classes
 from jaxmetrics._text.wording import shown
 from jaxmetrics._validation import as_number, check_option
 from jaxmetrics.counts import ids_by_label
@@ -256,6 +256,8 @@ def _counted(
     values = {role: _python_values(cells[role], role, columns.get(role, role)) for role in axes}
     if scores is not None:
         labels = _two_classes(values["y_true"], labels, columns["y_true"])
+    elif labels is None:
+        labels = _ordered_classes(_as_lazy_frame(table), class_columns)
     ids = dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
         "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
         "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
@@ -347,6 +349,16 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
             " PySpark, Dask or another library that narwhals supports, got"
             f" {type(table).__name__}."
         ) from None
+
+
+def _ordered_classes(frame: LazyFrame[Any], columns: dict[str, str]) -> list[str] | None:
+    """Return the categories of ordered columns in their order, or None without such columns."""
+    nw, schema = _narwhals(), frame.collect_schema()
+    if frame.implementation.is_pyarrow():
+        native = nw.to_native(frame)
+        return ordered_categories({role: native[column] for role, column in columns.items()})
+    types = {role: schema[column] for role, column in columns.items()}
+    return ordered_categories({role: x for role, x in types.items() if isinstance(x, nw.Enum)})
 
 
 def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
@@ -503,7 +515,7 @@ def _class_ids(
             f"{named} contain both strings and integers. Convert all of them to the same type."
         )
     if labels is None:
-        labels = sorted(x for x in present if not _is_ignored(x))
+        labels = sorted_classes(x for x in present if not _is_ignored(x))
         if not labels:
             raise ValueError(
                 f"The column {columns['y_true']!r} contains no class. If a table may be empty,"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import math
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -190,3 +192,12 @@ def shown(x: object) -> str:
         if len(text) <= 60:
             return text
     return f"{'an' if type(x).__name__[0] in 'aeiou' else 'a'} {type(x).__name__}"
+
+
+def warn(message: str) -> None:
+    """Issue a warning that points to the line of the user's code that called this package."""
+    frame, level = sys._getframe(1), 2
+    own = "jaxmetrics", "jax"
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in own:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)

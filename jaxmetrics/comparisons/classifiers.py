@@ -21,7 +21,7 @@ from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
-from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
+from jaxmetrics.counts import class_axes, named_classes, paired_confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.estimation import Confidence, Question, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
@@ -186,7 +186,7 @@ def compare_predictions(
     check_method(method)
     named: dict[str, Any] = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     if labels is None and num_classes is None:
-        labels = strings_among(named)
+        metric, labels = named_classes(metric, named)
     axes = class_axes(named, num_classes, labels, where)
     k = _number_of_classes(axes)
     named = {name: values for name, values, _ in axes}

@@ -53,7 +53,7 @@ from jaxmetrics.comparisons._rankings import (
     shown_above,
     variances_of_differences,
 )
-from jaxmetrics.counts import class_axes, confusion_matrix, strings_among
+from jaxmetrics.counts import class_axes, confusion_matrix, named_classes
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, check_num_samples, nan_unless, placed
 from jaxmetrics.intervals.derivatives import jacobian
@@ -208,8 +208,11 @@ def leaderboard(
     check_order(y_true=y_true, y_preds=y_preds, where=where, clusters=clusters)
     level = check_level(level)
     check_method(method)
+    named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
+    if labels is None and num_classes is None:
+        metric, labels = named_classes(metric, named)
     size, floats = check_num_samples(num_samples), as_floats(metric)
-    true, preds, k = _read(y_true, y_preds, num_classes, labels, where)
+    true, preds, k = _read(named, num_classes, labels, where)
     numbers, number = None, None
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, true.shape)
@@ -237,8 +240,7 @@ def leaderboard(
 
 
 def _read(
-    y_true: Any,
-    y_preds: Any,
+    named: dict[str, Any],
     num_classes: int | None,
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
@@ -247,10 +249,7 @@ def _read(
 
     The class id of truth is negative for examples that do not count.
     """
-    named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = as_mask(where)
-    if labels is None and num_classes is None:
-        labels = strings_among(named)
     axes = class_axes(named, num_classes, labels, mask)
     arguments, (k, _) = class_ids(axes, refuse_columns=False)
     (true, preds), *_ = read_examples(arguments, None, None, mask)

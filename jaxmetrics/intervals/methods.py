@@ -14,7 +14,8 @@ from jaxmetrics._compilation import on_host_if_small
 from jaxmetrics._jax import is_loaded, jax, trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, on_device
-from jaxmetrics._validation import ArrayLike, check_option, warn
+from jaxmetrics._text.wording import warn
+from jaxmetrics._validation import ArrayLike, check_option
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import (

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from jaxmetrics._applied import refuse_unknown_order
 from jaxmetrics._arithmetic import divide, weighted_sum
 from jaxmetrics._cell_sums import off_diagonal, others, proportions
 from jaxmetrics._compilation import compiled
@@ -109,6 +110,8 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> Arra
     check_option(chance, "chance", _CHANCES)
     p = proportions(counts)
     k, t, q = p.shape[-1], p.sum(-1), p.sum(-2)
+    if weights is not None and k > 2:
+        refuse_unknown_order()
     w = None if weights is None else _disagreement(weights, k).astype(p.real.dtype)
     observed = off_diagonal(p).sum((-2, -1)) if w is None else weighted_sum(p, w)
     a, b = _marginals(t, q, chance)

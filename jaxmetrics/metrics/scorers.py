@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._applied import applied
+from jaxmetrics._applied import applied, without_order
 from jaxmetrics._indices import check_order
+from jaxmetrics._labels import are_integers, ordered_categories, sorted_classes
 from jaxmetrics._validation import ArrayLike, check_real
 from jaxmetrics.counts import confusion_matrix, ids_by_label
 from jaxmetrics.metrics.averages import A_METRIC, Metric
@@ -75,7 +76,11 @@ def _scorer(
         known = getattr(estimator, "classes_", y_pred)
         everything = np.concatenate([known, y_true, y_pred])
         try:
-            labels = np.unique(everything).tolist()
+            labels = ordered_categories({"y": y})
+            if labels is None:
+                labels = sorted_classes(everything.tolist())
+                if isinstance(labels[0], str) and not are_integers(labels):
+                    metric = without_order(metric)
         except TypeError:
             raise TypeError(
                 "y and the predictions must contain labels of the same type, such as str or int."

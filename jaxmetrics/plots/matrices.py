@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics import confusion_matrix as counts_of
 from jaxmetrics._indices import check_order
-from jaxmetrics._labels import as_ids, names_of
+from jaxmetrics._labels import as_ids, names_of, ordered_categories
 from jaxmetrics._validation import ArrayLike, check_option, check_real, on_host
 from jaxmetrics.plots._axes import axes_or_new, ink, name_ticks
 
@@ -64,6 +64,8 @@ def confusion_matrix(
     if scale is not None and not scale > 0:
         raise ValueError(f"scale must be a fraction above 0, got {scale}.")
     check_order(y_true=y_true, y_pred=y_pred)
+    if class_names is None:
+        class_names = ordered_categories({"y_true": y_true, "y_pred": y_pred})
     if y_pred is None:
         matrix = _as_counts(y_true)
         names = names_of(class_names, len(matrix), "class_names")

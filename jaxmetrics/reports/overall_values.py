@@ -34,8 +34,8 @@ from jaxmetrics import (
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._jax import trees
-from jaxmetrics._labels import as_ids
-from jaxmetrics._text.wording import enumeration, fraction, listed
+from jaxmetrics._labels import as_ids, ordered_categories
+from jaxmetrics._text.wording import enumeration, fraction, listed, warn
 from jaxmetrics._validation import (
     IGNORED,
     ArrayLike,
@@ -44,7 +44,6 @@ from jaxmetrics._validation import (
     ids_in_range,
     on_host,
     refuse_where,
-    warn,
     warn_of_left_out_class,
 )
 from jaxmetrics.clusters import numbered_clusters
@@ -293,6 +292,8 @@ def checked_labels(
     if n == 0:
         raise ValueError("there are no examples to report on.")
     columns = {name: _number_of_columns(x, n, name) for name, x in probs.items() if x is not None}
+    if class_names is None:
+        class_names = ordered_categories(named)
     ids, names = as_ids(labels, class_names, next(iter(columns.values()), None))
     k = len(names)
     for name, number in columns.items():
