@@ -102,7 +102,8 @@ def check_classes(x: Any, name: str) -> None:
     """Raise an error for a Series or data frame whose classes are not in the expected order.
 
     Numbers per class may come from `value_counts`, which sorts them by frequency, and counts from
-    `crosstab`, whose rows and columns may be different classes.
+    `crosstab`, whose rows may be predictions, whose rows and columns may be different classes, and
+    which may have margins.
     """
     rows, *columns = _axes(x) or [()]
     if name in _OF_CLASSES and list(rows) != list(range(len(rows))):
@@ -111,8 +112,22 @@ def check_classes(x: Any, name: str) -> None:
             f" {listed(rows)}. Use {name}.sort_index() to sort the rows. If the values are"
             " already in the order of the classes, pass .to_numpy()."
         )
-    if name not in _OF_TWO_CLASSES or not columns or hasattr(rows, "step"):  # rows without names
+    if name not in _OF_TWO_CLASSES or not columns:
         return
+    titles = [str(getattr(axis, "name", "")).casefold() for axis in (rows, columns[0])]
+    if "pred" in titles[0] and "pred" not in titles[1]:
+        raise ValueError(
+            f"The rows of {name} are named {rows.name!r}, but rows must be true classes and columns"
+            f" predicted classes. Pass {name}.T."
+        )
+    if hasattr(rows, "step"):  # rows without names
+        return
+    if len(rows) > 1 and all(_is_margin(axis[-1]) for axis in (rows, columns[0])):
+        raise ValueError(
+            f"The last row and the last column of {name} are named {rows[-1]!r}, so they are perhaps"
+            f" totals. Pass {name}.iloc[:-1, :-1] to leave them out, or .to_numpy() if"
+            f" {rows[-1]!r} is a class."
+        )
     if list(map(str, rows)) != list(map(str, columns[0])):
         raise ValueError(
             f"The rows and the columns of {name} must be the same classes in the same order,"
@@ -120,6 +135,10 @@ def check_classes(x: Any, name: str) -> None:
             " put both in the same order. If the rows and columns at the same position are the"
             " same class, pass .to_numpy()."
         )
+
+
+def _is_margin(label: object) -> bool:
+    return str(label).strip("- ").casefold() in ("all", "total", "totals", "sum", "margin")
 
 
 def order_of_classes(

@@ -294,3 +294,21 @@ def test_rows_and_columns_of_counts_are_the_same_classes() -> None:
         jm.interval(jm.macro(jm.f1), swapped)
     assert jm.accuracy(swapped[["a", "b"]]) == 3 / 15
     assert jm.accuracy(pd.DataFrame([[5, 1], [2, 7]], columns=["a", "b"])) == 12 / 15
+
+
+@pytest.mark.parametrize("call", [jm.recall, jm.balanced_accuracy_posterior, jm.specificity])
+def test_a_transposed_table_is_refused(call: Callable[[Any], Any]) -> None:
+    true = pd.Series([0, 0, 1, 1, 1], name="actual")
+    pred = pd.Series([0, 1, 1, 1, 0], name="Prediction")
+    call(pd.crosstab(true, pred))
+    with pytest.raises(ValueError, match=r"rows of .* are named 'Prediction', .* Pass \w+\.T\."):
+        call(pd.crosstab(pred, true))
+
+
+@pytest.mark.parametrize("title", ["All", "Total", "SUM", "-SUM-", "margin"])
+def test_margins_are_no_class(title: str) -> None:
+    true, pred = pd.Series(list("aabbb")), pd.Series(list("abbba"))
+    counts = pd.crosstab(true, pred, margins=True, margins_name=title)
+    with pytest.raises(ValueError, match=r"perhaps totals\. Pass counts\.iloc"):
+        jm.accuracy(counts)
+    np.testing.assert_allclose(jm.accuracy(counts.iloc[:-1, :-1]), 0.6)
