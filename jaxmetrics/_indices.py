@@ -124,9 +124,9 @@ def check_classes(x: Any, name: str) -> None:
         return
     if len(rows) > 1 and all(_is_margin(axis[-1]) for axis in (rows, columns[0])):
         raise ValueError(
-            f"The last row and the last column of {name} are named {rows[-1]!r}, so they are perhaps"
-            f" totals. Pass {name}.iloc[:-1, :-1] to leave them out, or .to_numpy() if"
-            f" {rows[-1]!r} is a class."
+            f"The last row and column of {name} are named {rows[-1]!r}, so they are perhaps totals."
+            f" Pass {name}.iloc[:-1, :-1] to leave them out, or .to_numpy() if {rows[-1]!r} is a"
+            " class."
         )
     if list(map(str, rows)) != list(map(str, columns[0])):
         raise ValueError(

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import BaseEstimator
 
 import jaxmetrics as jm
 from jaxmetrics import plots
@@ -23,8 +24,8 @@ quadratic = partial(jm.cohen_kappa, weights="quadratic")
 KAPPA = quadratic(jm.confusion_matrix(TRUE, PRED))
 
 
-class Model:
-    """A classifier of scikit-learn that has learned its predictions by heart."""
+class Model(BaseEstimator):
+    """A classifier that has learned its predictions by heart."""
 
     def __init__(self, predictions: Any) -> None:
         self.predictions = predictions

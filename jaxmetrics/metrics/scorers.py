@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics._applied import applied, without_order
+from jaxmetrics._applied import Applied, applied, without_order
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import are_integers, ordered_categories, sorted_classes
 from jaxmetrics._validation import ArrayLike, check_real
@@ -29,42 +30,71 @@ def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Calla
     Args:
         metric: a function of counts `(K, K)` that returns one number.
         labels: the K classes, in the order of the rows of the confusion matrix. Default: all labels
-            in `y`, in the predictions and in the attribute `classes_` of the estimator, sorted.
+            in `y` and in the predictions, in their order.
 
     Returns:
-        A function `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must
-        have the method `predict`. The labels `y` have shape `(n,)` and any type. As in
-        scikit-learn, -1 is an ordinary label.
+        The scorer that `sklearn.metrics.make_scorer` makes, so that metadata routing and
+        `TunedThresholdClassifierCV` know it. Without scikit-learn, a function
+        `(estimator, X, y, sample_weight=None)` that returns a float. The estimator must have the
+        method `predict`. The labels `y` have shape `(n,)` and any type. As in scikit-learn, -1 is
+        an ordinary label.
 
     Raises:
-        TypeError: if `metric` is not a function.
-        ValueError: if `labels` contains duplicates. The returned function raises ValueError if `y`
-            or the predictions do not have shape `(n,)`, or if the metric returns more than one
-            number.
+        TypeError: if `metric` is not a function, or is a metric of scores or probabilities.
+        ValueError: if `labels` contains duplicates. The scorer raises ValueError if `y` or the
+            predictions do not have shape `(n,)`, or if the metric returns more than one number.
 
     >>> import jaxmetrics as jm
-    >>> class Model:
-    ...     def predict(self, X):
-    ...         return ["cat" if x > 0 else "dog" for x in X]
-    >>> scorer(jm.macro(jm.recall))(Model(), [1, -1, 2, 3], ["cat", "dog", "dog", "cat"])
-    0.75
+    >>> from sklearn.dummy import DummyClassifier
+    >>> model = DummyClassifier(strategy="constant", constant="cat").fit([[0], [1]], ["cat", "dog"])
+    >>> scorer(jm.macro(jm.recall))(model, [[0], [1], [2]], ["cat", "dog", "cat"])
+    0.5
     >>> scorer(jm.macro(jm.recall))
-    scorer(macro(recall))
+    make_scorer(score(macro(recall)), response_method='predict')
     """
+    _refuse_scores(metric)
     named = {} if labels is None else {"labels": tuple(ids_by_label(labels))}
-    return applied(_scorer, metric, A_METRIC, **named)
+    score = applied(_score, metric, A_METRIC, **named)
+    try:
+        from sklearn.metrics import make_scorer
+    except ImportError:
+        return Applied(_scorer, score)
+    return make_scorer(score)
+
+
+def _refuse_scores(metric: Any) -> None:
+    try:
+        names = inspect.signature(metric).parameters.keys()
+    except (TypeError, ValueError):
+        return
+    for name, method in (("y_score", "decision_function"), ("y_prob", "predict_proba")):
+        if name in names:
+            raise TypeError(
+                f"metric must be a function of counts, but {metric.__name__} needs {name}. Use"
+                f" sklearn.metrics.make_scorer(jaxmetrics.{metric.__name__},"
+                f' response_method="{method}"), with greater_is_better=False if smaller values are'
+                " better."
+            )
 
 
 def _scorer(
-    metric: Metric,
+    score: Callable[..., float],
     estimator: Any,
     X: Any,  # scikit-learn's name for it
     y: Any,
     sample_weight: ArrayLike | None = None,
+) -> float:
+    return score(y, estimator.predict(X), sample_weight=sample_weight)
+
+
+def _score(
+    metric: Metric,
+    y: Any,
+    predictions: Any,
     *,
+    sample_weight: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> float:
-    predictions = estimator.predict(X)
     check_order(y=y, predictions=predictions, sample_weight=sample_weight)
     y_true, y_pred = np.asarray(y), np.asarray(predictions)
     if y_true.ndim != 1 or y_pred.shape != y_true.shape:
@@ -73,8 +103,7 @@ def _scorer(
             f" {y_true.shape} and the shape of the predictions is {y_pred.shape}."
         )
     if labels is None:
-        known = getattr(estimator, "classes_", y_pred)
-        everything = np.concatenate([known, y_true, y_pred])
+        everything = np.concatenate([y_true, y_pred])
         try:
             labels = ordered_categories({"y": y})
             if labels is None:
