@@ -110,7 +110,9 @@ def sorted_classes(labels: Iterable[Any]) -> list[Any]:
     A warning names labels that are perhaps the same class, or a mark for a missing label.
     """
     classes = set(labels)
-    result = sorted(classes, key=int if are_integers(classes) else None)
+    result = sorted(classes)
+    if are_integers(classes):
+        result.sort(key=int)
     if any(isinstance(x, str) for x in result):
         _warn_of_alike(result)
     return result
