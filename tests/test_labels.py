@@ -24,7 +24,7 @@ quadratic = partial(jm.cohen_kappa, weights="quadratic")
 KAPPA = quadratic(jm.confusion_matrix(TRUE, PRED))
 
 
-class Model(BaseEstimator):
+class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that has learned its predictions by heart."""
 
     def __init__(self, predictions: Any) -> None:

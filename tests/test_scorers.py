@@ -77,7 +77,8 @@ def test_scorers_are_those_of_scikit_learn() -> None:
     tuned = TunedThresholdClassifierCV(MODEL, scoring=jm.scorer(jm.matthews_corrcoef)).fit(X, y)
     assert 0 < tuned.best_threshold_ < 1
     with config_context(enable_metadata_routing=True):
-        scoring = jm.scorer(jm.accuracy).set_score_request(sample_weight=True)
+        accuracy: Any = jm.scorer(jm.accuracy)
+        scoring = accuracy.set_score_request(sample_weight=True)
         model = LogisticRegression().set_fit_request(sample_weight=False)
         found = cross_val_score(model, X, Y, scoring=scoring, cv=3, params={"sample_weight": W})
     splits = StratifiedKFold(3).split(X, Y)

@@ -208,7 +208,8 @@ def leaderboard(
     check_order(y_true=y_true, y_preds=y_preds, where=where, clusters=clusters)
     level = check_level(level)
     check_method(method)
-    named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
+    named: dict[str, Any] = {"y_true": y_true, "y_preds": y_preds}
+    named["y_preds"] = as_array(named["y_preds"], "y_preds")
     if labels is None and num_classes is None:
         metric, labels = named_classes(metric, named)
     size, floats = check_num_samples(num_samples), as_floats(metric)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._labels import distinct_names_of
-from jaxmetrics._text.wording import capital, percent
+from jaxmetrics._text.wording import capital, percent, warn
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -20,7 +20,6 @@ from jaxmetrics._validation import (
     check_real,
     check_size,
     on_host,
-    warn,
 )
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
