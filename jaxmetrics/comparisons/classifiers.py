@@ -91,6 +91,7 @@ def compare(
     method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
     rope: ArrayLike = 0.0,
+    squares: ArrayLike | None = None,
     cluster_axis: int | None = None,
 ) -> Comparison:
     """Compare two classifiers on the same examples: estimate a metric of A, of B, and of A - B.
@@ -103,6 +104,8 @@ def compare(
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
+        squares: if examples have weights, the sums of their squares, of the same shape as `paired`:
+            `paired_confusion_matrix(..., sample_weight=w**2)`; see `interval`.
         cluster_axis: the axis of clusters (groups of correlated examples): -4 for shape
             `(..., C, K, K, K)`.
 
@@ -115,9 +118,9 @@ def compare(
         values count half. For `Posterior`, it is a posterior probability.
 
     Raises:
-        ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, if counts
-            are fractional and the method is `Likelihood` or `Bootstrap`, if `rope` is below 0, if
-            `level` lies outside of (0, 1), or if there are clusters and the method is `Posterior`.
+        ValueError: if `paired` is not of shape `(..., K, K, K)`, if counts are negative, or
+            fractional without `squares` or clusters, if `rope` is below 0, if `level` lies outside
+            of (0, 1), or if there are clusters and the method is `Posterior`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -129,7 +132,9 @@ def compare(
     """
     check_method(method)
     check = partial(method.check, name="paired")
-    question = question_of(difference(metric), paired, check, cluster_axis=cluster_axis)
+    question = question_of(
+        difference(metric), paired, check, squares=squares, cluster_axis=cluster_axis
+    )
     return _compared(question, method, level, rope)
 
 
@@ -278,9 +283,8 @@ def compare_unpaired(
 
     Raises:
         ValueError: if `counts_a` and `counts_b` have different shapes `(..., K, K)`, if counts are
-            negative, if counts are fractional and the method is `Likelihood` or `Bootstrap`, if
-            `rope` is below 0, if `level` lies outside of (0, 1), or if there are clusters and the
-            method is `Posterior`.
+            negative, or fractional without clusters, if `rope` is below 0, if `level` lies outside
+            of (0, 1), or if there are clusters and the method is `Posterior`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])

@@ -126,7 +126,8 @@ def check_counts(
         valid = valid & (known == xp.round(known))
         expected = (
             "expected a number of examples, an integer >= 0: sums of weights do not say how many"
-            " examples there are."
+            " examples there are. If examples have weights, call interval or compare with squares,"
+            " the sums of squared weights."
         )
     few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
     if seen is None:

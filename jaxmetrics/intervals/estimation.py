@@ -23,10 +23,12 @@ from jaxmetrics._validation import (
     check_flag,
     check_level,
     check_size,
+    refuse_where,
+    require,
 )
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
-from jaxmetrics.intervals.checks import as_floats, name_of, nan_unless, placed
+from jaxmetrics.intervals.checks import as_floats, check_counts, name_of, nan_unless, placed
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.samples import (
@@ -109,11 +111,20 @@ def question_of(
     counts: ArrayLike,
     check: Callable[..., Array],
     *,
+    squares: ArrayLike | None = None,
     cluster_axis: int | None = None,
     stratified: bool = False,
 ) -> Question:
-    """Interpret counts as the metric requires: as matrices, pairs, groups, labels or histograms."""
+    """Interpret counts as the metric requires: as matrices, pairs, groups, labels or histograms.
+
+    `squares` are the sums of the squares of weights, see `interval`.
+    """
     is_clustered = cluster_axis is not None
+    if squares is not None and is_clustered:
+        raise ValueError(
+            "squares and cluster_axis cannot be used together. Leave out squares: tables of"
+            " clusters may contain sums of weights."
+        )
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
             "stratified=True keeps the number of examples of each class fixed, but with"
@@ -132,13 +143,31 @@ def question_of(
     ndim = 2 if reads is None else 3
     if stratified:
         design = design._replace(options=(*design.options, ("is_stratified", True)))
-    tables = check(tables, table_ndim=ndim, is_clustered=is_clustered)
+    if squares is None:
+        tables = check(tables, table_ndim=ndim, is_clustered=is_clustered)
+    else:
+        tables = _with_squares(check_counts(tables, table_ndim=ndim), squares, ndim)
+        design = design._replace(is_weighted=True)
     if cluster_axis is not None:
         tables = as_clusters(tables, cluster_axis, table_ndim=ndim)
         design = design._replace(is_clustered=True)
     width = math.prod(tables.shape[-ndim:]) // shape[0]
     tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
     return Question.of(metric, tables, design, shape)
+
+
+def _with_squares(counts: Array, squares: ArrayLike, ndim: int) -> Array:
+    """Return sums of weights and of their squares, `(..., *table)`, as `(..., 2, *table)`."""
+    array = as_float(squares, "squares")
+    expected = f"have the shape {counts.shape} of counts"
+    require(array.shape == counts.shape, "squares", expected, array.shape)
+    array = check_counts(array, "squares", table_ndim=ndim)
+    message = (
+        "but an example with a weight adds to both counts and squares. Compute squares from the"
+        " same examples as counts, with sample_weight=w**2."
+    )
+    refuse_where((array > 0) != (counts > 0), array, "squares", message)
+    return xp.stack([counts, array], -ndim - 1)
 
 
 def _read(
@@ -233,7 +262,7 @@ def answer(
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
     """Return the function that lists nonempty cells, or None if listing them saves no time."""
     tables, design = question.tables, question.design
-    if question.labels is not None or design.is_clustered or not is_known(tables):
+    if question.labels is not None or design.ndim > 2 or not is_known(tables):
         return None
     if not tables.size or math.prod(tables.shape[-2:]) <= method.most_kinds:
         return None
@@ -254,7 +283,8 @@ def _estimates(
         known = {"value": estimate.value, "effective_number": estimate.effective_number}
         result = replace(nan_unless(several, estimate), **known)
     number = xp.broadcast_to(sample.counts.sum(), estimate.value.shape)
-    result = replace(result, num_examples=number)
+    name = "effective_number" if sample.is_weighted else "num_examples"
+    result = replace(result, **{name: number})
     if summary is not None:
         result = summary(result, samples, metric, reach, *extra)
     return nan_unless(sample.is_valid | (not method.needs_examples), result)

@@ -53,6 +53,7 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     check_examples,
+    check_flag,
     check_no_nan,
     check_size,
     largest_eps,
@@ -91,6 +92,7 @@ def mean_interval(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
+    frequency: bool = False,
     missing: Literal["bounds"] | None = None,
 ) -> Estimate:
     """Compute a confidence interval of a mean: Student's t interval, or a likelihood interval.
@@ -106,12 +108,14 @@ def mean_interval(
         transform: the scale on which the interval is computed. Use `"log"` for values >= 0,
             `"logit"` for values in [0, 1] and `"atanh"` for values in [-1, 1]. It cannot be used
             with `bounds`.
-        sample_weight: frequency weights (numbers of examples), of shape `(..., n)`.
+        sample_weight: weights of the examples, such as those of a survey, of shape `(..., n)`.
+            Their scale does not matter.
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
             NaN.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
             is a group of correlated examples, such as the images of one patient. For NumPy arrays,
             fewer than 20 clusters give a warning.
+        frequency: True if the weights say how often each example occurs.
         missing: if `"bounds"`, NaN counts as the least possible value for the lower end, and as the
             greatest for the upper end (Horowitz and Manski, 2000). The estimate ignores NaN.
 
@@ -153,6 +157,7 @@ def mean_interval(
         z=normal_quantile(level),
         sample_weight=sample_weight,
         clusters=clusters,
+        frequency=check_flag(frequency, "frequency"),
         bounds=bounds,
     )
     method = "student" if bounds is None else "likelihood"
@@ -233,6 +238,7 @@ def mean_estimate(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
+    frequency: bool = False,
     bounds: tuple[float, float] | None = None,
     transform: str | None = None,
     eps: float | None = None,
@@ -255,12 +261,15 @@ def mean_estimate(
 
     numbers_read = Argument(as_float(array, name), name, read)
     _, x, weights, mask = read_examples([], numbers_read, sample_weight, where)
-    x, amounts = _amounts(x, weights, mask)
+    are_weights = weights is not None and not frequency
+    x, amounts = _amounts(x, weights, mask, are_weights=are_weights)
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = clusters_of_examples(clusters, amounts, x.shape)
     options: Any = {"bounds": bounds, "transform": transform, "is_difference": is_difference}
-    return _mean_interval(x, amounts, numbers, z, eps=eps, num_clusters=size, **options)
+    options |= {"are_weights": are_weights}
+    found = _mean_interval(x, amounts, numbers, z, eps=eps, num_clusters=size, **options)
+    return replace(found, num_examples=(amounts != 0).sum(-1)) if are_weights else found
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:
@@ -307,9 +316,15 @@ def clipped(x: Array, bounds: tuple[float, float], eps: float) -> Array:
 
 
 @compiled
-def _amounts(x: Array, weights: Array | None, mask: Array | None) -> tuple[Array, Array]:
+def _amounts(
+    x: Array, weights: Array | None, mask: Array | None, *, are_weights: bool
+) -> tuple[Array, Array]:
+    """Return the values and how often each occurs; weights sum to Kish's effective number."""
     amounts = xp.ones_like(x) if weights is None else weights.astype(x.dtype)
     amounts = amounts if mask is None else xp.where(mask, amounts, 0)
+    if are_weights:
+        shares = divide(amounts, amounts.sum(-1, keepdims=True))
+        amounts = divide(shares, (shares**2).sum(-1, keepdims=True))
     x, amounts = xp.broadcast_arrays(x, amounts)
     return x, amounts
 
@@ -325,12 +340,13 @@ def _mean_interval(
     eps: float | None,
     transform: str | None,
     num_clusters: int,
+    are_weights: bool,
     is_difference: bool,
 ) -> Estimate:
     if bounds is not None and eps is not None:
         x = clipped(x, bounds, eps)
     x = xp.where(amounts != 0, x, 0)
-    summary = _summary(x, amounts, numbers, num_clusters)
+    summary = _summary(x, amounts, numbers, num_clusters, are_weights=are_weights)
     if bounds is None:
         t = student_quantile(z, summary.number - 1)
         options: Any = {"num_examples": summary.total}
@@ -360,17 +376,22 @@ class _MeanAndError(NamedTuple):
     moves: Array | None
 
 
-def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _MeanAndError:
+def _summary(
+    x: Array, amounts: Array, numbers: Array | None, size: int, *, are_weights: bool = False
+) -> _MeanAndError:
     total = amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
     squares = (amounts * residuals**2).sum(-1)
-    if numbers is None:
+    if numbers is None and not are_weights:
         error = safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
         return _MeanAndError(total, mean, error, error, total, None)
+
+    def of_units(x: Array) -> Array:
+        return x if numbers is None else sums_by_cluster(x, numbers, size)
+
     shares, moves = (
-        divide(sums_by_cluster(of_examples, numbers, size), total[..., None], xp.nan)
-        for of_examples in (amounts, amounts * residuals)
+        divide(of_units(x), total[..., None], xp.nan) for x in (amounts, amounts * residuals)
     )
     independent = divide(safe_sqrt(squares), total)
     error = safe_sqrt(jackknife_variance(moves, shares))
@@ -407,7 +428,8 @@ def _by_likelihood(
         share = effective_share(summary.independent, summary.error, total, summary.number, z)
 
     def by_unit(numbers: Array) -> Array:
-        return numbers if moves is None else sums_by_cluster(numbers, units, moves.shape[-1])
+        one_each = moves is None or units is None
+        return numbers if one_each else sums_by_cluster(numbers, units, moves.shape[-1])
 
     added: tuple[Array | float, Array | float] = bounds
     if is_difference:
@@ -420,7 +442,7 @@ def _by_likelihood(
 
     def end(sign: int, value: Array | float) -> Array:
         numbers = amounts * share[..., None]
-        if moves is not None and not is_difference:
+        if moves is not None and units is not None and not is_difference:
             sizes = divide(by_unit(amounts), total[..., None]) * (bounds[1] - bounds[0])
             farthest = farthest_cluster(sign * moves, sizes)[..., None]
             numbers = numbers * (1 + ADDED_OF_CLUSTER * (units == farthest))

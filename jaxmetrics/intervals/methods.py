@@ -73,7 +73,8 @@ class IntervalMethod:
     name: ClassVar[str]
     draws: ClassVar[bool] = False
     needs_examples: ClassVar[bool] = True
-    most: ClassVar[float | None] = None  # limit of examples; None if counts may be fractional
+    most: ClassVar[float] = math.inf  # limit of examples
+    weighs_clusters: ClassVar[bool] = True  # whether clusters may contain weights
     most_kinds: ClassVar[float] = 2**12  # of larger tables, only the cells that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
@@ -97,11 +98,8 @@ class IntervalMethod:
         table_ndim: int = 2,
         is_clustered: bool = False,
     ) -> Array:
-        """Raise an error for counts that the method cannot use.
-
-        If the method draws whole clusters, the tables of clusters may contain fractional weights.
-        """
-        most = None if self.draws and is_clustered else self.most
+        """Raise an error for counts that the method cannot use."""
+        most = None if is_clustered and self.weighs_clusters else self.most
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
@@ -163,7 +161,7 @@ class Likelihood(IntervalMethod):
     """
 
     name: ClassVar[str] = "likelihood"
-    most: ClassVar[float | None] = math.inf
+    weighs_clusters: ClassVar[bool] = False
     most_kinds: ClassVar[float] = 2**18  # cells that did not occur matter for this method
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
@@ -196,7 +194,7 @@ class Delta(IntervalMethod):
 
     If `scale` is given, the ends are NaN for a value at an end of its range, such as an accuracy of
     1 for `"logit"`, or outside of its range. If `scale` is None, the width may be 0, for example if
-    the accuracy is 1. An example of weight w has the same effect as w examples.
+    the accuracy is 1.
 
     Attributes:
         scale: the transformation of the metric before the interval is computed. The ends are
@@ -326,7 +324,7 @@ class Bootstrap(_Drawing):
     key: KeyLike
     kind: Literal["bca", "percentile", "basic", "studentized"] = "bca"
     num_samples: int = 2000
-    most: ClassVar[float | None] = MOST_EXAMPLES
+    most: ClassVar[float] = MOST_EXAMPLES
 
     def __post_init__(self) -> None:
         check_option(self.kind, "kind", (*KINDS, "studentized"))
@@ -368,8 +366,7 @@ class Posterior(_Drawing):
     classes with few examples, the priors dominate. The interval is then narrow and may be far from
     the true value.
 
-    Clusters are not supported. An example of weight w has the same effect as w examples. The
-    standard error is the posterior standard deviation.
+    Clusters are not supported. The standard error is the posterior standard deviation.
 
     Attributes:
         key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
@@ -430,6 +427,7 @@ def interval(
     *,
     method: IntervalMethod = Likelihood(),  # it is frozen
     level: float = 0.95,
+    squares: ArrayLike | None = None,
     cluster_axis: int | None = None,
     stratified: bool = False,
     simultaneous: bool = False,
@@ -448,6 +446,10 @@ def interval(
         method: `Likelihood()`, which also works if classes are rare or no error occurred;
             `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
+        squares: if examples have weights, such as those of a survey, the sums of their squares, of
+            the same shape as counts: `confusion_matrix(y_true, y_pred, sample_weight=w**2)`, with
+            counts `confusion_matrix(y_true, y_pred, sample_weight=w)`. The interval does not depend
+            on the scale of the weights.
         cluster_axis: the axis of clusters, which are groups of correlated examples. It is -3 for
             counts of shape `(..., C, K, K)`. Fewer than 20 clusters or very unequal clusters give a
             warning.
@@ -478,7 +480,12 @@ def interval(
     """
     check_method(method)
     question = question_of(
-        metric, counts, method.check, cluster_axis=cluster_axis, stratified=stratified
+        metric,
+        counts,
+        method.check,
+        squares=squares,
+        cluster_axis=cluster_axis,
+        stratified=stratified,
     )
     found = answer(question, method, reach_of(method, question, level, simultaneous, anytime))
     note = ", ".join(["simultaneous"] * bool(simultaneous) + ["anytime-valid"] * bool(anytime))

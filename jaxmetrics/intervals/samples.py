@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -54,6 +54,7 @@ class Sample(NamedTuple):
         rows: the number of rows in which the kinds are laid out for sampling.
         clusters: the counts of each of C clusters, `(C, R, U)`; None if units are independent.
         is_complete: whether kinds that did not occur are included.
+        is_weighted: whether examples have weights, so that `counts` are effective numbers.
         prior: the function from a prior per class, `(K, 2)`, to a prior of the kinds, `(R, U)`;
             None if there are no classes.
     """
@@ -66,6 +67,7 @@ class Sample(NamedTuple):
     rows: int = 1
     clusters: Array | None = None
     is_complete: bool = True
+    is_weighted: bool = False
     prior: Callable[[Array], Array] | None = None
 
     @property
@@ -356,25 +358,50 @@ class Design(NamedTuple):
         contrasts: `(P, T)`, P rows of factors: the metric of each of the T tables of a sample is
             multiplied by its factor, and the products are added.
         is_clustered: whether there is one table per cluster.
+        is_weighted: whether there are two tables, the sums of weights and of their squares.
     """
 
     sample_of: Callable[..., Sample]
     options: tuple[tuple[str, Any], ...] = ()
     contrasts: tuple[tuple[int, ...], ...] = ((1,),)
     is_clustered: bool = False
+    is_weighted: bool = False
 
     @property
     def ndim(self) -> int:
         """The number of axes of the array from which a sample is made."""
-        return 3 if self.is_clustered else 2
+        return 3 if self.is_clustered or self.is_weighted else 2
 
     def sample(self, table: Array, labels: Array | None = None) -> Sample:
+        sample_of = partial(self.sample_of, **dict(self.options))
+        if self.is_weighted:
+            return of_weighted(sample_of, *table)
         total = table.sum(0) if self.is_clustered else table
-        arrays = (total,) if labels is None else (total, labels)
-        sample = self.sample_of(*arrays, **dict(self.options))
+        sample = sample_of(total) if labels is None else sample_of(total, labels)
         if not self.is_clustered:
             return sample
         return sample._replace(clusters=table.reshape((len(table), *sample.counts.shape)))
+
+
+def of_weighted(sample_of: Callable[[Array], Sample], sums: Array, squares: Array) -> Sample:
+    """Return the sample of examples with weights, from the sums of weights and of their squares.
+
+    The W examples of a cell have the effective number `sum(w)^2 / sum(w^2)` (Kish, 1965, Survey
+    Sampling), and each of these adds `sum(w^2) / sum(w)` to the table. So the table has the sums of
+    weights, and the variance of each cell is `sum(w^2)`. If all weights of a cell are equal, the
+    effective number is the number of examples. An example of an empty cell adds as much as the
+    average effective example of its true class or, if the class is empty, of the table.
+    """
+    effective = sums * divide(sums, squares)
+    of_all = divide(squares.sum(), sums.sum())
+    of_row = divide(squares.sum(-1, keepdims=True), sums.sum(-1, keepdims=True), of_all)
+    sample = sample_of(effective)
+    each = divide(squares, sums, of_row).reshape(sample.counts.shape)
+    return sample._replace(
+        tables=lambda numbers: sample.tables(numbers * each),
+        adjoint=lambda slopes: sample.adjoint(slopes) * each,
+        is_weighted=True,
+    )
 
 
 def distinct(
