@@ -55,6 +55,8 @@ class TableCounts(NamedTuple):
         group_names, cluster_names: names of the groups and clusters, in the order of their axes in
             `counts`. Empty if there are none.
         num_ignored: number (or total weight) of the ignored rows.
+        squares: sums of the squares of weights, an array of float64 like `counts`, for the argument
+            `squares` of `interval`. None if there are no weights.
     """
 
     counts: np.ndarray
@@ -62,6 +64,7 @@ class TableCounts(NamedTuple):
     group_names: tuple[str, ...]
     cluster_names: tuple[str, ...]
     num_ignored: int | float
+    squares: np.ndarray | None = None
 
 
 def confusion_matrix_of(
@@ -285,14 +288,23 @@ def _counted(
             f"counts would have the shape {shape}, which is more than the limit of"
             f" {_MOST_COUNTS} entries. Use fewer classes, groups or clusters."
         )
-    counts: np.ndarray = np.zeros(shape, kind)
     is_kept = np.all([x >= 0 for x in index.values()], axis=0)
-    np.add.at(counts, tuple(x[is_kept] for x in index.values()), weight[is_kept])
+    place = tuple(x[is_kept] for x in index.values())
+
+    def tabulated(sums: np.ndarray) -> np.ndarray:
+        result: np.ndarray = np.zeros(shape, sums.dtype)
+        np.add.at(result, place, sums[is_kept])
+        return result
+
+    squares = None
+    if sample_weight is not None:
+        squares = tabulated(np.array(cells["square"].to_list(), float))
     classes, group_names, cluster_names = (
         tuple(map(str, ids[role])) for role in ("y_true", "groups", "clusters")
     )
     num_ignored = weight[~is_kept].sum().item()
-    return TableCounts(counts, classes, group_names, cluster_names, num_ignored)
+    names = classes, group_names, cluster_names
+    return TableCounts(tabulated(weight), *names, num_ignored, squares)
 
 
 def _cells(
@@ -406,7 +418,8 @@ def _weights(column: str | None, schema: Schema) -> tuple[dict[str, Expr], type]
     weight = nw.when(is_weight).then(x).otherwise(0).cast(kind)
     num_invalid = nw.when(is_weight).then(0).otherwise(1)
     # A cast of PyArrow refuses integers that float64 rounds; a quotient is rounded.
-    sums = {"weight": weight, "size": weight / 1, "num_invalid": num_invalid}
+    size = weight / 1
+    sums = {"weight": weight, "size": size, "square": size * size, "num_invalid": num_invalid}
     return sums, np.int64 if is_integer else np.float64
 
 

@@ -428,8 +428,9 @@ def _by_likelihood(
         share = effective_share(summary.independent, summary.error, total, summary.number, z)
 
     def by_unit(numbers: Array) -> Array:
-        one_each = moves is None or units is None
-        return numbers if one_each else sums_by_cluster(numbers, units, moves.shape[-1])
+        if moves is None or units is None:
+            return numbers
+        return sums_by_cluster(numbers, units, moves.shape[-1])
 
     added: tuple[Array | float, Array | float] = bounds
     if is_difference:

@@ -57,19 +57,29 @@ def verdict_of(
 
 
 class SampleSize(NamedTuple):
-    """The numbers of examples, of ignored examples, and of clusters if there are any."""
+    """The numbers of examples, of ignored examples, and of clusters if there are any.
+
+    If examples have weights, `weight` is their sum, and `effective` their effective number.
+    """
 
     number: float
     num_ignored: int = 0
     num_clusters: int | None = None
     units: str = "examples"
+    weight: float | None = None
+    effective: float | None = None
 
     def __str__(self) -> str:
         clusters = (
             "" if self.num_clusters is None else f" in {quantity(self.num_clusters, 'clusters')}"
         )
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
-        return f"{quantity(self.number, self.units)}{clusters}{ignored}"
+        weights = ""
+        if self.weight is not None:
+            weights = f", weights sum to {self.weight:.6g}"
+        if self.effective is not None:
+            weights += f", effective number {self.effective:.4g}"
+        return f"{quantity(self.number, self.units)}{clusters}{ignored}{weights}"
 
     @property
     def units_drawn(self) -> tuple[float, str]:
@@ -81,7 +91,13 @@ class SampleSize(NamedTuple):
     def content(self) -> dict[str, Any]:
         """Return the numbers by name, for JSON."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
-        return {f"num_{self.units}": self.number, "num_ignored": self.num_ignored, **clusters}
+        weights = {"sum_of_weights": self.weight, "effective_number": self.effective}
+        return {
+            f"num_{self.units}": self.number,
+            "num_ignored": self.num_ignored,
+            **clusters,
+            **{name: x for name, x in weights.items() if x is not None},
+        }
 
 
 def quantity(number: float, units: str) -> str:
@@ -168,7 +184,7 @@ class ClassValues(NamedTuple):
         overall: overall values by name.
         columns: values of the classes, by name.
         names: the names of the classes.
-        support: the number of examples of each class.
+        support: the number of examples of each class, or their weight.
         kind: `"class"` or `"label"`.
     """
 
@@ -201,7 +217,8 @@ class ClassValues(NamedTuple):
         support = (f"{x:.10g}" for x in self.support)
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
-        return ValueTable([self.kind, "n", *map(title_of, self.columns)], rows)
+        number = "n" if self.support.dtype.kind in "iu" else "weight"
+        return ValueTable([self.kind, number, *map(title_of, self.columns)], rows)
 
     def content(self) -> dict[str, Any]:
         """Return all values for JSON."""

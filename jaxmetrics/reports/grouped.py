@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxmetrics import Estimate, proportion_interval
+from jaxmetrics import Estimate
 from jaxmetrics._text.wording import labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import with_level
@@ -16,11 +16,11 @@ from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     POSTERIOR,
     Outline,
-    SampleSize,
     ValueTable,
     listing,
     quantity,
 )
+from jaxmetrics.reports.overall_values import Evidence
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 
@@ -55,10 +55,10 @@ class GroupedReport(Report):
         rows += [
             [_title(key), *(x.get(key, exactly(np.nan)) for x in groups.values())] for key in keys
         ]
-        sample = f"{SampleSize(self.num_examples)}, {len(self.class_names)} classes"
+        sample = self.sample._replace(num_ignored=0, num_clusters=None)
         shared = "" if self.num_clusters is None else ", as if no cluster belonged to two groups"
         return Outline(
-            heading=f"{sample}, {quantity(len(groups), 'groups')}",
+            heading=f"{sample}, {len(self.class_names)} classes, {quantity(len(groups), 'groups')}",
             verdict=_verdict(self.disparities, self.level),
             tables={
                 "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
@@ -143,11 +143,14 @@ def _values(report: Report) -> Values:
     """Return the values of a report, and the selection rate of each class."""
     values = report.class_values
     if report.num_clusters is None:
-        times, number = report.counts.sum(0), report.counts.sum()
-        share = proportion_interval(times, number, level=report.level, method="likelihood")
-        rates = values_of(share)
+        evidence = Evidence(report.counts, report.level, squares=report.squares)
+        rates = values_of(evidence.proportions(_selected_and_others))
         values = values._replace(columns={**values.columns, "selection_rate": rates})
     return values.all()
+
+
+def _selected_and_others(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return tables.sum(0), tables.sum() - tables.sum(0)
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:

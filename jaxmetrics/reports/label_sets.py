@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from jaxmetrics import binary, error_rate, f1, label_macro
+from jaxmetrics import binary, error_rate, f1, label_macro, proportion_interval
 from jaxmetrics._indices import check_order
 from jaxmetrics._labels import distinct_names_of
 from jaxmetrics._text.wording import percent
@@ -84,7 +84,8 @@ def multilabel_report(
     products = rows.T @ rows  # (4 L, 4 L)
     counts = products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
     evidence = Evidence(counts, level)
-    exact = evidence.proportions(int((true == pred).all(1).sum()), n)
+    all_right = int((true == pred).all(1).sum())
+    exact = proportion_interval(all_right, n, level=level, method="likelihood")
     overall = {"exact_match": value_of(exact)}
     overall |= {name: _average(metric, products, n, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))

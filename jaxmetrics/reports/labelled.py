@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._indices import check_order
-from jaxmetrics._validation import ArrayLike, check_real, on_host
+from jaxmetrics._validation import ArrayLike, check_flag, check_real, on_host
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
@@ -20,7 +20,7 @@ from jaxmetrics.reports.overall_values import (
     rows_of_groups,
 )
 from jaxmetrics.reports.probabilities import (
-    findings_of_clusters,
+    findings_of_examples,
     probability_findings,
     probability_sums,
 )
@@ -35,6 +35,7 @@ def report(
     *,
     y_prob: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    frequency: bool = False,
     clusters: ArrayLike | Sequence[Any] | None = None,
     groups: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
@@ -50,17 +51,18 @@ def report(
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
-        sample_weight: `(n,)`, frequency weights. A weight of 2 counts the example twice.
+        sample_weight: `(n,)`, weights of the examples, such as those of a survey. Intervals do not
+            depend on their scale. If there are weights, ROC AUC has no interval.
+        frequency: True if the weights say how often each example occurs.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. Fewer than 20 clusters give a warning. If weights are also given, ROC AUC
-            has no interval.
+            correlated. Fewer than 20 clusters give a warning.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
             `disparities` (see `compare_groups`).
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
-            `Likelihood()`, or `Delta` for sums of weights.
+            `Likelihood()`, or `Delta` for clusters with weights.
 
     Returns:
         A `Report` with NumPy arrays. With groups, `print` writes one column per group.
@@ -86,7 +88,7 @@ def report(
     others = {"sample_weight": sample_weight, "groups": groups, "clusters": clusters}
     check_order(**labels, y_prob=y_prob, **others)
     (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
-    weights = None
+    weights, are_copies = None, check_flag(frequency, "frequency")
     if sample_weight is not None:
         weights = on_host(sample_weight, "sample_weight")
         check_real(weights, "sample_weight")
@@ -103,25 +105,33 @@ def report(
         rows: Any = ... if group is None else named[group]
         t, p, w = true[rows], pred[rows], None if weights is None else weights[rows]
         options: Any = {"sample_weight": w}
+        ids = None
         if numbers is not None:
             ids, number = numbered_clusters(numbers[rows], t.shape)
             check_size_of_tables(number, k * k, "Merge clusters or classes.")
             options |= {"groups": ids, "num_groups": number}
         counted, confidence = t >= 0, None
+        squares = None
+        if w is not None and not are_copies and numbers is None:
+            squares = confusion_matrix(t, p, num_classes=k, sample_weight=w**2)
         result = Report.from_counts(
             confusion_matrix(t, p, num_classes=k, **options),
             class_names=names,
+            squares=squares,
             num_ignored=int((~counted).sum()),
             level=level,
             method=method,
         )
+        if w is not None and not are_copies:
+            result = replace(result, num_weighted=int((counted & (w > 0)).sum()))
         if prob is not None:
             q = prob[rows]
             confidence = q[counted, p[counted]].astype(float)
             sums = probability_sums(t, q, w)
             result = result.with_findings(probability_findings(sums, result.class_names, level))
-            if numbers is not None:
-                result = result.with_findings(findings_of_clusters(t, q, w, ids, level))
+            if numbers is not None or squares is not None:
+                findings = findings_of_examples(t, q, w, ids, level, frequency=are_copies)
+                result = result.with_findings(findings)
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
         return replace(result, examples=examples)
 

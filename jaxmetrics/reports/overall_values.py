@@ -6,7 +6,7 @@ Everything is computed with NumPy in float64.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from jaxmetrics import (
     balanced_accuracy,
     balanced_accuracy_posterior,
     cohen_kappa,
+    difference,
     f1,
     interval,
     macro,
@@ -31,6 +32,7 @@ from jaxmetrics import (
     proportion_interval,
     weighted,
 )
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._jax import trees
@@ -85,12 +87,15 @@ class Evidence(NamedTuple):
         method: the interval method for metrics that are not proportions; None for the default.
         clusters: one matrix per cluster, `(C, K, K)`, whose sum is `counts`; None if the examples
             are independent.
+        squares: the sums of the squares of weights, `(K, K)`, whose sums are `counts`; None if
+            there are no weights.
     """
 
     counts: np.ndarray
     level: float
     method: IntervalMethod | None = None
     clusters: np.ndarray | None = None
+    squares: np.ndarray | None = None
 
     @property
     def tables(self) -> np.ndarray:
@@ -102,10 +107,27 @@ class Evidence(NamedTuple):
         """The cluster axis of the tables."""
         return None if self.clusters is None else 0
 
-    def proportions(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
-        """Estimate proportions of shape `(...)`; with clusters, the arguments are `(C, ...)`."""
+    def proportions(self, of: Callable[[np.ndarray], Sequence[np.ndarray]]) -> Estimate:
+        """Estimate proportions from the function of matrices that returns successes and failures.
+
+        With weights, cells have effective numbers, as in `interval`. The interval of the proportion
+        of effective successes is converted to the interval of the proportion of weights.
+        """
+        right, wrong = of(self.tables)
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
-        return proportion_interval(successes, trials, method="likelihood", **options)
+        options["method"] = "likelihood"
+        if self.squares is None:
+            return proportion_interval(right, right + wrong, **options)
+        squares = of(self.squares)
+        of_both = divide(squares[0] + squares[1], right + wrong)
+        a, b = (divide(x, y, of_both) for x, y in zip(squares, (right, wrong), strict=True))
+        right, wrong = divide(right, a), divide(wrong, b)
+        x = proportion_interval(right, right + wrong, **options)
+        value, low, high = (divide(a * p, a * p + b * (1 - p)) for p in (x.value, x.low, x.high))
+        slope = divide(a * b, (a * x.value + b * (1 - x.value)) ** 2)
+        error, number = x.standard_error * slope, {"effective_number": x.num_examples}
+        ends = {"low": low, "high": high, "standard_error": error, "num_examples": None}
+        return replace(x, value=value, **ends, **number)
 
     def value(self, name: str) -> ReportValue:
         """Report a metric with its interval: a likelihood interval for accuracy, and `method` for
@@ -113,27 +135,36 @@ class Evidence(NamedTuple):
         weights.
         """
         if name == "accuracy":
-            right, all_of_them = self.tables.trace(axis1=-2, axis2=-1), self.tables.sum((-2, -1))
-            return value_of(self.proportions(right, all_of_them))
+            return value_of(self.proportions(_right_and_wrong))
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
             return exactly(metric(self.counts), note)
-        are_whole = method is not None or (self.tables == np.round(self.tables)).all()
+        is_known = method is not None or self.squares is not None
+        are_whole = is_known or (self.tables == np.round(self.tables)).all()
         scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
         method = method or (Likelihood() if are_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
+        options["squares"] = self.squares
         with warnings.catch_warnings():
             if not are_whole:
                 warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
             return value_of(interval(metric, self.tables, **options))
 
 
+def _right_and_wrong(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    right = tables.trace(axis1=-2, axis2=-1)
+    return right, tables.sum((-2, -1)) - right
+
+
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportValue]]:
     """Report the rates of all classes, or of chosen classes, with likelihood intervals."""
-    tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
-    right, wrong = np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
-    estimates = evidence.proportions(right, right + wrong)
+
+    def right_and_wrong(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tp, fp, fn, tn = (x[chosen] for x in cells(tables))
+        return np.stack([tp, tp, tn, tp], -2), np.stack([fp, fn, fp, fp + fn], -2)
+
+    estimates = evidence.proportions(right_and_wrong)
     precision, recall, specificity, jaccard = (
         trees.map(lambda part, i=i: part[i], estimates) for i in range(4)
     )
@@ -150,8 +181,8 @@ def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     values = {}
     for name in COMPARED:
         values[name] = evidence.value(name)
-        if name == "balanced_accuracy" and evidence.clusters is None:
-            # The posterior assumes independent examples.
+        if name == "balanced_accuracy" and evidence.clusters is evidence.squares is None:
+            # The posterior assumes independent examples without weights.
             values[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
         if name == "macro_f1":
             values["micro_f1"] = values["accuracy"]  # equal, because each example has one label
@@ -168,24 +199,20 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
 
     Both are computed from the same examples, so each difference is a difference of the accuracies
     of two classifiers, the second of which always predicts class j. It has Tango's interval or, if
-    there are clusters, Student's interval with the jackknife standard error. The low end is the
+    there are clusters, Student's interval with the jackknife standard error. With weights, it has a
+    likelihood interval. The low end is the
     least low end of all differences, which needs no correction (Berger, 1982, Technometrics 24).
     The high end is the least high end, corrected by Bonferroni's method for the number of classes.
     Classes that are significantly less common than another class are left out, at a tenth of the
     significance level (Berger and Boos, 1994, JASA 89).
     """
-    tables, level = evidence.tables, evidence.level
-    chosen, support = _may_be_most_frequent(evidence), tables.sum(-1)
-    right = tables.diagonal(axis1=-2, axis2=-1)[..., chosen]
-    only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
-    only_b = support[..., chosen] - right
-    others = support.sum(-1, keepdims=True) - only_a - only_b
-    # Sums of weights may be rounded to less than 0.
-    outcomes = np.maximum(np.stack([only_a, only_b, others], -1), 0)
-    gains = _gains(outcomes, level)
+    level, chosen = evidence.level, _may_be_most_frequent(evidence)
+    outcomes = _outcomes(evidence.tables, chosen)
+    squares = None if evidence.squares is None else _outcomes(evidence.squares, chosen)
+    gains = _gains(outcomes, squares, level)
     high = gains.high
     if len(chosen) > 1:
-        high = _gains(outcomes, 1 - (1 - level) / len(chosen)).high
+        high = _gains(outcomes, squares, 1 - (1 - level) / len(chosen)).high
     least = trees.map(lambda part: part[gains.value.argmin()], gains)
     low, high = max(gains.low.min(), -1), min(high.min(), 1)
     return value_of(replace(least, low=low, high=high))
@@ -197,25 +224,48 @@ def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
     behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
     # The sum over independent units of the square of each unit's part in the difference of shares.
     squares = support.max() + support
+    if evidence.squares is not None:
+        squares = evidence.squares.sum(-1)
+        squares = squares[evidence.counts.sum(-1).argmax()] + squares
     if evidence.clusters is not None:
         behind, squares = behind.sum(0), (behind**2).sum(0)
     z = normal_quantile(1 - (1 - evidence.level) / 10)
     return np.flatnonzero(behind**2 <= z**2 * squares)
 
 
-def _gains(outcomes: np.ndarray, level: float) -> Estimate:
-    """Estimate J differences of accuracies by Tango's method or, with clusters, by Student's.
+def _outcomes(tables: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the numbers `(..., J, 3)` of examples that only A, only B, and either both or neither
+    classifies correctly, where B always predicts one of the J chosen classes.
+    """
+    support, right = tables.sum(-1), tables.diagonal(axis1=-2, axis2=-1)[..., chosen]
+    only_a = tables.trace(axis1=-2, axis2=-1)[..., None] - right
+    only_b = support[..., chosen] - right
+    others = support.sum(-1, keepdims=True) - only_a - only_b
+    # Sums of weights may be rounded to less than 0.
+    return np.maximum(np.stack([only_a, only_b, others], -1), 0)
+
+
+def _gains(outcomes: np.ndarray, squares: np.ndarray | None, level: float) -> Estimate:
+    """Estimate J differences of accuracies by Tango's method, with clusters by Student's, and with
+    weights by the likelihood method.
 
     Args:
-        outcomes: the numbers `(J, 3)`, or `(C, J, 3)` for C clusters, of examples that only A, only
-            B, and either both or neither classifies correctly.
+        outcomes: the `_outcomes`, `(J, 3)`, or `(C, J, 3)` for C clusters.
+        squares: the same of the squares of weights; None if there are no weights.
         level: the confidence level.
     """
-    if outcomes.ndim == 2:
+
+    def cubes(outcomes: np.ndarray) -> np.ndarray:
+        """In `(J, 2, 2, 2)`, all examples belong to the first of two true classes."""
         only_a, only_b, others = outcomes.T
-        # In the cubes (J, 2, 2, 2), all examples belong to the first of two true classes.
-        cubes = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
-        return paired_difference_interval(cubes.reshape((-1, 2, 2, 2)), level=level)
+        cells = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
+        return cells.reshape((-1, 2, 2, 2))
+
+    if squares is not None:
+        options: Any = {"squares": cubes(squares), "level": level}
+        return interval(difference(accuracy), cubes(outcomes), **options)
+    if outcomes.ndim == 2:
+        return paired_difference_interval(cubes(outcomes), level=level)
     number = len(outcomes)
     return mean_interval(
         np.tile([1.0, -1.0, 0.0], number),

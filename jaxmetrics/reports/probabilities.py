@@ -150,13 +150,12 @@ def probability_findings(
     bounds = 0, worst_brier_score(sums.soft_counts)
     scores = np.clip(totals / weights, *bounds)
     findings = _findings(
-        sums.soft_counts,
+        expected_accuracy(sums.soft_counts, level),
         _log_loss(sums.log_loss, level),
         sums.log_loss,
-        mean_interval(scores, sample_weight=weights, bounds=bounds, level=level),
+        mean_interval(scores, sample_weight=weights, frequency=True, bounds=bounds, level=level),
         calibration_interval(sums.calibration_bins, level=level),
         area_values(sums.score_histogram, level),
-        level,
     )
     tables = {
         "score_histogram": sums.score_histogram,
@@ -166,20 +165,22 @@ def probability_findings(
     return findings._replace(tables=tables)
 
 
-def findings_of_clusters(
+def findings_of_examples(
     y_true: np.ndarray,
     y_prob: np.ndarray,
     weights: np.ndarray | None,
-    numbers: np.ndarray,
+    numbers: np.ndarray | None,
     level: float,
+    *,
+    frequency: bool = False,
 ) -> Findings:
-    """Compute the values of `probability_findings` if there are clusters.
+    """Compute the values of `probability_findings` if there are clusters or weights.
 
-    The values are computed from the examples, because the sums do not contain clusters. If there
-    are weights, areas have no interval.
+    The values are computed from the examples, because the sums do not contain clusters and squares
+    of weights. If there are weights, areas have no interval.
     """
     counted = y_true >= 0
-    y_true, numbers = y_true[counted], numbers[counted]
+    y_true, numbers = y_true[counted], None if numbers is None else numbers[counted]
     mass = np.ones(len(y_true)) if weights is None else weights[counted]
     prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
     options: Any = {"level": level, "clusters": numbers}
@@ -189,26 +190,31 @@ def findings_of_clusters(
     else:
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [exactly(x) for x in weighted]
-    options["sample_weight"] = mass
+    if weights is not None:
+        options |= {"sample_weight": mass, "frequency": frequency}
+    if numbers is None:
+        of_truth = np.take_along_axis(prob, y_true[:, None], 1)[:, 0]
+        expected = value_of(mean_interval(of_truth, bounds=(0, 1), **options))
+    else:
+        soft_counts = soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers)
+        expected = expected_accuracy(soft_counts, level)
     return _findings(
-        soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers),
+        expected,
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
         _apply_to_event(calibration_interval, y_true, prob, **options),
         of_classes,
-        level,
     )
 
 
 def _findings(
-    soft_counts: np.ndarray,
+    expected: ReportValue,
     log_loss: Estimate,
     moments_of_losses: np.ndarray,
     brier_score: Estimate,
     gap: Estimate,
     areas: list[ReportValue],
-    level: float,
 ) -> Findings:
     number, total, squares = moments_of_losses
     effective, note = total**2 / squares if squares > 0 else 0.0, None
@@ -218,7 +224,7 @@ def _findings(
             f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
         )
     overall = {
-        "expected_accuracy": expected_accuracy(soft_counts, level),
+        "expected_accuracy": expected,
         "log_loss": value_of(log_loss, note),
         "brier_score": value_of(brier_score),
         "calibration_error": calibration_value(gap),

@@ -106,6 +106,9 @@ class Report(AnyReport):
         calibrated_event: says whose probability is in `calibration_bins`: the name of the second of
             two classes, or the predicted class.
         num_clusters: the number of clusters, or None if the examples are independent.
+        squares: the sums of the squares of weights, `(K, K)`, if examples have weights and `counts`
+            are sums of weights.
+        num_weighted: the number of examples, if they have weights.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
             two groups. For overall metrics the class is "".
@@ -139,6 +142,8 @@ class Report(AnyReport):
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
     num_clusters: int | None = None
+    squares: np.ndarray | None = None
+    num_weighted: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
     disparities: Mapping[tuple[str, str], ReportValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
@@ -152,6 +157,7 @@ class Report(AnyReport):
         *,
         class_names: Sequence[str] | None = None,
         soft_counts: ArrayLike | None = None,
+        squares: ArrayLike | None = None,
         num_ignored: int = 0,
         level: float = 0.95,
         method: IntervalMethod | None = None,
@@ -164,6 +170,8 @@ class Report(AnyReport):
             class_names: K names; "0" to "K - 1" by default.
             soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. It adds the expected
                 accuracy.
+            squares: `(K, K)`, if examples have weights: the sums of their squares, where `counts`
+                are the sums of the weights.
             num_ignored: the number of ignored examples that the report shows.
             level: the confidence level.
             method: the interval method for metrics that are not proportions. The default is
@@ -184,14 +192,16 @@ class Report(AnyReport):
         tables = _checked_tables(counts)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
-        evidence = Evidence(as_counts(matrix), level, method, clusters)
+        squares = None if squares is None else on_host(squares, "squares").astype(float)
+        evidence = Evidence(as_counts(matrix), level, method, clusters, squares)
         overall = overall_values(evidence)
         if soft_counts is not None:
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         number = None if clusters is None else int(number_of_clusters(clusters))
         rates = per_class_values(evidence)
-        return cls(matrix, names, level, num_ignored, overall, rates, num_clusters=number)
+        shared: Any = {"num_clusters": number, "squares": squares}
+        return cls(matrix, names, level, num_ignored, overall, rates, **shared)
 
     @classmethod
     def from_state(
@@ -248,8 +258,8 @@ class Report(AnyReport):
 
     @cached_property
     def num_examples(self) -> float:
-        """Return the sum of the counts: the number of examples, or their total weight."""
-        return self.counts.sum().item()
+        """Return the number of examples, or the sum of the counts if it is unknown."""
+        return self.counts.sum().item() if self.num_weighted is None else self.num_weighted
 
     @cached_property  # computed once
     def support(self) -> np.ndarray:
@@ -264,7 +274,13 @@ class Report(AnyReport):
     @property
     def sample(self) -> SampleSize:
         """The numbers of examples, of ignored examples, and of clusters."""
-        return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        size = SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        if self.num_weighted is not None:
+            size = size._replace(weight=self.counts.sum().item())
+        if self.squares is not None:
+            effective = self.counts.sum() ** 2 / self.squares.sum()
+            size = size._replace(effective=effective.item())
+        return size
 
     @property
     def class_values(self) -> ClassValues:
@@ -330,7 +346,9 @@ class Report(AnyReport):
     def outline(self) -> Outline:
         """Return the contents as tables with one row per class and per overall value."""
         values, how = self.class_values, "The classes have likelihood intervals"
-        areas = ", and ROC AUC has score intervals" if "roc_auc" in self.per_class else ""
+        areas = ""
+        if any(x.has_interval for x in self.per_class.get("roc_auc", ())):
+            areas = ", and ROC AUC has score intervals"
         return Outline(
             heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,

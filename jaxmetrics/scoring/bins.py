@@ -189,11 +189,13 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
 
     Args:
         default: number of bins if `options` has no `num_bins`.
-        options: `num_bins`, `strategy`, `sample_weight`, `where`, and `clusters` if supported.
+        options: `num_bins`, `strategy`, `sample_weight`, `where`, and `clusters` if supported. If
+            `squares` is True, the squares of the weights are added up, in the same bins.
 
     Returns:
         Sums of shape `(..., B, 3)`, or `(..., C, B, 3)` for C clusters.
     """
+    squares = options.pop("squares", False)
     if y_prob is None:
         refuse_options("y_prob", "calibration_bins", **options)
         sums = as_float(y_true, "y_true")
@@ -206,6 +208,8 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
     examples = as_examples(y_true, y_prob, options["sample_weight"], options["where"])
     num_bins, clusters = options["num_bins"], options.get("clusters")
     edges = edges_of(examples, default if num_bins is None else num_bins, options["strategy"])
+    if squares and examples.weights is not None:
+        examples = examples._replace(weights=examples.weights**2)
     if clusters is None:
         return sums_by_bin(examples, edges)
     shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)

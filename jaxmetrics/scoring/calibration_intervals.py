@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
 from jaxmetrics._compilation import compiled, on_host_if_small
 from jaxmetrics._indices import check_order
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._validation import ArrayLike, check_flag
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import independent_share, jackknife_variance, kish_number
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
@@ -49,6 +49,7 @@ def calibration_interval(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
+    frequency: bool = False,
 ) -> Estimate:
     """Compute a confidence interval of the expected calibration error (ECE).
 
@@ -71,13 +72,16 @@ def calibration_interval(
         strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
             `y_prob`).
         level: the confidence level.
-        sample_weight: number of times that each example occurs, of shape `(..., n)`.
+        sample_weight: weights of the examples, such as those of a survey, of shape `(..., n)`.
+            Their scale does not matter. Each bin has the effective number of examples
+            `sum(w)^2 / sum(w^2)` (Kish, 1965).
         where: boolean mask of the examples to include, of shape `(..., n)`.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
             one cluster may be correlated, such as the sentences of a document. The number of
             examples is then replaced by an effective number of independent examples, from the
             jackknife variance over clusters. Fewer than 20 clusters give a warning for NumPy
             arrays.
+        frequency: True if the weights say how often each example occurs.
 
     Returns:
         `Estimate` of shape `(...)`. Its values are NaN if there are no examples.
@@ -94,9 +98,13 @@ def calibration_interval(
     check_order(
         y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, where=where, clusters=clusters
     )
-    options = {"sample_weight": sample_weight, "where": where, "clusters": clusters}
-    bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
-    estimate = _interval(bins, normal_quantile(level), are_clusters=clusters is not None)
+    options: Any = {"num_bins": num_bins, "strategy": strategy, "where": where, "default": 15}
+    options["sample_weight"] = sample_weight
+    bins, squares = bins_of(y_true, y_prob, **options, clusters=clusters), None
+    if not check_flag(frequency, "frequency") and sample_weight is not None:
+        squares = bins_of(y_true, y_prob, **options, squares=True)[..., 0]
+    z = normal_quantile(level)
+    estimate = _interval(bins, squares, z, are_clusters=clusters is not None)
     return with_level(estimate, level, "inequalities")
 
 
@@ -133,13 +141,18 @@ class _Units(NamedTuple):
 
 
 @compiled
-def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
+def _interval(sums: Array, squares: Array | None, z: float, *, are_clusters: bool) -> Estimate:
+    if squares is not None:  # weights sum to their effective number
+        scale = divide(sums[..., 0].sum((-2, -1) if are_clusters else -1), squares.sum(-1))
+        sums = sums * append_axes(scale, 3 if are_clusters else 2)
+        squares = squares * append_axes(scale, 1) ** 2
     bins = _statistics(sums.sum(-3) if are_clusters else sums)
     error, share, total = bins.error, bins.share, bins.n.sum(-1)
     if are_clusters:
         units = _clusters(sums, bins, z)
     else:
-        units = _Units(bins.n, total, xp.full(np.shape(total), z), xp.zeros_like(total))
+        examples = bins.n if squares is None else bins.n * divide(bins.n, squares)
+        units = _Units(examples, total, xp.full(np.shape(total), z), xp.zeros_like(total))
     z = units.quantile
     noise = share * safe_sqrt(divide(bins.variance, units.examples))
     variance_of_shares = divide(bins.spread, units.number, xp.nan)
@@ -151,7 +164,8 @@ def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
     high = error + reach(((share * _growth_of_gap(bins, units)) ** 2).sum(-1))
     variance = xp.maximum((noise**2).sum(-1) + variance_of_shares, units.variance)
     ends = xp.maximum(low, 0), xp.minimum(high, 1)
-    return computed_estimate(error, *ends, safe_sqrt(variance), num_examples=total)
+    number = {"num_examples" if squares is None else "effective_number": total}
+    return computed_estimate(error, *ends, safe_sqrt(variance), **number)
 
 
 def _half_normal_reach(sd: Array, z: Array) -> Array:
