@@ -44,7 +44,7 @@ def test_bounded_means_from_the_definition(kind: str, bounds: tuple[float, float
         "one": np.array([0.75]),
     }[kind]
     w = rng.integers(1, 4, len(x))
-    estimate = jm.mean_interval(x, sample_weight=w, bounds=bounds)
+    estimate = jm.mean_interval(x, sample_weight=w, frequency=True, bounds=bounds)
     high = slow_greatest_mean(x, w, bounds[1])
     low = -slow_greatest_mean(-x, w, -bounds[0])
     assert_allclose(parts(estimate)[:3], [np.average(x, weights=w), low, high], rtol=1e-6)

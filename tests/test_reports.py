@@ -331,7 +331,8 @@ def test_labels(y_true: Any, y_pred: Any, names: Any, classes: str, counts: Any)
 
 def test_probabilities_and_weights() -> None:
     prob = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
-    report = jm.report([0, 1, 1], prob.argmax(1), y_prob=prob, sample_weight=[1, 1, 2])
+    options: Any = {"sample_weight": [1, 1, 2], "frequency": True}
+    report = jm.report([0, 1, 1], prob.argmax(1), y_prob=prob, **options)
     surprise = -np.log([0.8, 0.6, 0.3, 0.3])  # weight 2 is the row twice
     alike(report["log_loss"], jm.mean_interval(surprise, transform="log"), 1e-5)
     gaps = abs(0.2 - 0), abs(0.6 - 1), 2 * abs(0.3 - 1)  # of class 1, each in a bin of its own
@@ -461,12 +462,19 @@ def test_weights_of_float16_add_up_beyond_its_range() -> None:
     assert ours == theirs
 
 
-def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
-    counts = np.array([[9.5, 1], [3, 7]])
-    figure = of_counts(counts)["macro_f1"]
-    alike(figure, jm.interval(jm.macro(jm.f1), counts, method=jm.Delta("logit")))
-    assert figure.method == "delta"
-    assert of_counts(np.diag([9.5, 7]))["macro_f1"].method is None
+def test_sums_of_weights_have_intervals_if_their_squares_are_known() -> None:
+    counts, squares = np.array([[9.5, 1], [3, 7]]), np.array([[12.0, 1], [5, 9]])
+    report = of_counts(counts)
+    assert not any(x.has_interval for x in report.overall.values())
+    assert not any(x.has_interval for x in report.per_class["recall"])
+    assert report["accuracy"].value == jm.accuracy(counts)
+    assert report["accuracy_gain"].value == approx((16.5 - 10.5) / 20.5)
+    assert "pass the sums of squared weights" in report["balanced_accuracy"].note
+    report = of_counts(counts, squares=squares)
+    alike(report["macro_f1"], jm.interval(jm.macro(jm.f1), counts, squares=squares))
+    recalls = jm.interval(jm.recall, counts, squares=squares)
+    shown = np.array([x.numbers for x in report["recall"].values()]).T
+    assert_allclose(shown, numbers_of(recalls), atol=1e-5)
     weights, clusters = [1.5, 2.5, 1.5, 2.5] * 20, np.arange(80) // 2  # of whole sums
     report = jm.report([0, 1] * 40, [0, 1, 1, 1] * 20, clusters=clusters, sample_weight=weights)
     assert_array_equal(report.counts, [[30, 30], [0, 100]])
@@ -602,10 +610,8 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
 
 def test_ignored_rows_count_nowhere() -> None:
     with_gap = [[0.6, 0.4], [np.nan, np.nan], [0.1, 0.9]]
-    assert jm.report([0, -1, 1], [0, 0, 1], y_prob=with_gap).num_examples == 2
-    report = jm.report([0, 1, 1], [0, 1, -1], y_prob=[[1, 0], [0, 1], [1, 0]])
-    assert report.num_ignored == 1
-    assert report["accuracy"].value == report["expected_accuracy"].value == 1
+    report = jm.report([0, -1, 1], [0, 0, 1], y_prob=with_gap)
+    assert (report.num_examples, report.num_ignored, report["accuracy"].value) == (2, 1, 1)
 
 
 def test_means_and_areas_of_a_state() -> None:
@@ -869,7 +875,8 @@ def test_csv_of_odd_names_can_be_read() -> None:
     """No cell is a formula, and one apostrophe less gives the name."""
     names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "\uff1d1", "'=1"]
     records = [{"value": -1.5, "class": name} for name in ["", *names]]
-    for report in (jm.report(names * 9, names * 9), TabularReport(Outline(""), {}, records)):
+    of_names = jm.report(names * 9, names * 9, class_names=names)
+    for report in (of_names, TabularReport(Outline(""), {}, records)):
         rows = list(csv.reader(io.StringIO(report.to_csv(), newline="")))
         assert len({len(row) for row in rows}) == 1
         assert not any(row[1].startswith(tuple("=+-@\t\r\uff1d")) for row in rows)

@@ -78,6 +78,12 @@ _NO_INTERVALS = (
 )
 
 
+_OF_SUMS = (
+    "counts are sums of weights, which do not say how many examples there are, so there are no "
+    "intervals; pass the sums of squared weights, or integers."
+)
+
+
 class Evidence(NamedTuple):
     """The counts and options from which intervals are computed.
 
@@ -107,6 +113,17 @@ class Evidence(NamedTuple):
         """The cluster axis of the tables."""
         return None if self.clusters is None else 0
 
+    @property
+    def are_counts(self) -> bool:
+        """Whether counts are numbers of independent examples."""
+        return self.clusters is self.squares is None and not self.are_sums
+
+    @property
+    def are_sums(self) -> bool:
+        """Whether counts are sums of weights that do not show the number of examples."""
+        is_known = self.clusters is not None or self.squares is not None
+        return not is_known and bool((self.counts != np.round(self.counts)).any())
+
     def proportions(self, of: Callable[[np.ndarray], Sequence[np.ndarray]]) -> Estimate:
         """Estimate proportions from the function of matrices that returns successes and failures.
 
@@ -114,6 +131,8 @@ class Evidence(NamedTuple):
         of effective successes is converted to the interval of the proportion of weights.
         """
         right, wrong = of(self.tables)
+        if self.are_sums:
+            return _without_interval(divide(right, right + wrong, np.nan))
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
         options["method"] = "likelihood"
         if self.squares is None:
@@ -137,19 +156,26 @@ class Evidence(NamedTuple):
         if name == "accuracy":
             return value_of(self.proportions(_right_and_wrong))
         metric, method = COMPARED[name], self.method
+        if self.are_sums:
+            return exactly(metric(self.counts), _OF_SUMS if name == "balanced_accuracy" else None)
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
             return exactly(metric(self.counts), note)
-        is_known = method is not None or self.squares is not None
-        are_whole = is_known or (self.tables == np.round(self.tables)).all()
+        # Clusters may contain sums of weights.
+        is_whole = self.squares is not None or (self.tables == np.round(self.tables)).all()
         scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
-        method = method or (Likelihood() if are_whole else Delta(scale))
+        method = method or (Likelihood() if is_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
         options["squares"] = self.squares
         with warnings.catch_warnings():
-            if not are_whole:
+            if not is_whole:
                 warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
             return value_of(interval(metric, self.tables, **options))
+
+
+def _without_interval(value: np.ndarray) -> Estimate:
+    unknown = np.full_like(value, np.nan)
+    return Estimate(value, unknown, unknown, unknown, np.zeros_like(value, int))
 
 
 def _right_and_wrong(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +207,7 @@ def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     values = {}
     for name in COMPARED:
         values[name] = evidence.value(name)
-        if name == "balanced_accuracy" and evidence.clusters is evidence.squares is None:
+        if name == "balanced_accuracy" and evidence.are_counts:
             # The posterior assumes independent examples without weights.
             values[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
         if name == "macro_f1":
@@ -213,6 +239,8 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     high = gains.high
     if len(chosen) > 1:
         high = _gains(outcomes, squares, 1 - (1 - level) / len(chosen)).high
+    if evidence.are_sums:
+        return exactly(gains.value.min())
     least = trees.map(lambda part: part[gains.value.argmin()], gains)
     low, high = max(gains.low.min(), -1), min(high.min(), 1)
     return value_of(replace(least, low=low, high=high))
@@ -261,6 +289,9 @@ def _gains(outcomes: np.ndarray, squares: np.ndarray | None, level: float) -> Es
         cells = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
         return cells.reshape((-1, 2, 2, 2))
 
+    if (outcomes != np.round(outcomes)).any() and squares is None and outcomes.ndim == 2:
+        only_a, only_b, _ = outcomes.T
+        return _without_interval((only_a - only_b) / outcomes.sum(-1))
     if squares is not None:
         options: Any = {"squares": cubes(squares), "level": level}
         return interval(difference(accuracy), cubes(outcomes), **options)
