@@ -109,7 +109,9 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
 
 
 def _report_of_counts(options: Namespace) -> AnyReport:
-    check_alone(options, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
+    check_alone(
+        options, "counts", "true", "pred", "weight", "count", "pos-label", "prevalence", "gate"
+    )
     (file,) = options.files
     paths = parts_of(file)
     if len(paths) > 1:
@@ -169,10 +171,13 @@ def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: flo
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
     settings: Any = {"class_names": rows.classes, "level": level}
     if not rows.is_held:
-        report = Report.from_counts(rows.counts(), num_ignored=rows.ignored(), **settings)
+        settings |= {"squares": rows.squares(), "num_ignored": rows.ignored()}
+        report = Report.from_counts(rows.counts(), **settings)
+        report = replace(report, num_weighted=rows.num_weighted())
         return report if shares is None else report_at_prevalence(report, shares)
     weights, clusters, score = map(rows.column, ("weight", "cluster", "score"))
     settings |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
+    settings["frequency"] = rows.options.count is not None
     true = rows.ids("true")
     report = make_report(true, rows.ids("pred"), **settings)
     report = replace(report, counts=whole(report.counts))
@@ -183,7 +188,7 @@ def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: flo
     if weights is not None:
         raise ValueError(
             "If examples have weights, jaxmetrics has no confidence intervals for metrics of"
-            " scores. Leave out --weight or --score."
+            " scores. Leave out --weight, --count or --score."
         )
     counted = true >= 0
     clusters = None if clusters is None else clusters[counted]

@@ -60,7 +60,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " and a score lies outside this range, the scores have no bounds.",
         "LOW,HIGH",
     ),
-    "weight": _option("Column of sample weights; a weight of 2 counts the row twice."),
+    "weight": _option(
+        "Column of weights, such as those of a survey. Each row is one example, and intervals do not"
+        " depend on the scale of the weights."
+    ),
+    "count": _option("Column of numbers of examples; a row with the count 2 counts twice."),
     "prob": _option(
         "Prefix of the names of the columns of probabilities, one column for each class. For"
         " example, the prefix is prob_ if the columns are prob_cat and prob_dog. Instead of a"
@@ -272,9 +276,9 @@ COMMANDS = {
                 " header."
             }
         },
-        "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
-        " prevalence ignore counts gate examples id-of-examples show separator level output html"
-        " json format",
+        "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
+        " cluster prevalence ignore counts gate examples id-of-examples show separator level output"
+        " html json format",
     ),
     "compare": _Command(
         "_commands",

@@ -273,26 +273,33 @@ def _cells(table: FileTable, options: Namespace) -> Namespace | None:
     if not roles <= set(table.names):
         return None
     others = [name for name in table.names if name not in roles]
-    if options.weight is None and not others:
+    if options.weight is not None:
+        warnings.warn(
+            "--weight means weights of examples; to name the column of counts, use --count.",
+            stacklevel=2,
+        )
+    amount = options.count or options.weight
+    if amount is None and not others:
         raise InputError(
             "the file is a table of predictions, not a confusion matrix. Leave out --counts."
         )
-    if options.weight is None and len(others) != 1:
+    if amount is None and len(others) != 1:
         raise InputError(
-            "the file is a table of predictions, not a confusion matrix. Use --weight to name its"
+            "the file is a table of predictions, not a confusion matrix. Use --count to name its"
             f" column of counts, which is one of the columns {listed(others)}."
         )
-    return with_options(options, weight=options.weight or others[0])
+    return with_options(options, weight=None, count=amount or others[0])
 
 
 def _matrix(table: FileTable, options: Namespace) -> Matrix:
     """Convert text to numbers. If there is one column more than there are rows, the first column
     contains the class names.
     """
-    if (options.true, options.pred, options.weight, options.id) != ("y_true", None, None, None):
+    amount = options.weight or options.count
+    if (options.true, options.pred, amount, options.id) != ("y_true", None, None, None):
         raise InputError(
             "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
-            " --weight. Leave out --counts or these options."
+            " --count. Leave out --counts or these options."
         )
     columns = _columns(table)
     names = None if isinstance(table, Arrays) else list(columns)
@@ -355,7 +362,7 @@ def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:
                 raise InputError(
                     f"in row {i}, the confusion matrix contains {shortened(cell)!r}, which is not"
                     " a number. If the file is a table of predictions with a column of counts, use"
-                    " --weight COLUMN to name this column."
+                    " --count COLUMN to name this column."
                 )
     integers = all(is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
     number = int if integers else float

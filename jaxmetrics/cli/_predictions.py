@@ -103,7 +103,7 @@ class Columns:
         names |= {role: getattr(options, role) for role in ("group", "cluster", "id")}
         self.labels = {role: table.label(name) for role, name in names.items() if name is not None}
         self.shown = {f"show {i}": table.text(name) for i, name in enumerate(options.show)}
-        names = {"weight": options.weight, "score": options.score}
+        names = {"weight": amount_of(options), "score": options.score}
         self.numbers = {role: table.number(x) for role, x in names.items() if x is not None}
         # The columns of clusters and ids may have a second role.
         single = {role: x.name for role, x in (self.labels | self.numbers).items()}
@@ -161,6 +161,8 @@ class Columns:
         if "weight" in self.numbers:
             weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
             computed["weight"] = weights[:, 0]
+            if options.count is None and options.cluster is None:
+                computed["square"] = weights[:, 0] ** 2
         if "pred" not in self.labels and self.positive is None:
             best = computed["prob"].argmax(1)
             computed["pred"] = np.array(self.prob_classes, object)[best].tolist()
@@ -220,6 +222,16 @@ class Columns:
 
 def _within(least: float, greatest: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda values: np.all((values >= least) & (values <= greatest), axis=1)
+
+
+def amount_of(options: Namespace) -> str | None:
+    """Return the column of weights or of numbers of examples."""
+    if options.weight is not None and options.count is not None:
+        raise InputError(
+            "--weight and --count cannot be used together. Leave out --count if each row is one"
+            " example, and --weight otherwise."
+        )
+    return options.weight or options.count
 
 
 def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
@@ -307,7 +319,7 @@ class Predictions:
             rows = (rows if is_number else self._counted(rows.lazy()).collect()).drop(ROW)
         self.frames.append(rows)
         if not self.is_held and sum(map(len, self.frames[1:])) > len(self.frames[0]):
-            keys = pl.exclude("number", "weight")
+            keys = pl.exclude("number", "weight", "square")
             self.frames = [self.rows.group_by(keys).agg(pl.all().sum()).select(rows.columns)]
             self.size = 0.0
         self.size += self.frames[-1].estimated_size()
@@ -315,9 +327,9 @@ class Predictions:
 
     def _counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Count equal rows, and return the first row number of equal rows."""
-        keys = pl.exclude(ROW, "weight")
+        keys = pl.exclude(ROW, "weight", "square")
         sums = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
-        return rows.group_by(keys).agg(*sums, pl.col("^weight$").sum())
+        return rows.group_by(keys).agg(*sums, pl.col("^(weight|square)$").sum())
 
     def _check_labels(self, columns: Columns, rows: pl.DataFrame, roles: Sequence[str]) -> None:
         """Add new classes in the order of their rows; raise an error for an invalid class or
@@ -389,13 +401,25 @@ class Predictions:
             rows = rows.filter(pl.col("weight") > 0)
         return {names[i] for i in rows[role].unique() if i >= 0}
 
-    def counts(self) -> np.ndarray:
+    def squares(self) -> np.ndarray | None:
+        """Return the sums of the squares of weights, `(K, K)`, if rows are examples with weights
+        and there are no clusters.
+        """
+        return self.counts("square") if "square" in self.rows.columns else None
+
+    def num_weighted(self) -> int | None:
+        """Return the number of rows that are not ignored, if rows are examples with weights."""
+        if self.options.weight is None:
+            return None
+        return int(self.rows.filter(pl.col(COUNTED) & (pl.col("weight") > 0))["number"].sum())
+
+    def counts(self, amount: str = "weight") -> np.ndarray:
         """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
         if the weights are integers.
         """
         rows, k = self.rows, len(self.classes)
         settings: Any = {"num_classes": k}
-        amounts = rows["weight" if "weight" in rows.columns else "number"].to_numpy()
+        amounts = rows[amount if amount in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
             cluster = rows.select(pl.when(COUNTED).then("cluster").rank("dense")).to_series()
             numbers = cluster.fill_null(1).to_numpy().astype(np.int64) - 1

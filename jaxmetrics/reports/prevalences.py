@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from jaxmetrics import (
     Estimate,
@@ -34,7 +33,8 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
 
     Raises:
         ValueError: if the classes differ from the classes of the report, if the frequencies do not
-            sum to 1, if a class has no examples, or if the counts are fractional.
+            sum to 1, if a class has no examples, or if the counts are sums of weights of which the
+            squares are unknown.
     """
     names = report.class_names
     if set(prevalence) != set(names):
@@ -49,16 +49,10 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
                 f"The class {name!r} has no examples, so the data do not show how often this class"
                 " is misclassified. Give this class the share 0, or add examples of this class."
             )
-    if (report.counts != np.round(report.counts)).any():
-        raise ValueError(
-            "If sample weights are not integers, confidence intervals cannot be computed for a"
-            " prevalence that differs from the data. Leave out prevalence or the weights."
-        )
+    options: Any = {"squares": report.squares, "level": report.level, "stratified": True}
 
     def estimate(metric: Metric) -> Estimate:
-        return interval(
-            at_prevalence(metric, shares), report.counts, level=report.level, stratified=True
-        )
+        return interval(at_prevalence(metric, shares), report.counts, **options)
 
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
     note = f"like all values below, it is for the class shares {listed}; recalls do not change."
