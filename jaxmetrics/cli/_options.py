@@ -61,8 +61,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "LOW,HIGH",
     ),
     "weight": _option(
-        "Column of weights, such as those of a survey. Each row is one example, and intervals do not"
-        " depend on the scale of the weights."
+        "Column of weights, such as those of a survey. Each row is one example, and intervals do"
+        " not depend on the scale of the weights."
     ),
     "count": _option("Column of numbers of examples; a row with the count 2 counts twice."),
     "prob": _option(
