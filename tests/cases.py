@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import polars as pl
+from sklearn.base import BaseEstimator
 
 import jaxmetrics as jm
 from tests import oracles
@@ -1009,6 +1009,16 @@ _STATES: dict[str, Any] = {
 }
 
 
+class Constant(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier that has learned its predictions by heart."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions
+
+    def predict(self, X: object) -> Any:
+        return self.predictions
+
+
 def _streamed(
     fields: str, cases: Mapping[str, Case], *accumulators: jm.streaming.Accumulator, **promises: Any
 ) -> Row:
@@ -1047,7 +1057,7 @@ STREAMS: dict[str, Row] = {
     "evaluator": _streamed(
         "y_true logits loss",
         against(_TRUE, _LOGITS, _LOSS),
-        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K),
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, weighted=True),
         jm.mean_of("loss", level=0.9),
         float32=1e-5,
     ),
@@ -1070,13 +1080,13 @@ STREAMS: dict[str, Row] = {
     "ranking_metrics": _streamed(
         "y_true y_score",
         _binary,
-        jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
+        jm.ranking_metrics(_both_areas, scale="logit", num_bins=64, weighted=True),
     ),
     "calibration_metrics": _streamed("y_true y_prob", _event, jm.calibration_metrics()),
     "paired_metrics": _streamed(
         "y_true y_pred_a y_pred_b",
         _pairs,
-        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
+        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, weighted=True),
     ),
     "poisson_bootstrap": _streamed(
         "loss unit",
@@ -1144,7 +1154,7 @@ ANSWERS: dict[str, Row] = {
         **_of_frames,
     ),
     "scorer": Row(
-        call=lambda y, p: jm.scorer(jm.macro(jm.f1))(SimpleNamespace(predict=lambda _: p), None, y),
+        call=lambda y, p: jm.scorer(jm.macro(jm.f1))(Constant(p), None, y),
         cases=_labelled,
         examples=(-1, -1),
         **_plain,

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from tests.cases import ROWS, Row
+from tests.cases import ROWS, Constant, Row
 
 pytestmark = pytest.mark.quick
 
@@ -82,16 +82,6 @@ class DataArray:
         return DataArray(self.values[key], *(index[key] for index in self.indexes.values()))
 
 
-class _Constant:
-    """A classifier of scikit-learn."""
-
-    def __init__(self, predictions: Any) -> None:
-        self.predictions = predictions
-
-    def predict(self, X: Any) -> Any:
-        return self.predictions
-
-
 _COORDS: Any = DataArray(_Y, range(6))
 
 
@@ -131,7 +121,7 @@ _COORDS: Any = DataArray(_Y, range(6))
             lambda: jm.bootstrap_examples(0, np.mean, _S.array, _S, clusters=_R),
             r"arrays\[1\] and clusters",
         ),
-        (lambda: jm.scorer(_METRIC)(_Constant(_R), None, _Y), "y and predictions"),
+        (lambda: jm.scorer(_METRIC)(Constant(_R), None, _Y), "y and predictions"),
         (lambda: jm.score_report(_S, groups=_R), "scores and groups"),
         # Examples may be columns.
         (

@@ -11,10 +11,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import BaseEstimator
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from tests.cases import Constant
 
 NAMES = np.array(["low", "medium", "high"])
 rng = np.random.default_rng(0)
@@ -22,16 +22,6 @@ TRUE = rng.integers(0, 3, 60)
 PRED = np.clip(TRUE + rng.integers(-1, 2, 60), 0, 2)
 quadratic = partial(jm.cohen_kappa, weights="quadratic")
 KAPPA = quadratic(jm.confusion_matrix(TRUE, PRED))
-
-
-class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier that has learned its predictions by heart."""
-
-    def __init__(self, predictions: Any) -> None:
-        self.predictions = predictions
-
-    def predict(self, X: object) -> Any:
-        return self.predictions
 
 
 def of_pandas(ids: np.ndarray) -> Any:
@@ -66,7 +56,7 @@ def test_classes_keep_the_order_of_their_type(kind: str) -> None:
         "compare_predictions": jm.compare_predictions(quadratic, true, pred, pred).a.value,
         "leaderboard": jm.leaderboard(quadratic, true, [pred, pred]).estimates.value[0],
         "confusion_matrix_of": quadratic(counted.counts),
-        "scorer": jm.scorer(quadratic)(Model(pred), None, true),
+        "scorer": jm.scorer(quadratic)(Constant(pred), None, true),
         "report": quadratic(jm.report(true, pred).counts),
     }
     assert found == {name: pytest.approx(KAPPA, rel=1e-12) for name in found}
@@ -94,7 +84,7 @@ def test_columns_of_different_order_are_refused() -> None:
     [
         lambda metric, true, pred: jm.compare_predictions(metric, true, pred, pred),
         lambda metric, true, pred: jm.leaderboard(metric, true, [pred, pred]),
-        lambda metric, true, pred: jm.scorer(metric)(Model(pred), None, true),
+        lambda metric, true, pred: jm.scorer(metric)(Constant(pred), None, true),
     ],
 )
 def test_metrics_of_ordered_classes_ask_for_the_order_of_text(call: Any) -> None:

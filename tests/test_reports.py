@@ -469,7 +469,7 @@ def test_sums_of_weights_have_intervals_if_their_squares_are_known() -> None:
     assert not any(x.has_interval for x in report.per_class["recall"])
     assert report["accuracy"].value == jm.accuracy(counts)
     assert report["accuracy_gain"].value == approx((16.5 - 10.5) / 20.5)
-    assert "pass the sums of squared weights" in report["balanced_accuracy"].note
+    assert "pass the sums of squared weights" in str(report["balanced_accuracy"].note)
     report = of_counts(counts, squares=squares)
     alike(report["macro_f1"], jm.interval(jm.macro(jm.f1), counts, squares=squares))
     recalls = jm.interval(jm.recall, counts, squares=squares)

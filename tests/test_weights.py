@@ -25,7 +25,7 @@ METHODS = [jm.Likelihood(), jm.Delta(), jm.Bootstrap(0), jm.Posterior(0)]
 METRICS = {"f1": jm.macro(jm.f1), "kappa": jm.cohen_kappa, "recall": lambda x: jm.recall(x)[..., 1]}
 
 
-def tables(weights: np.ndarray = WEIGHTS) -> tuple[Any, Any]:
+def tables(weights: np.ndarray = WEIGHTS) -> Any:
     """The sums of weights and of their squares."""
     return tuple(jm.confusion_matrix(TRUE, PRED, sample_weight=w) for w in (weights, weights**2))
 
@@ -160,7 +160,7 @@ def test_calibration_of_weighted_examples(strategy: Any) -> None:
     close(jm.calibration_interval(y, prob, sample_weight=np.full(N, 3.0), **options), plain)
     by_example = partial(jm.calibration_interval, y, prob, clusters=np.arange(N), **options)
     clustered = [by_example(sample_weight=scale * WEIGHTS) for scale in (1e-3, 1)]
-    close(*clustered, rtol=2e-3)
+    close(clustered[0], clustered[1], rtol=2e-3)
     assert_allclose(fields_of(clustered[0])[:3], fields_of(found)[:3], atol=0.04)
     copies = np.random.default_rng(3).integers(0, 4, N)
     if strategy == "uniform":
@@ -202,11 +202,11 @@ def test_reports_of_weighted_examples() -> None:
 
 def test_weights_in_tables_keep_their_squares() -> None:
     frame = pl.DataFrame({"y_true": TRUE, "y_pred": PRED, "w": WEIGHTS, "g": np.arange(N) % 2})
-    counted = jm.confusion_matrix_of(frame, sample_weight="w")
+    counted: Any = jm.confusion_matrix_of(frame, sample_weight="w")
     assert_allclose(counted.counts, tables()[0])
     assert_allclose(counted.squares, tables()[1])
-    by_group = jm.confusion_matrix_of(frame, sample_weight="w", groups="g")
-    assert_allclose(by_group.squares.sum(0), tables()[1])  # type: ignore[union-attr]
+    by_group: Any = jm.confusion_matrix_of(frame, sample_weight="w", groups="g")
+    assert_allclose(by_group.squares.sum(0), tables()[1])
     assert jm.confusion_matrix_of(frame).squares is None
 
 
@@ -226,7 +226,7 @@ def test_coverage_of_weighted_intervals(design: str) -> None:
         }[design]
         return true, np.where(right, true, (true + draw.integers(1, 3, n)) % 3), weights
 
-    def counted(n: int) -> tuple[Any, Any]:
+    def counted(n: int) -> Any:
         true, pred, w = examples(n)
         options: Any = {"num_classes": 3}
         return tuple(jm.confusion_matrix(true, pred, sample_weight=x, **options) for x in (w, w**2))

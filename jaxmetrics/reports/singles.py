@@ -103,12 +103,10 @@ class Report(AnyReport):
             this class. If `from_state` made the report, the bins are those of `ranking_metrics`.
         calibration_bins: `(bins, 3)`, the result of the function `calibration_bins`, or None if
             there were no probabilities.
-        calibrated_event: says whose probability is in `calibration_bins`: the name of the second of
-            two classes, or the predicted class.
+        calibrated_event: whose probability is in `calibration_bins`.
         num_clusters: the number of clusters, or None if the examples are independent.
-        squares: the sums of the squares of weights, `(K, K)`, if examples have weights and `counts`
-            are sums of weights.
-        num_weighted: the number of examples, if they have weights.
+        squares, num_weighted: if `counts` are sums of weights, the sums of their squares, `(K, K)`,
+            and the number of examples; None if unknown.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
             two groups. For overall metrics the class is "".

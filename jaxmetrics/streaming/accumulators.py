@@ -210,17 +210,15 @@ def mean_of(
 ) -> Accumulator:
     """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
-    The mean includes examples whose prediction is invalid for other accumulators. If x is NaN for
-    an example that is not ignored, the mean is NaN. For the loss per token, let x
-    be the mean loss of a sequence, and w its number of tokens. For bits per byte, let x be
-    `nats / (bytes * log(2))` of a sequence, and w its number of bytes.
+    Examples with an invalid prediction are included. If x is NaN for an example that is not
+    ignored, the mean is NaN. For the loss per token, let x be the mean loss of a sequence, and w
+    its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`, and w the bytes.
 
     Args:
         name: name of the field, which is also the name of the result.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            The field `sample_weight` of the batches must then be the number of times that each
-            example occurs. In float32 the width of the interval has an error of 1 % if the mean is
-            300 standard deviations from 0. The width is useless beyond 3000 standard deviations.
+            The field `sample_weight` must then be the number of times that each example occurs. In
+            float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
