@@ -193,7 +193,7 @@ def test_reports_of_weighted_examples() -> None:
     plain: Any = jm.report(TRUE, PRED, **options)
     for name, x in ones.overall.items():
         if name != "expected_accuracy":  # its interval without weights is that of a proportion
-            assert_allclose(x.numbers[:3], plain[name].numbers[:3], atol=2e-3)
+            assert_allclose(x.numbers[:3], plain[name].numbers[:3], atol=5e-3)
     groups = np.arange(N) % 2
     by_group: Any = jm.report(TRUE, PRED, sample_weight=WEIGHTS, groups=groups)
     alone = jm.report(TRUE[groups == 0], PRED[groups == 0], sample_weight=WEIGHTS[groups == 0])

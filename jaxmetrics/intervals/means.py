@@ -110,11 +110,9 @@ def mean_interval(
             with `bounds`.
         sample_weight: weights of the examples, such as those of a survey, of shape `(..., n)`.
             Their scale does not matter.
-        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored, even if
-            NaN.
+        where: boolean mask, `(..., n)`. Examples where it is False are ignored, even if NaN.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
-            is a group of correlated examples, such as the images of one patient. For NumPy arrays,
-            fewer than 20 clusters give a warning.
+            is a group of correlated examples. Fewer than 20 give a warning for NumPy arrays.
         frequency: True if the weights say how often each example occurs.
         missing: if `"bounds"`, NaN counts as the least possible value for the lower end, and as the
             greatest for the upper end (Horowitz and Manski, 2000). The estimate ignores NaN.

@@ -439,23 +439,19 @@ def interval(
         metric: a function of a `(K, K)` matrix, or of a batch of matrices, that returns an array,
             or arrays in a dict or tuple. Doubling all counts must not change the returned values.
         counts: numbers of examples, of shape `(..., K, K)`; leading axes are batch axes. Some
-            metrics need other tables: paired counts `(..., K, K, K)` for `difference(metric)`, a
-            matrix per label `(..., L, 2, 2)` for `label_macro(rate)`, histograms `(..., 2, B)` for
-            metrics of scores, and a matrix per group `(..., G, K, K)` for functions with the
-            attribute `table_ndim = 3`.
-        method: `Likelihood()`, which also works if classes are rare or no error occurred;
-            `Delta(scale)`, which is differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
+            metrics need other tables: pairs `(..., K, K, K)` for `difference(metric)`, labels
+            `(..., L, 2, 2)` for `label_macro(rate)`, histograms `(..., 2, B)` for metrics of scores,
+            and groups `(..., G, K, K)` for functions with the attribute `table_ndim = 3`.
+        method: `Likelihood()`, also for rare classes and no errors; `Delta(scale)`, which is
+            differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.
         level: the confidence level.
-        squares: if examples have weights, such as those of a survey, the sums of their squares, of
-            the same shape as counts: `confusion_matrix(y_true, y_pred, sample_weight=w**2)`, with
-            counts `confusion_matrix(y_true, y_pred, sample_weight=w)`. The interval does not depend
-            on the scale of the weights.
+        squares: if counts are sums of weights w, such as those of a survey, the sums of w^2, of
+            the same shape: `confusion_matrix(y_true, y_pred, sample_weight=w**2)`.
         cluster_axis: the axis of clusters, which are groups of correlated examples. It is -3 for
-            counts of shape `(..., C, K, K)`. Fewer than 20 clusters or very unequal clusters give a
-            warning.
+            counts of shape `(..., C, K, K)`. Few or very unequal clusters give a warning.
         stratified: True if the number of examples per class was fixed in advance.
-        simultaneous: True if `level` is the probability that all values of the metric lie in their
-            intervals at the same time (Šidák, 1967, JASA 62).
+        simultaneous: True if `level` is the probability that all intervals contain their values at
+            the same time (Šidák, 1967, JASA 62).
         anytime: True if `level` is the probability that the intervals after every example all
             contain the true value. It needs `Likelihood` or `Delta`. If `anytime` is an integer,
             the interval is narrowest at this number of examples or clusters. True stands for 500.

@@ -46,13 +46,12 @@ def report(
 
     Args:
         y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. Examples are ignored
-            if the true label is negative. A negative prediction for another example raises an
-            error.
+            if the true label is negative. Other negative predictions raise an error.
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
-        sample_weight: `(n,)`, weights of the examples, such as those of a survey. Intervals do not
-            depend on their scale. If there are weights, ROC AUC has no interval.
+        sample_weight: `(n,)`, weights of the examples, such as those of a survey. Their scale does
+            not matter. With weights, ROC AUC has no interval.
         frequency: True if the weights say how often each example occurs.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
             correlated. Fewer than 20 clusters give a warning.

@@ -72,15 +72,12 @@ def calibration_interval(
         strategy: `"uniform"` (bins of equal width) or `"quantile"` (edges at quantiles of
             `y_prob`).
         level: the confidence level.
-        sample_weight: weights of the examples, such as those of a survey, of shape `(..., n)`.
-            Their scale does not matter. Each bin has the effective number of examples
-            `sum(w)^2 / sum(w^2)` (Kish, 1965).
+        sample_weight: weights of the examples, of shape `(..., n)`; their scale does not matter.
+            A bin has the effective number of examples `sum(w)^2 / sum(w^2)` (Kish, 1965).
         where: boolean mask of the examples to include, of shape `(..., n)`.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. Examples of
-            one cluster may be correlated, such as the sentences of a document. The number of
-            examples is then replaced by an effective number of independent examples, from the
-            jackknife variance over clusters. Fewer than 20 clusters give a warning for NumPy
-            arrays.
+            one cluster may be correlated. The effective number of examples is then computed from
+            the jackknife variance. Fewer than 20 clusters give a warning for NumPy arrays.
         frequency: True if the weights say how often each example occurs.
 
     Returns:
