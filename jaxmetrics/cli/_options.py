@@ -26,6 +26,14 @@ def _file(name: str) -> Path:
     return Path(name)
 
 
+def _condition(text: str) -> tuple[str, str]:
+    """Parse `COLUMN=VALUE`."""
+    column, equals, value = text.partition("=")
+    if not (column and equals):
+        raise argparse.ArgumentTypeError(f"expected COLUMN=VALUE, got {text!r}")
+    return column, value
+
+
 def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -> dict[str, Any]:
     return {"help": help, "metavar": metavar, **more}
 
@@ -197,6 +205,21 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=float,
         default=0.8,
     ),
+    "where": _option(
+        "Read only the rows whose value in COLUMN is VALUE. The option may be repeated: for one"
+        " column with all of its values to read, and for several columns, all of which must have"
+        " one of their values.",
+        "COLUMN=VALUE",
+        action="append",
+        type=_condition,
+        default=[],
+    ),
+    "decimal": _option(
+        "Decimal separator of numbers in text files (default: a point), such as ',' for numbers"
+        " like 0,5.",
+        "CHARACTER",
+        default=".",
+    ),
     "classes": _option(
         "Names of the classes, in the order of the class ids. Write commas between the names.",
         "NAME,...",
@@ -240,7 +263,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="text",
     ),
 }
-_OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
+_OF_ANY_REPORT = ("where", "separator", "decimal", "level", "output", "html", "json", "format")
 _TYPED = {
     "preds": "pred",
     "values": "value",
@@ -273,8 +296,8 @@ COMMANDS = {
             }
         },
         "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
-        " prevalence ignore counts gate examples id-of-examples show separator level output html"
-        " json format",
+        " prevalence ignore counts gate examples id-of-examples show where separator decimal level"
+        " output html json format",
     ),
     "compare": _Command(
         "_commands",
@@ -288,7 +311,7 @@ COMMANDS = {
             "B": {"help": "Predictions of the second classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
-        " examples show separator level output html json format",
+        " examples show where separator decimal level output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -301,8 +324,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label id cluster group ignore separator level output"
-        " html json format",
+        "true preds values bounds metric pos-label id cluster group ignore where separator decimal"
+        " level output html json format",
         "Leaderboard",
     ),
     "plan": _Command(
@@ -318,7 +341,7 @@ COMMANDS = {
             }
         },
         "half-width difference power metric true pred value bounds pos-label id cluster ignore"
-        " counts separator level output json format",
+        " counts where separator decimal level output json format",
         "Plan",
     ),
     "merge": _Command(

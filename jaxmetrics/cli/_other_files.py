@@ -119,7 +119,7 @@ def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
     """Read the rows of a file, or of all files in a folder."""
     frames, size = list[pl.DataFrame](), 0.0
     for part in parts_of(path):
-        with opened(part, options.separator) as table:
+        with opened(part, options) as table:
             for rows in _batches(table, options, column):
                 frames.append(rows)
                 size += rows.estimated_size()
@@ -200,17 +200,19 @@ def _bounds(text: str | None, scores: np.ndarray) -> tuple[float, float] | None:
 
 
 def read_labels(
-    paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
+    paths: Sequence[Path], options: Namespace
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Read the labels in files; the prefixes select the columns of true and predicted labels.
+    """Read the labels in files; `--labels-prefix` selects the columns of true and of predicted
+    labels.
 
     Returns:
         The true and the predicted labels, booleans `(n, L)`, and the names of the labels.
     """
     parts: list[np.ndarray] = []
     names: list[str] = []
+    prefixes = options.labels_prefix
     for path in paths:
-        with opened(path, separator) as table:
+        with opened(path, options) as table:
             with reading():
                 true, pred = (table.family(prefix) for prefix in prefixes)
             if set(true) != set(pred):
@@ -258,7 +260,7 @@ class Matrix(NamedTuple):
 
 def read_counts(path: Path, options: Namespace) -> Matrix:
     """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
-    with opened(path, options.separator) as table, reading():
+    with opened(path, options) as table, reading():
         # A table of cells is read twice, and a pipe cannot be.
         cells = None if is_pipe(path) else _cells(table, options)
         if cells is None:

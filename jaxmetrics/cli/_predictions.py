@@ -268,7 +268,7 @@ class Predictions:
         """Read files, and add their rows."""
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
-            with opened(path, self.options.separator) as table:
+            with opened(path, self.options) as table:
                 with reading():
                     columns = Columns(table, self.options)
                 if self.num_rows and columns.prob_classes != self.prob_classes:

@@ -17,11 +17,12 @@ import mmap
 import re
 import sys
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial, reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -50,12 +51,17 @@ _COMPRESSED = (".gz", ".zst")
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY = (".parquet", ".arrow", ".feather", ".npz")
 _KNOWN = (".csv", ".tsv", *_JSON_LINES, *_BINARY)
+_JSON = ".json"  # a table of Weights & Biases or MLflow; a folder may have .json files of settings
 _STANDARD_INPUT = Path("-")
 _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 # Constants and escapes that Polars does not read in JSON as Python does.
 _UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+_OF_INSPECT = (
+    "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
+    " (from inspect_ai.analysis), and give the name of that FILE."
+)
 
 Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
@@ -83,7 +89,9 @@ def parts_of(path: Path) -> list[Path]:
             if not parts:
                 raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
             return parts
-        if path.is_file() and _extension(path) not in _KNOWN:
+        if path.is_file() and _extension(path) == ".eval":
+            raise InputError(_OF_INSPECT)
+        if path.is_file() and _extension(path) not in (*_KNOWN, _JSON):
             raise InputError(
                 f"the suffix {path.suffix!r} is unknown. The supported suffixes are"
                 f" {', '.join(_KNOWN)}. Files of text may be compressed"
@@ -126,7 +134,12 @@ class FileTable:
             dots.
         num_rows: the number of rows; None if it is unknown until all rows are read.
         separator: the separator of the columns of text, or None for other formats.
+        where: the values of columns that `--where` selects; batches leave out other rows.
+        decimal: the decimal separator of numbers in text.
     """
+
+    where: Mapping[str, Collection[str]] = {}
+    decimal = "."
 
     def __init__(
         self, rows: pl.LazyFrame, num_rows: int | None = None, separator: str | None = None
@@ -165,7 +178,8 @@ class FileTable:
         with reading():
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
-            rows = self.scanned(names).select(ROW, *values)
+            kept = [self.written(x, self.label(x).expr).is_in(y) for x, y in self.where.items()]
+            rows = self.scanned([*names, *self.where]).filter(*kept).select(ROW, *values)
             frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
@@ -175,7 +189,7 @@ class FileTable:
             yield batch
 
     def _read(self, rows: pl.LazyFrame, reduced: Reduction | None) -> Iterator[pl.DataFrame]:
-        if reduced is None or self.num_rows is None:
+        if reduced is None or self.num_rows is None or self.where:
             for batch in rows.collect_batches(chunk_size=_FIRST_ROWS, maintain_order=True):
                 yield batch if reduced is None else reduced(batch.lazy()).collect()
             return
@@ -249,8 +263,11 @@ class FileTable:
             kind = kind.inner
         if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
             raise InputError(f"{self.holds(name)}: expected numbers")
-        # Categories are converted as text, because their codes are not the numbers.
-        return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
+        if kind in (pl.Categorical, pl.Enum):  # text, because their codes are not the numbers
+            values = values.cast(pl.String)
+        if self.decimal != "." and kind == pl.String:
+            values = values.str.replace_all(self.decimal, ".", literal=True)
+        return Value(shown, values)
 
     def missing(self, what: str, way: str = "") -> str:
         """Return an error message that a column is missing, with the names that the file has, and
@@ -369,12 +386,15 @@ def _leaves(schema: Mapping[str, Any], *objects: str) -> Iterator[tuple[tuple[st
 
 
 @contextmanager
-def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
+def opened(path: Path, options: Namespace) -> Iterator[FileTable]:
     """Open a file as a table; errors in the block begin with the name of the file."""
     # Threads of polars may also panic while no batch is read.
     with named(path), ExitStack() as files, closed_standard_error():
         with reading():
-            table = _table(path, separator, files)
+            table = _table(path, options.separator, files)
+            for name, value in options.where:
+                table.where = {**table.where, name: [*table.where.get(name, ()), value]}
+            table.decimal = options.decimal
         yield table
 
 
@@ -390,6 +410,8 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
     is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
+    if kind == _JSON:
+        is_opened_by_name = False
     source = path if is_opened_by_name else _held(chunks or iter(partial(stream.read, _START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
@@ -411,9 +433,15 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
 def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | None) -> FileTable:
     """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
     _check_text(first)
+    if kind == _JSON:
+        source = _lines_of_table(json.loads(cast(bytes, source)))
+        kind, first = ".jsonl", source[:_START]
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
         return FileTable(_json_lines(source, first))
+    declared = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", first)  # a line of Excel
+    if declared is not None and separator is None:
+        separator = declared[1].decode()
     mark = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n'):
         raise InputError(
@@ -421,6 +449,7 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
         )
     mark = mark or ("\t" if kind == ".tsv" else ",")
     options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
+    options["skip_lines"] = 0 if declared is None else 1
     rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
     rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
     return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
@@ -540,6 +569,18 @@ def _json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
         .str.json_decode(pl.List(pl.String))
         for name in lists
     )
+
+
+def _lines_of_table(content: Any) -> bytes:
+    """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
+    rows = content
+    if isinstance(content, dict) and {"columns", "data"} <= {*content}:
+        rows = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+    if not isinstance(rows, list):
+        is_log = isinstance(content, dict) and {"eval", "samples"} & {*content}
+        expected = "a .json file must be a list of objects, or a table with 'columns' and 'data'."
+        raise InputError(_OF_INSPECT if is_log else expected)
+    return b"\n".join(json.dumps(row).encode() for row in rows)
 
 
 def _add_fields(fields: dict[str, Any], row: Mapping[str, Any]) -> None:
