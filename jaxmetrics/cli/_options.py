@@ -59,7 +59,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Column of scores. Use this option if a file contains one score for each item instead of"
         " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
         " true or false. If there is a single FILE, write the names of several columns with commas"
-        " between them, one column for each system.",
+        " between them, one column for each system. If there are several, a file may have only one"
+        " of these columns.",
         "COLUMN,...",
     ),
     "bounds": _option(
@@ -138,7 +139,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "cluster": _option(
         "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
         " one patient. If this option is given, the confidence intervals treat the clusters as"
-        " independent, but not the rows of one cluster."
+        " independent, but not the rows of one cluster. If it is not given, and a column doc_id,"
+        " sample_id, question_id or id repeats, rows with the same id are one cluster; --cluster ''"
+        " treats all rows as independent."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes have these shares, such as"

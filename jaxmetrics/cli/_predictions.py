@@ -25,11 +25,14 @@ from jaxmetrics.cli._classes import (
     sorted_classes,
 )
 from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals, shortened, shown
+from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
+from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import (
     MAX_CLASSES,
     ROW,
     FileTable,
     check_size,
+    no_rows,
     opened,
 )
 from jaxmetrics.clusters import check_size_of_tables
@@ -269,8 +272,11 @@ class Predictions:
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
             with opened(path, self.options) as table:
+                cluster = next(iter(clusters_of(table, self.options)), None)
+                if self.frames and (cluster is None) == ("cluster" in self.frames[0].columns):
+                    raise InputError(REPEATED_IN_SOME)
                 with reading():
-                    columns = Columns(table, self.options)
+                    columns = Columns(table, with_options(self.options, cluster=cluster))
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"
@@ -283,6 +289,10 @@ class Predictions:
                 before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
                 is_counted = not self.is_held and not columns.numbers
                 for rows in table.batches(asked, self._counted if is_counted else None):
+                    if cluster and part and self.options.cluster is None:
+                        # Items of other files are other items.
+                        cluster_of_part = pl.format("{}/{}", pl.lit(part), "cluster")
+                        rows = rows.with_columns(cluster=cluster_of_part)
                     self._add(columns, rows, part)
                     if on_progress is not None:
                         on_progress(self.num_rows - before, table.num_rows)
@@ -444,7 +454,7 @@ def count_predictions(
     rows = Predictions(options, is_held).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         if not rows.num_rows:
-            raise InputError("the file has no rows")
+            raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
         rows.classes = classes_of(rows.labels, rows.positive)

@@ -58,6 +58,8 @@ _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name oth
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 # Constants and escapes that Polars does not read in JSON as Python does.
 _UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+# The files of lm-evaluation-harness, with `doc_id` from 0 in the file of each task.
+_FILE_OF_TASK = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[-\d:.]+\.jsonl")
 _OF_INSPECT = (
     "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
     " (from inspect_ai.analysis), and give the name of that FILE."
@@ -134,10 +136,12 @@ class FileTable:
             dots.
         num_rows: the number of rows; None if it is unknown until all rows are read.
         separator: the separator of the columns of text, or None for other formats.
+        task: the task of a file of lm-evaluation-harness, which is also a column, or None.
         where: the values of columns that `--where` selects; batches leave out other rows.
         decimal: the decimal separator of numbers in text.
     """
 
+    task: str | None = None
     where: Mapping[str, Collection[str]] = {}
     decimal = "."
 
@@ -156,6 +160,14 @@ class FileTable:
             for name, (path, _) in paths.items()
         ]
         self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
+
+    def of_task(self, task: str) -> FileTable:
+        """Return the table with a column `task`, and columns `name.0` and `name.1` for pairs."""
+        lists = [name for name, kind in self._kinds.items() if isinstance(kind, pl.List)]
+        pairs = {f"{x}.{i}": pl.col(x).list.get(i, null_on_oob=True) for x in lists for i in (0, 1)}
+        table = FileTable(self._rows.with_columns(task=pl.lit(task), **pairs), self.num_rows)
+        table.task = task
+        return table
 
     def kind(self, name: str) -> Any:
         """Return the type of a column."""
@@ -226,8 +238,13 @@ class FileTable:
         """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
+            way = (
+                " pandas stores integers with missing values as floats; convert_dtypes() makes them"
+                " integers again."
+            )
             raise InputError(
                 f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
+                f"{way if kind.is_float() else ''}"
             )
         return Value(name, pl.col(name))
 
@@ -262,7 +279,13 @@ class FileTable:
                 values = pl.when(is_whole).then(values.list.get(place, null_on_oob=True))
             kind = kind.inner
         if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
-            raise InputError(f"{self.holds(name)}: expected numbers")
+            way = ""
+            if self.task is not None and isinstance(kind, pl.List):
+                way = (
+                    ". lm-evaluation-harness computes this metric from all pairs [true, predicted]"
+                    f" of the task: --true {name}.0 --pred {name}.1 reads them"
+                )
+            raise InputError(f"{self.holds(name)}: expected numbers{way}")
         if kind in (pl.Categorical, pl.Enum):  # text, because their codes are not the numbers
             values = values.cast(pl.String)
         if self.decimal != "." and kind == pl.String:
@@ -392,6 +415,9 @@ def opened(path: Path, options: Namespace) -> Iterator[FileTable]:
     with named(path), ExitStack() as files, closed_standard_error():
         with reading():
             table = _table(path, options.separator, files)
+            name = _FILE_OF_TASK.fullmatch(path.name)
+            if name is not None and "doc_id" in table.names:
+                table = table.of_task(name[1])
             for name, value in options.where:
                 table.where = {**table.where, name: [*table.where.get(name, ()), value]}
             table.decimal = options.decimal
@@ -472,6 +498,12 @@ def check_size(size: float) -> None:
             " and paired predictions are kept in memory, where they may take at most"
             f" {MOST_HELD // 2**20} MB. Decompress the file, or use fewer rows."
         )
+
+
+def no_rows(options: Namespace) -> str:
+    """Say that a file has no rows, or none that `--where` selects."""
+    asked = " and ".join(f"{name} = {value!r}" for name, value in options.where)
+    return f"the file has no rows{asked and f' with {asked}'}"
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
