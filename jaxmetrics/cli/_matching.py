@@ -57,7 +57,7 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
             with named(name):
                 check_kinds(true, file.names("pred"))
             warn_of_other_names(true, file.names("pred"), name)
-    classes = classes_of(present, positive)
+    classes = classes_of(present, positive, files[0].options)
     if len(classes) < 2:
         raise InputError(
             f"a comparison needs at least two classes, but the files contain {listed(classes)}."

@@ -14,7 +14,15 @@ import polars as pl
 
 from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
-from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened, shown
+from jaxmetrics.cli._errors import (
+    InputError,
+    decimal_hint,
+    listed,
+    named,
+    reading,
+    shortened,
+    shown,
+)
 from jaxmetrics.cli._items import clusters_of
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._predictions import as_numbers, count_predictions
@@ -197,7 +205,7 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
             row, value = bad[ROW][0], bad["text"][0]
             raise InputError(
                 f"in row {row}, the column {column!r} contains {value!r}, but a number, true or"
-                " false was expected."
+                f" false was expected{decimal_hint(value)}."
             )
         for role in labels:
             if (empty := rows.filter(pl.col(role) == "")).height:
@@ -350,13 +358,27 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
             rows, names = [names, *rows], None
     if names is not None and len(names) == len(rows) + 1:
-        row_names, rows, names = [row[0] for row in rows], [row[1:] for row in rows], names[1:]
+        title, names = names[0].casefold(), names[1:]
+        if "pred" in title and "true" not in title and "actual" not in title:
+            raise InputError(
+                f"the rows of the confusion matrix are named {title!r}, but rows must be true"
+                " classes and columns predicted classes. Exchange rows and columns."
+            )
+        row_names, rows = [row[0] for row in rows], [row[1:] for row in rows]
         if row_names != names:
             raise InputError(
                 "the rows and the columns of the confusion matrix must name the same classes, but"
                 f" the rows name {listed(row_names)} and the columns name {listed(names)}."
             )
-    counts = _numbers(rows)
+    counts = _numbers([[cell.replace(table.decimal, ".") for cell in row] for row in rows])
+    has_fractions = counts.size and (counts != counts.round()).any()
+    if has_fractions and any(
+        np.allclose(counts.sum(axis), total, 0.01) for axis in (None, 0, 1) for total in (1, 100)
+    ):
+        raise InputError(
+            "the confusion matrix contains shares, which do not say how many examples there are."
+            " Give the numbers of examples."
+        )
     _warn_of_totals(counts)
     return Matrix(counts, names)
 
@@ -395,8 +417,8 @@ def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:
             if not is_number(cell):
                 raise InputError(
                     f"in row {i}, the confusion matrix contains {shortened(cell)!r}, which is not"
-                    " a number. If the file is a table of predictions with a column of counts, use"
-                    " --weight COLUMN to name this column."
+                    f" a number{decimal_hint(cell)}. If the file is a table of predictions with a"
+                    " column of counts, use --weight COLUMN to name this column."
                 )
     integers = all(is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
     number = int if integers else float

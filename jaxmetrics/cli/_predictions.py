@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from jaxmetrics import _labels
 from jaxmetrics._examples import are_distributions
 from jaxmetrics._validation import IGNORED
 from jaxmetrics.cli._classes import (
@@ -24,7 +25,16 @@ from jaxmetrics.cli._classes import (
     rest_of,
     sorted_classes,
 )
-from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals, shortened, shown
+from jaxmetrics.cli._errors import (
+    InputError,
+    decimal_hint,
+    listed,
+    named,
+    reading,
+    refusals,
+    shortened,
+    shown,
+)
 from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import (
@@ -198,7 +208,8 @@ class Columns:
             value = values[0] if len(values) == 1 else values[:_LISTED]
             value = shortened(value) if isinstance(value, str) else value
             raise InputError(
-                f"in row {row}, the value of {names} is {value!r}, but it must be {expected}."
+                f"in row {row}, the value of {names} is {value!r}, but it must be"
+                f" {expected}{decimal_hint(str(value))}."
             )
         numbers[~counted] = 0
         return numbers
@@ -343,6 +354,11 @@ class Predictions:
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
             reason = refusal_of(label)
+            if label == columns.labels[role].name:
+                reason = (
+                    "the name of the column. If files were joined with their headers, leave out"
+                    " the other headers, or give the name of a folder with the files"
+                )
             if reason is None and columns.prob_classes and label not in columns.prob_classes:
                 reason = "a class for which there is no column of probabilities"
             elif reason is None and len(self.labels) == MAX_CLASSES:
@@ -457,7 +473,7 @@ def count_predictions(
             raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        rows.classes = classes_of(rows.labels, rows.positive)
+        rows.classes = classes_of(rows.labels, rows.positive, options)
         if not rows.classes or len(rows.labels) < 2:
             raise InputError(
                 "a report needs at least two classes, but the file contains"
@@ -468,6 +484,8 @@ def count_predictions(
     return rows
 
 
-def classes_of(labels: Collection[str], positive: str | None) -> list[str]:
+def classes_of(labels: Collection[str], positive: str | None, options: Namespace) -> list[str]:
     """Return the classes in order; with a positive class, the negative and the positive class."""
-    return sorted_classes(labels) if positive is None else one_against_rest(labels, positive)
+    if positive is None:
+        return _labels.sorted_classes(labels)
+    return one_against_rest(labels, positive, options.pos_label is None)

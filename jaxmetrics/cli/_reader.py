@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from jaxmetrics.cli._classes import is_number
 from jaxmetrics.cli._errors import (
     InputError,
     closed_standard_error,
@@ -215,11 +216,20 @@ class FileTable:
         other columns.
         """
         kind = self.kind(name)
-        if not isinstance(kind, pl.List):
+        if not (isinstance(kind, pl.List) or kind == pl.String):
             return kind.shape[0] if isinstance(kind, pl.Array) else None
+        values = pl.col(name)
+        lists = self._cells(values) if kind == pl.String else values
         with reading():
-            first = self.scanned([name]).select(pl.col(name).list.len()).head(1).collect()
-        return int(first.item() or 0) if len(first) else 0
+            rows = self.scanned([name]).select(values, number=lists.list.len()).head(1)
+            (first, number) = next(rows.collect().iter_rows(), (None, 0))
+        if kind == pl.String and not re.match(r"\[|\S+\s", first or ""):
+            return None
+        return int(number or 0)
+
+    def _cells(self, text: pl.Expr) -> pl.Expr:
+        """Split text such as "[0.9, 0.1]" or "0.9 0.1" into its numbers."""
+        return text.str.extract_all(r"[^\s,\[\]]+" if self.decimal == "." else r"[^\s\[\]]+")
 
     def holds(self, name: str) -> str:
         """Describe the contents of an unsuitable column for an error message."""
@@ -229,6 +239,12 @@ class FileTable:
         """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
             way = f"; {_OPTIONS[name]} names another column" if name in _OPTIONS else ""
+            if sum(x.startswith(name) for x in self.names) > 1:
+                way = (
+                    f". Several columns begin with {name!r}: if they are 0 and 1 for each class,"
+                    " write the name of the class in one column, with idxmax(axis=1) of pandas. For"
+                    " a multilabel problem, use --labels-prefix"
+                )
             raise InputError(self.missing(f"no column {name!r}", way))
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
@@ -275,6 +291,8 @@ class FileTable:
             if isinstance(kind, pl.Array):
                 values = values.arr.get(place)
             else:
+                if kind == pl.String:
+                    kind, values = pl.List(pl.String), self._cells(values)
                 is_whole = values.list.len() == width
                 values = pl.when(is_whole).then(values.list.get(place, null_on_oob=True))
             kind = kind.inner
@@ -297,6 +315,12 @@ class FileTable:
         a way out. If text has a single column, the message suggests another separator.
         """
         separator, first = self.separator, "".join(self.names[:1])
+        names = [re.sub(r"_duplicated_\d+$", "", x) for x in self.names]
+        if separator and (len({*names}) < len(names) or all(map(is_number, names))):
+            return (
+                f"{what}; the first line, {listed(names)}, is read as the names of the columns. If"
+                " it is a row of values, add a line of names above it"
+            )
         others = [c for c in ",;\t|" if separator and c != separator and c in first]
         if len(self.names) > 1 or not others:
             return f"{what}; the file has {listed(self.names)}{way}"
