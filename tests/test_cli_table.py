@@ -600,7 +600,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     ("report x.csv", "row 1: 'y_true' is '[1, 0]', a list of", f'{LABELS}"[1, 0]",a\n'),
     ("report x.eval", "Save the samples with samples_df(logs).to_parquet", "{}"),
-    ("report x.json", "Save the samples with samples_df", '{"eval": {}, "samples": []}'),
+    ("report x.json", "log of Inspect. Save the samples with", '{"eval": {}, "samples": []}'),
     ("report x.json", "a .json file must be a list of objects, or a table", '{"acc": 1}'),
     ("report x.csv --where y_true", "argument --where: expected COLUMN=VALUE, got", PREDICTIONS),
     ("report x.csv --where z=1", "no column 'z'; the file has 'y_true'", PREDICTIONS),

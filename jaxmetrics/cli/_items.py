@@ -53,11 +53,10 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
                 f"the column {item!r} has only {distinct} different values in {number} rows. If"
                 f" rows with the same value are correlated, add --cluster {item}; {way}."
             )
-        attempt = next((name for name in _ATTEMPTS if name in table.names), None)
-        selection = "" if attempt is None else f" --where {attempt}=VALUE selects some of the rows;"
         warnings.warn(
             f"the column {item!r} repeats ({distinct} different values in {number} rows): rows with"
-            f" the same {item} are treated as one cluster.{selection} {way}.",
+            f" the same {item} are treated as one cluster. --where selects rows, such as"
+            f" --where filter=VALUE; {way}.",
             stacklevel=2,
         )
         return columns

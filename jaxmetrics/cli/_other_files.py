@@ -137,12 +137,11 @@ def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
     parts, left_out = parts_of(path), list[str]()
     for i, part in enumerate(parts):
         with opened(part, options) as table:
-            names = [column] if column in table.names else column.split(",")
-            name = next((x for x in names if x in table.names), column)
-            if name == column not in table.names and table.task is not None and len(parts) > 1:
+            name = next((x for x in [column, *column.split(",")] if x in table.names), None)
+            if name is None and table.task is not None and len(parts) > 1:
                 left_out.append(table.task)
                 continue
-            for rows in _batches(table, _of_part(table, options, len(parts) > 1), name):
+            for rows in _batches(table, _of_part(table, options, len(parts) > 1), name or column):
                 if options.cluster is None and "cluster" in rows.columns:
                     # Items of other files are other items.
                     cluster = pl.format("{}/{}", pl.lit(table.task or str(i)), "cluster")

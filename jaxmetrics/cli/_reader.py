@@ -460,9 +460,8 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
     is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
-    if kind == _JSON:
-        is_opened_by_name = False
-    source = path if is_opened_by_name else _held(chunks or iter(partial(stream.read, _START), b""))
+    is_scanned = is_opened_by_name and kind != _JSON
+    source = path if is_scanned else _held(chunks or iter(partial(stream.read, _START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
@@ -629,14 +628,14 @@ def _json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
 
 def _lines_of_table(content: Any) -> bytes:
     """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
-    rows = content
     if isinstance(content, dict) and {"columns", "data"} <= {*content}:
-        rows = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
-    if not isinstance(rows, list):
-        is_log = isinstance(content, dict) and {"eval", "samples"} & {*content}
-        expected = "a .json file must be a list of objects, or a table with 'columns' and 'data'."
-        raise InputError(_OF_INSPECT if is_log else expected)
-    return b"\n".join(json.dumps(row).encode() for row in rows)
+        content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+    if not isinstance(content, list):
+        raise InputError(
+            "a .json file must be a list of objects, or a table with 'columns' and 'data', but"
+            f" {_OF_INSPECT}"
+        )
+    return b"\n".join(json.dumps(row).encode() for row in content)
 
 
 def _add_fields(fields: dict[str, Any], row: Mapping[str, Any]) -> None:
