@@ -603,6 +603,21 @@ REFUSED: list[tuple[Any, ...]] = [
     ("report x.json", "log of Inspect. Save the samples with", '{"eval": {}, "samples": []}'),
     ("report x.json", "a .json file must be a list of objects, or a table", '{"acc": 1}'),
     ("report x.csv --where y_true", "argument --where: expected COLUMN=VALUE, got", PREDICTIONS),
+    ("report x.csv --decimal ''", "argument --decimal: invalid choice: ''", PREDICTIONS),
+    (
+        "report x.csv --prevalence a=.5,b=.5",
+        "--prevalence has no intervals for items that repeat",
+        f"id,{LABELS}1,a,a\n1,a,b\n2,b,b\n2,b,b\n",
+    ),
+    *(
+        (
+            f"{command} x.csv y.csv",
+            "some of the files have items that repeat. Add --cluster COLUMN",
+            f"id,{LABELS}1,a,a\n1,a,b\n2,b,b\n2,b,b\n",
+            f"id,{LABELS}1,a,a\n3,a,b\n2,b,b\n4,b,b\n",
+        )
+        for command in ("compare", "leaderboard")
+    ),
     ("report x.csv --where z=1", "no column 'z'; the file has 'y_true'", PREDICTIONS),
     *(
         (f"{command} --where y_true=7 --where w=1", "has no rows with y_true = '7' and w = '1'", x)

@@ -95,6 +95,12 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
         )
     with progress("rows") as on_progress:
         rows = count_predictions(parts_of(file), options, on_progress)
+    if shares is not None and rows.column("cluster") is not None:
+        raise InputError(
+            f"{shown(file)}: --prevalence has no intervals for items that repeat. Leave out"
+            " --prevalence, use --where to select rows, or add --cluster '' if all rows are"
+            " independent."
+        )
     if rows.positive is None:
         warn_of_other_names(rows.names("true"), rows.names("pred"))
 

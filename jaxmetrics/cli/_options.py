@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 from jaxmetrics._text.wording import printable
 
 _READ = (
-    "a .csv, .tsv, .jsonl (also .gz or .zst), .parquet, .arrow or .npz file; a folder or glob"
-    " pattern that stands for several such files; or - for standard input"
+    "a .csv, .tsv, .jsonl (also .gz or .zst), .json, .parquet, .arrow or .npz file; a folder or"
+    " glob pattern that stands for several such files; or - for standard input"
 )
 _WRITTEN = (
     "the report as .html (a page with pictures), .json, .md (Markdown), .csv (one line per value),"
@@ -221,6 +221,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Decimal separator of numbers in text files (default: a point), such as ',' for numbers"
         " like 0,5.",
         "CHARACTER",
+        choices=(".", ","),
         default=".",
     ),
     "classes": _option(

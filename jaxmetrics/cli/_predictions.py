@@ -371,7 +371,9 @@ class Predictions:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
             if len(missing):
                 row, name = cast(int, missing[ROW].min()), columns.labels["cluster"].name
-                raise InputError(f"row {row}: {name!r} is '', which is no cluster")
+                raise InputError(
+                    f"row {row}: {name!r} is '', which is no cluster; --cluster '' uses no clusters"
+                )
 
     def ids(self, role: str) -> np.ndarray:
         """Return class ids, which are negative for ignored rows; labels of no class have the id 0,
