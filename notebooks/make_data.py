@@ -114,10 +114,11 @@ def evaluations() -> None:
         right = rng.random((120, 2)) < skill * ease[:, None]
         samples = [
             {
-                "doc_id": i,
-                "doc": {"question": f"Question {i}?", "task": tasks[i]},
+                "doc_id": i // 3,
+                "doc": {"question": f"Question {i}?"},
                 "resps": [["yes"]],
                 "filtered_resps": ["yes" if right[i, 0] else "no"],
+                "filter": "none",
                 "target": "yes",
                 "acc": float(right[i, 0]),
             }
@@ -131,9 +132,14 @@ def evaluations() -> None:
             }
             for i in range(120)
         ]
-        for kind, lines in (("lm_eval", samples), ("every_eval_ever", instances)):
+        (folder / f"lm_eval_{name}").mkdir(exist_ok=True)
+        files = {f"every_eval_ever_{name}": instances} | {
+            f"lm_eval_{name}/samples_{tasks[i]}_2026-11-01T10-00-00.000000": samples[i::3]
+            for i in range(3)
+        }
+        for file, lines in files.items():
             text = "".join(json.dumps(line) + "\n" for line in lines)
-            (folder / f"{kind}_{name}.jsonl").write_text(text)
+            (folder / f"{file}.jsonl").write_text(text)
         write(
             f"evaluations/inspect_{name}.csv",
             ["id", "epoch", "score_match"],

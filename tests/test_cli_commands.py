@@ -4,6 +4,7 @@ groups, clusters, one class, labels, scores, many classifiers and plans.
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from tests.command_line import (
     TRUE,
     USERS,
     A,
+    B,
     N,
     Run,
     answer,
     with_files,
+    write,
 )
 from tests.oracles import fields_of
 
@@ -388,9 +391,7 @@ def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
 
 
 LABELS = "y_true,y_pred\n"
-TWO_WAYS = (
-    "the true class {} is never predicted, but {} is, which differs only in case, spaces, zeros"
-)
+TWO_WAYS = "the classes {} and {} differ only in case, spaces, zeros or invisible characters."
 OF_TOTALS = "the last row and the last column of the confusion matrix are the sums"
 NONE_COMMON = "the true and the predicted classes have no class in common"
 ATTEMPTED = "--value v_1 --cluster id"
@@ -414,19 +415,21 @@ TOLD: list[tuple[Any, ...]] = [
     *(
         (
             "report x.csv",
-            TWO_WAYS.format(*map(repr, names)),
+            TWO_WAYS.format(*map(repr, sorted(names))),
             "{2}{0},{1}\n10,10\n{0},10\n".format(*names, LABELS),
         )
         for names in (("01", "1"), ("Cat", "cat"), ("\u00e9", "e\u0301"))
     ),
+    ("report x.csv", TWO_WAYS.format("'Cat'", "'cat'"), f"{LABELS}Cat,cat\ncat,Cat\n"),
+    ("report x.csv", "'nan' is counted as a class", f"{LABELS}18_25,nan\nnan,18_25\n"),
     (  # Parquet keeps spaces
         "report x.parquet",
-        TWO_WAYS.format("'a '", "'a'"),
+        TWO_WAYS.format("'a'", "'a '"),
         pl.DataFrame({"y_true": ["a ", "b"], "y_pred": ["a", "b"]}),
     ),
     (
         "compare x.csv y.csv",
-        "y.csv: " + TWO_WAYS.format("'01'", "'1'"),
+        TWO_WAYS.format("'01'", "'1'"),
         f"{LABELS}01,01\n10,10\n",
         f"{LABELS}01,1\n10,10\n",
     ),
@@ -533,3 +536,121 @@ def test_the_positive_class_is_compared(run: Run) -> None:
             assert [x["value"], x["low"], x["high"]] == pytest.approx(
                 fields_of(getattr(expected, system))[:3], rel=1e-9
             )
+
+
+QUESTIONS = np.arange(N) // 2
+REPEATED = [
+    pl.DataFrame({"doc_id": QUESTIONS, "filter": [*"xy"] * (N // 2), "acc": right, "task": tasks})
+    for right, tasks in zip(RIGHT[:2], (TASKS[QUESTIONS],) * 2, strict=True)
+]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("command", "frames", "column"),
+    [
+        ("report x.jsonl --value acc", REPEATED, "doc_id"),
+        ("compare x.jsonl y.jsonl --value acc", REPEATED, "doc_id"),
+        ("compare x.jsonl y.jsonl --value acc --id doc_id,filter", REPEATED, "doc_id"),
+        ("leaderboard x.jsonl y.jsonl --value acc --group filter", REPEATED, "doc_id"),
+        ("leaderboard x.jsonl y.jsonl --value acc --group task", REPEATED, "doc_id"),
+        ("plan x.jsonl y.jsonl --value acc --difference .1", REPEATED, "doc_id"),
+        ("report x.csv", [A.with_columns(id=QUESTIONS)], "id"),
+        ("compare x.csv y.csv", [x.with_columns(id=QUESTIONS) for x in (A, B)], "id"),
+        ("report x.parquet --prob p_", [A.with_columns(sample_id=QUESTIONS)], "sample_id"),
+    ],
+)
+def test_items_that_repeat_are_clusters(
+    command: str, frames: list[pl.DataFrame], column: str, run: Run
+) -> None:
+    arguments = with_files(command, *frames)
+    code, out, err = run(*arguments, "--json")
+    assert (code, err.count("\n")) == (0, 1)
+    assert f"rows with the same {column} are treated as one cluster" in err
+    assert run(*arguments, "--json", "--cluster", column) == (0, out, "")
+    independent = run(*arguments, "--json", "--cluster", "")
+    assert independent[::2] == (0, "")
+    assert independent[1] != out
+
+
+@pytest.mark.usefixtures("folder")
+def test_items_of_other_groups_and_files_do_not_repeat(run: Run, folder: Path) -> None:
+    restarted = SAMPLES[0].with_columns(doc_id=QUESTIONS, task=pl.Series([*"xy"] * (N // 2)))
+    grouped = with_files("report x.jsonl --value acc --group task", restarted)
+    assert "num_clusters" not in answer(run, *grouped)
+    (folder / "parts").mkdir()
+    for i in range(2):
+        write(folder / f"parts/{i}.jsonl", restarted[i::2])
+    assert "num_clusters" not in answer(run, "report", "parts", "--value", "acc")
+    for i in range(2):
+        write(folder / f"parts/{i}.jsonl", pl.concat([restarted[i::2]] * 2))
+    assert json.loads(run("report", "parts", "--value", "acc", "--json")[1])["num_clusters"] == N
+    for i in range(2):
+        write(folder / f"parts/{i}.jsonl", pl.concat([A.head(9)] * 2))
+    assert json.loads(run("report", "parts", "--json")[1])["num_clusters"] == 18
+
+
+def lm_eval_rows(number: int, **columns: Any) -> pl.DataFrame:
+    """Rows in the format of lm-evaluation-harness."""
+    return pl.DataFrame(
+        {
+            "doc_id": np.arange(number),
+            "doc": [{"question": "?"}] * number,
+            "filter": ["none"] * number,
+            "resps": [[["yes"]]] * number,
+            **columns,
+        }
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_folders_of_lm_evaluation_harness(run: Run, folder: Path) -> None:
+    pairs = np.stack([TRUE == 0, PREDS[0] == 0], 1).astype(int)
+    for i, model in enumerate("ab"):
+        (folder / model).mkdir()
+        acc, strict, flexible = RIGHT[i, :90], RIGHT[i, 90:160], RIGHT[i, 120:190]
+        extracts = [
+            lm_eval_rows(70, exact_match=right, filter=[name] * 70)
+            for name, right in (("strict", strict), ("flexible", flexible))
+        ]
+        tasks = {
+            "arc_easy": lm_eval_rows(90, acc=acc, acc_norm=~acc)[:: 1 - 2 * i],  # b: other order
+            "cola": lm_eval_rows(N, mcc=pairs.tolist()),
+            "gsm8k": pl.concat(extracts),
+        }
+        for task, rows in tasks.items():
+            write(folder / model / f"samples_{task}_2026-11-0{i + 1}T10-00-00.123.jsonl", rows)
+        write(folder / model / "results_2026-11-01T10-00-00.123.json", "{}")
+    items = np.r_[:160, 120:190]
+    groups = np.repeat(["arc_easy", "gsm8k"], [90, 140])
+    clusters = np.r_[:160, 90:160]
+    values = {"bounds": (0, 1), "clusters": clusters}
+    for command, expected in (
+        ("report a", jm.score_report(RIGHT[0, items], groups=groups, **values)),
+        ("compare a b", jm.score_report(*RIGHT[:2, items], groups=groups, **values)),
+    ):
+        code, out, err = run(*command.split(), "--value", "acc,exact_match", "--json")
+        assert (code, "left out: 'cola'" in err) == (0, True)
+        found = flat(json.loads(out)["values"])
+        for key, x in flat(expected.to_dict()["values"]).items():
+            assert found[key] == (pytest.approx(x, rel=1e-9) if isinstance(x, float) else x), key
+    for option, grouped in (("", None), ("--group task", groups)):
+        ranking = f"leaderboard a b --value acc,exact_match {option} --json".split()
+        board = jm.score_leaderboard(RIGHT[:2, items], groups=grouped, **values)
+        found = flat(json.loads(run(*ranking)[1]))
+        for key, x in flat(board.to_dict([*"ab"])).items():
+            assert found[key] == (pytest.approx(x, rel=1e-9) if isinstance(x, float) else x), key
+    command = "report a --value exact_match --where filter=strict --json"
+    found = json.loads(run(*command.split())[1])["values"]["mean"]
+    assert found["value"] == pytest.approx(RIGHT[0, 90:160].mean())
+    cola = "a/samples_cola_2026-11-01T10-00-00.123.jsonl"
+    answered = answer(run, "report", cola, "--true", "mcc.0", "--pred", "mcc.1")
+    counts = jm.confusion_matrix(*pairs.T, num_classes=2)
+    assert answered["confusion_matrix"] == counts.tolist()
+    for command, message in (
+        (f"report {cola} --value mcc", "--true mcc.0 --pred mcc.1 reads them"),
+        ("report a --value f1", "no file of the folder has a column 'f1'"),
+        ("report a --value acc --where filter=x", "the file has no rows with filter = 'x'"),
+    ):
+        code, _, err = run(*command.split())
+        assert (code, message in err) == (2, True), err

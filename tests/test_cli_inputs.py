@@ -75,7 +75,7 @@ def test_matrices_and_compressed_lines_from_pipes(
     feed(b"a,b\n5,1\n2,8\n", monkeypatch)
     assert matrix(run, "-", "--counts") == [[5, 1], [2, 8]]
     y = np.random.default_rng(0).integers(0, 2, (20_000, 2))
-    lines = [f'{{"y_true": {t}, "y_pred": {p}, "id": "{i * t}"}}' for i, (t, p) in enumerate(y)]
+    lines = [f'{{"y_true": {t}, "y_pred": {p}, "note": "{i * t}"}}' for i, (t, p) in enumerate(y)]
     feed(zstandard.compress("\n".join(lines).encode()), monkeypatch)
     assert matrix(run, "-") == jm.confusion_matrix(*y.T).tolist()
 

@@ -23,6 +23,7 @@ SCORES = "acc,task\n1,math\n0,math\n"
 OF_SITES = "id,y_true,y_pred,site\n1,a,a,x\n2,b,a,y\n"
 BOTH = "y_true,y_pred,s,p_0,p_1\n0,1,1,1,0\n1,0,2,0.4,0.6\n"
 MATRIX = "5,1\n2,8\n"
+LABELS = "y_true,y_pred\n"
 
 PETS = "cat,dog\n90,10\n20,80\n"
 CELLS = "y_true,y_pred,count\ncat,cat,80\ncat,dog,20\ndog,cat,10\ndog,dog,190\n"
@@ -537,6 +538,100 @@ REFUSED: list[tuple[Any, ...]] = [
         )
     ),
     ("report x.csv --group id", "column 'id' has more than 100 different values, which is too", A),
+    # Files that are not what they seem.
+    *(
+        (
+            f"report x.csv{suffix}",
+            "row 3: 'y_true' is 'y_true', the name of the column. If files were joined with their",
+            joined(f"{LABELS}a,b\nb,b\n".encode()),
+        )
+        for suffix, joined in (
+            ("", lambda x: x * 2),
+            (".gz", lambda x: gzip.compress(x) * 2),
+            (".zst", lambda x: zstandard.compress(x) * 2),
+        )
+    ),
+    *(
+        ("report x.csv", f"the first line, {names}, is read as the names", text)
+        for names, text in (
+            ("'cat', 'cat'", "cat,cat\ndog,dog\n"),
+            ("'0', '1'", "0,1\n1,1\n"),
+            ("'a', 'b', 'a'", "a,b,a\nb,b,c\n"),
+        )
+    ),
+    *(
+        (
+            "report x.csv --counts",
+            f"the rows of the confusion matrix are named {title!r}, but rows must be true",
+            f"{title},a,b\na,5,1\nb,2,8\n",
+        )
+        for title in ("y_pred", "prediction", "predicted class")
+    ),
+    *(
+        ("report x.csv --counts", "the confusion matrix contains shares", text)
+        for text in ("a,b\n.9,.1\n.2,.8\n", "a,b\n90.5,9.5\n20,80\n", ".45,.05\n.1,.4\n")
+    ),
+    *(
+        (f"report x.csv {option}", "Add --pos-label with the class that has the higher", text)
+        for option, text in (
+            ("--prob p", "y_true,p\n1,.2\n2,.9\n2,.4\n"),
+            ("--score p --threshold .5", "y_true,p\n1,.2\n2,.9\n2,.4\n"),
+            ("--prob p", "y_true,p\n0,.2\n1,.9\n2,.4\n"),
+        )
+    ),
+    *(
+        (f"report x.csv {option}", "--decimal , reads decimal commas", text)
+        for option, text in (
+            ("--weight w --separator ;", "y_true;y_pred;w\n0;0;1,5\n1;1;2\n"),
+            ("--value v --separator ;", "id;v\n1;0,5\n2;1\n"),
+            ("--counts --separator ;", "a;b\n5,5;1\n2;8\n"),
+        )
+    ),
+    (
+        "report x.parquet",
+        "column 'y_pred' holds Float64, but classes, groups and ids must be strings or integers."
+        " pandas stores integers with missing values as floats",
+        pl.DataFrame({"y_true": [0, 1], "y_pred": [1.0, float("nan")]}),
+    ),
+    (
+        "report x.csv --true t_",
+        "Several columns begin with 't_': if they are 0 and 1 for each class",
+        "t_a,t_b,y_pred\n1,0,a\n0,1,b\n",
+    ),
+    ("report x.csv", "row 1: 'y_true' is '[1, 0]', a list of", f'{LABELS}"[1, 0]",a\n'),
+    ("report x.eval", "Save the samples with samples_df(logs).to_parquet", "{}"),
+    ("report x.json", "log of Inspect. Save the samples with", '{"eval": {}, "samples": []}'),
+    ("report x.json", "a .json file must be a list of objects, or a table", '{"acc": 1}'),
+    ("report x.csv --where y_true", "argument --where: expected COLUMN=VALUE, got", PREDICTIONS),
+    ("report x.csv --decimal ''", "argument --decimal: invalid choice: ''", PREDICTIONS),
+    (
+        "report x.csv --prevalence a=.5,b=.5",
+        "--prevalence has no intervals for items that repeat",
+        f"id,{LABELS}1,a,a\n1,a,b\n2,b,b\n2,b,b\n",
+    ),
+    *(
+        (
+            f"{command} x.csv y.csv",
+            "some of the files have items that repeat. Add --cluster COLUMN",
+            f"id,{LABELS}1,a,a\n1,a,b\n2,b,b\n2,b,b\n",
+            f"id,{LABELS}1,a,a\n3,a,b\n2,b,b\n4,b,b\n",
+        )
+        for command in ("compare", "leaderboard")
+    ),
+    ("report x.csv --where z=1", "no column 'z'; the file has 'y_true'", PREDICTIONS),
+    *(
+        (f"{command} --where y_true=7 --where w=1", "has no rows with y_true = '7' and w = '1'", x)
+        for command, x in (
+            ("report x.csv", PREDICTIONS),
+            ("report x.csv --value y_pred", PREDICTIONS),
+            ("compare x.csv x.csv", PREDICTIONS),
+        )
+    ),
+    (
+        "report x.csv",
+        "the column 'id' has only 1 different values in 3 rows. If rows with the same value are",
+        "id,y_true,y_pred\n7,a,a\n7,b,b\n7,a,b\n",
+    ),
     # Text: compressed, separated, JSON lines.
     *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),
     *((f"report x.csv.{x}", "cannot be read", f(PETS.encode())[:-9]) for x, f in ZIPPED.items()),
@@ -627,7 +722,7 @@ REFUSED: list[tuple[Any, ...]] = [
         "report a.csv --pos-label cow",
         "'cow', which --pos-label names. The classes in the file are 'cat', 'dog', 'owl'",
     ),
-    ("report x.csv --prob p", "--pos-label must name the positive class of the scores", SPAM),
+    ("report x.csv --prob p", "Add --pos-label with the class that has the higher scores", SPAM),
     (
         "report x.csv --score s --pos-label spam",
         "--score gives scores, but the predicted classes are missing. Add --threshold",
@@ -785,7 +880,6 @@ def test_bad_input_is_one_line_and_exit_code_two(row: Any, run: Run, folder: Pat
 
 
 LONG = "7" * 5000  # digits, read as a name
-LABELS = "y_true,y_pred\n"
 SUFFIXES = ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz", ".arrow", ".feather"
 COUNTS, WEIGHTED = [[2, 0, 0], [1, 1, 0], [0, 1, 0]], [[2, 0, 0], [0.5, 1, 0], [0, 1, 0]]
 INTEGERS = FRAME.select(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 10, "c": 11}))
@@ -793,6 +887,7 @@ TEXTS = {"csv": FRAME.write_csv(), "jsonl": FRAME.write_ndjson()}
 LONG_TABLE = pl.DataFrame({"y_true": [*"aab"], "y_pred": [*"abb"], "count": [2**52, 3, 7]})
 CELLS_OF_LONG = [[2**52, 3], [0, 7]]
 RIGHT_AND_WRONG = [[1, 0], [1, 1]]
+WHERE = pl.DataFrame({"y_true": [*"abbb"], "y_pred": [*"aabc"], "w": [1, 2, 1, 3]})
 LISTS = pl.DataFrame({"y_true": [0, 1, 1], "p": [[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]})
 
 
@@ -871,7 +966,6 @@ COUNTED: list[tuple[Any, ...]] = [
         [[1, 0, 0], [0, 1, 1], [0, 0, 0]],
         '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n',
     ),
-    ("report x.csv", "18_25 nan", [[0, 1], [1, 0]], f"{LABELS}18_25,nan\nnan,18_25\n"),
     ("report x.csv", f"{LONG} a", [[0, 1], [1, 0]], f"{LABELS}a,{LONG}\n{LONG},a\n"),
     # Classes that are not one class in two ways: other numbers, and both in both columns.
     ("report x.csv", "1 2 10", [[0, 1, 1], [0, 0, 0], [0, 0, 1]], f"{LABELS}1,2\n10,10\n1,10\n"),
@@ -881,7 +975,6 @@ COUNTED: list[tuple[Any, ...]] = [
         [[1, 0, 0], [0, 0, 0], [1, 1, 0]],
         f"{LABELS}{'9' * 40},{'9' * 39}8\n10,10\n{'9' * 40},10\n",
     ),
-    ("report x.csv", "Cat cat", [[0, 1], [1, 0]], f"{LABELS}Cat,cat\ncat,Cat\n"),
     (  # one number in three forms, in lines with and without constants and escapes
         "report x.jsonl",
         "0.00001 1",
@@ -905,6 +998,53 @@ COUNTED: list[tuple[Any, ...]] = [
         "0 1",
         RIGHT_AND_WRONG,
         "y_true,p,patient\n0,.1,x\n1,.9,y\n1,.2,z\n",
+    ),
+    # Rows that --where selects.
+    *(
+        (f"report x{suffix} --where w=1 --where w=2", "a b", [[1, 0], [1, 1]], WHERE)
+        for suffix in (".csv", ".jsonl", ".parquet", ".npz")
+    ),
+    (
+        "report x.parquet --where y_true=b --where w=1 --where w=3",
+        "b c",
+        [[1, 1], [0, 0]],
+        WHERE,
+    ),
+    ("report x.csv --where y_true=b --weight w", "a b c", [[0, 0, 0], [2, 1, 3], [0] * 3], WHERE),
+    # Lists of probabilities in cells, decimal commas, and tables of other tools.
+    *(
+        ("report x.csv --prob p", "0 1", RIGHT_AND_WRONG, f"y_true,p\n{rows}")
+        for rows in (
+            '0,"[0.9, 0.1]"\n1,"[0, 1]"\n1,"[0.6, 0.4]"\n',
+            "0,[0.9 0.1]\n1,[0. 1.]\n1,[0.6 0.4]\n",
+            "0,0.9 0.1\n1,0 1\n1,0.6 0.4\n",
+        )
+    ),
+    (
+        "report x.csv --prob p_ --separator ; --decimal ,",
+        "0 1",
+        RIGHT_AND_WRONG,
+        "y_true;p_0;p_1\n0;0,9;0,1\n1;0;1\n1;0,6;0,4\n",
+    ),
+    (
+        "report x.csv --counts --separator ; --decimal ,",
+        "a b",
+        [[5.5, 1], [2, 8]],
+        "a;b\n5,5;1\n2;8\n",
+    ),
+    *(
+        ("report x.csv", "a b", [[1, 0], [1, 1]], f"{start}y_true;y_pred\na;a\nb;a\nb;b\n")
+        for start in ("sep=;\n", "sep=;\r\n", "\ufeffsep=;\n")
+    ),
+    *(
+        ("report x.json", "a b", [[1, 0], [1, 1]], text)
+        for text in (
+            '{"columns": ["y_true", "y_pred"], "data": [["a", "a"], ["b", "a"], ["b", "b"]]}',
+            '{"data": [["a", NaN, "a"], ["a", 1, "b"], ["b", 2, "b"]], "index": [0, 1, 2],'
+            ' "columns": ["y_pred", "x", "y_true"]}',
+            '[{"y_true": "a", "y_pred": "a"}, {"y_pred": "a", "y_true": "b"},'
+            ' {"y_true": "b", "y_pred": "b"}]',
+        )
     ),
     # A threshold replaces the column of predictions.
     ("report x.csv --score s --threshold 1.5", "0 1", [[1, 0], [0, 1]], BOTH),

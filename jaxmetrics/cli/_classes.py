@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 import warnings
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 
-from jaxmetrics.cli._errors import InputError, listed, shortened
+from jaxmetrics._labels import are_integers
+from jaxmetrics.cli._errors import InputError, listed
 
 _MOST_DIGITS = 100  # a longer number is read as a name
 
 
 def sorted_classes(labels: Collection[str]) -> list[str]:
     """Return the classes, sorted as numbers if all labels are integers, otherwise as strings."""
-    return sorted(labels, key=int if all(map(is_integer, labels)) else str)
+    return sorted(labels, key=int if are_integers(labels) else str)
 
 
-def one_against_rest(labels: Collection[str], positive: str) -> list[str]:
+def one_against_rest(labels: Collection[str], positive: str, is_default: bool) -> list[str]:
     """Return two classes: the rest and the positive class. If the rest is a single class, it has
     the name of this class, otherwise "not " and the name of the positive class.
     """
+    others = [label for label in labels if label not in (positive, rest_of(positive))]
+    if is_default and others not in ([], ["0"]):
+        names = sorted_classes({*labels} - {rest_of(positive)})
+        raise InputError(
+            f"the classes in the file are {listed(names)}."
+            " Add --pos-label with the class that has the higher scores. Only if the classes are 0"
+            " and 1, the positive class is 1 by default."
+        )
     if positive not in labels:
         hint = "" if positive != "1" else "; --pos-label must name the positive class of the scores"
         raise InputError(
             f"no row has the class {positive!r}, which --pos-label names. The classes in the file"
             f" are {listed(sorted(labels))}{hint}"
         )
-    others = [label for label in labels if label not in (positive, rest_of(positive))]
     return [others[0] if len(others) == 1 else rest_of(positive), positive]
 
 
@@ -45,6 +52,8 @@ def refusal_of(label: str) -> str | None:
             f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
             " give it another name"
         )
+    if re.fullmatch(r"\[[-+.,\s\deE]*\]", label):
+        return "a list of numbers, but a class was expected"
     return None
 
 
@@ -62,35 +71,15 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
 
 
 def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
-    """Warn if no true class is predicted, or if a true class that is never predicted differs from a
-    predicted class only in case, spaces, zeros or Unicode form.
-    """
+    """Warn if no true class is predicted."""
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    others = {_plain(name): name for name in pred if name not in true}
-    similar = [name for name in true if name not in pred and _plain(name) in others]
     if not set(true) & set(pred):
-        problem = (
-            "the true and the predicted classes have no class in common:"
-            f" {listed(true)} and {listed(pred)}."
+        warnings.warn(
+            f"{file and f'{file}: '}the true and the predicted classes have no class in common:"
+            f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"
+            " way in both columns.",
+            stacklevel=2,
         )
-    elif similar:
-        problem = (
-            f"the true class {shortened(similar[0])!r} is never predicted, but"
-            f" {shortened(others[_plain(similar[0])])!r} is, which differs only in case, spaces,"
-            " zeros or Unicode form."
-        )
-    else:
-        return
-    place = f"{file}: " if file else ""
-    advice = "Check that the classes are written in the same way in both columns."
-    warnings.warn(f"{place}{problem} {advice}", stacklevel=2)
-
-
-def _plain(name: str) -> Hashable:
-    """Return a value that is equal for names that differ only in how they are written."""
-    if is_number(name):
-        return int(name) if is_integer(name) else float(name)
-    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 def _kind(names: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ def report(options: Namespace) -> AnyReport:
     if options.labels_prefix is not None:
         check_alone(options, "labels-prefix")
         paths = parts_of(options.files[0])
-        true, pred, names = read_labels(paths, options.labels_prefix, options.separator)
+        true, pred, names = read_labels(paths, options)
         return multilabel_report(true, pred, label_names=names, level=options.level)
     if options.counts:
         return _report_of_counts(options)
@@ -95,6 +95,12 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
         )
     with progress("rows") as on_progress:
         rows = count_predictions(parts_of(file), options, on_progress)
+    if shares is not None and rows.column("cluster") is not None:
+        raise InputError(
+            f"{shown(file)}: --prevalence has no intervals for items that repeat. Leave out"
+            " --prevalence, use --where to select rows, or add --cluster '' if all rows are"
+            " independent."
+        )
     if rows.positive is None:
         warn_of_other_names(rows.names("true"), rows.names("pred"))
 
@@ -346,7 +352,7 @@ def _columns_of_predictions(paths: Sequence[Path], options: Namespace) -> Sequen
         )
     if len(preds) > 1:
         return preds
-    with opened(path, options.separator) as table:
+    with opened(path, options) as table:
         table.label(options.true)
         columns = preds or [name for name in table.names if name.startswith("y_pred")]
     if len(columns) < 2:

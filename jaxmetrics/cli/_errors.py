@@ -6,6 +6,7 @@ The exceptions of libraries that read files are converted to `InputError` here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,6 +96,11 @@ def listed(names: Sequence[str]) -> str:
     """List up to 12 names for an error message."""
     some = ", ".join(repr(shortened(name)) for name in names[:12])
     return (some or "nothing") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def decimal_hint(value: str) -> str:
+    """Return a hint if a value is a number with a decimal comma, otherwise ""."""
+    return "; --decimal , reads decimal commas" if re.fullmatch(r"-?\d*,\d+", value) else ""
 
 
 def shortened(text: str) -> str:

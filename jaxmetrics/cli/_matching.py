@@ -11,8 +11,9 @@ import polars as pl
 
 from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, named, shown
+from jaxmetrics.cli._items import REPEATED_IN_SOME
 from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
-from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, parts_of
+from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, no_rows, parts_of
 
 
 def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predictions]:
@@ -27,13 +28,15 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
     for path, options in inputs:
         file = Predictions(options, is_held=True, labels=labels).read(parts_of(path))
         if not file.num_rows:
-            raise InputError(f"{shown(path)}: the file has no rows")
+            raise InputError(f"{shown(path)}: {no_rows(options)}")
         files.append(file)
     frames = [file.rows for file in files]
     if by_id is None:
         check_number_of_rows(paths, frames)
     else:
         frames = _joined(paths, frames)
+    if len({"cluster" in rows.columns for rows in frames}) > 1:
+        raise InputError(REPEATED_IN_SOME)
     _check_same(paths, frames, by_id, [*labels, "(ignored)"])
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():
@@ -54,7 +57,7 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
             with named(name):
                 check_kinds(true, file.names("pred"))
             warn_of_other_names(true, file.names("pred"), name)
-    classes = classes_of(present, positive)
+    classes = classes_of(present, positive, files[0].options)
     if len(classes) < 2:
         raise InputError(
             f"a comparison needs at least two classes, but the files contain {listed(classes)}."

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 from jaxmetrics._text.wording import printable
 
 _READ = (
-    "a .csv, .tsv, .jsonl (also .gz or .zst), .parquet, .arrow or .npz file; a folder or glob"
-    " pattern that stands for several such files; or - for standard input"
+    "a .csv, .tsv, .jsonl (also .gz or .zst), .json, .parquet, .arrow or .npz file; a folder or"
+    " glob pattern that stands for several such files; or - for standard input"
 )
 _WRITTEN = (
     "the report as .html (a page with pictures), .json, .md (Markdown), .csv (one line per value),"
@@ -24,6 +24,14 @@ def _file(name: str) -> Path:
     if not name:
         raise argparse.ArgumentTypeError("the name of a file is empty")
     return Path(name)
+
+
+def _condition(text: str) -> tuple[str, str]:
+    """Parse `COLUMN=VALUE`."""
+    column, equals, value = text.partition("=")
+    if not (column and equals):
+        raise argparse.ArgumentTypeError(f"expected COLUMN=VALUE, got {text!r}")
+    return column, value
 
 
 def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -> dict[str, Any]:
@@ -51,7 +59,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Column of scores. Use this option if a file contains one score for each item instead of"
         " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
         " true or false. If there is a single FILE, write the names of several columns with commas"
-        " between them, one column for each system.",
+        " between them, one column for each system. If there are several, a file may have only one"
+        " of these columns.",
         "COLUMN,...",
     ),
     "bounds": _option(
@@ -134,7 +143,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "cluster": _option(
         "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
         " one patient. If this option is given, the confidence intervals treat the clusters as"
-        " independent, but not the rows of one cluster."
+        " independent, but not the rows of one cluster. If it is not given, and a column doc_id,"
+        " sample_id, question_id or id repeats, rows with the same id are one cluster; --cluster ''"
+        " treats all rows as independent."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes have these shares, such as"
@@ -201,6 +212,22 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=float,
         default=0.8,
     ),
+    "where": _option(
+        "Read only the rows whose value in COLUMN is VALUE. The option may be repeated: for one"
+        " column with all of its values to read, and for several columns, all of which must have"
+        " one of their values.",
+        "COLUMN=VALUE",
+        action="append",
+        type=_condition,
+        default=[],
+    ),
+    "decimal": _option(
+        "Decimal separator of numbers in text files (default: a point), such as ',' for numbers"
+        " like 0,5.",
+        "CHARACTER",
+        choices=(".", ","),
+        default=".",
+    ),
     "classes": _option(
         "Names of the classes, in the order of the class ids. Write commas between the names.",
         "NAME,...",
@@ -244,7 +271,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="text",
     ),
 }
-_OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
+_OF_ANY_REPORT = ("where", "separator", "decimal", "level", "output", "html", "json", "format")
 _TYPED = {
     "preds": "pred",
     "values": "value",
@@ -277,8 +304,8 @@ COMMANDS = {
             }
         },
         "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
-        " cluster prevalence ignore counts gate examples id-of-examples show separator level output"
-        " html json format",
+        " cluster prevalence ignore counts gate examples id-of-examples show where separator decimal"
+        " level output html json format",
     ),
     "compare": _Command(
         "_commands",
@@ -292,7 +319,7 @@ COMMANDS = {
             "B": {"help": "Predictions of the second classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
-        " examples show separator level output html json format",
+        " examples show where separator decimal level output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -305,8 +332,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label id cluster group ignore separator level output"
-        " html json format",
+        "true preds values bounds metric pos-label id cluster group ignore where separator decimal"
+        " level output html json format",
         "Leaderboard",
     ),
     "plan": _Command(
@@ -322,7 +349,7 @@ COMMANDS = {
             }
         },
         "half-width difference power metric true pred value bounds pos-label id cluster ignore"
-        " counts separator level output json format",
+        " counts where separator decimal level output json format",
         "Plan",
     ),
     "merge": _Command(

@@ -14,7 +14,16 @@ import polars as pl
 
 from jaxmetrics._validation import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
-from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened, shown
+from jaxmetrics.cli._errors import (
+    InputError,
+    decimal_hint,
+    listed,
+    named,
+    reading,
+    shortened,
+    shown,
+)
+from jaxmetrics.cli._items import clusters_of
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._predictions import as_numbers, count_predictions
 from jaxmetrics.cli._reader import (
@@ -27,6 +36,7 @@ from jaxmetrics.cli._reader import (
     check_number_of_rows,
     check_size,
     is_pipe,
+    no_rows,
     opened,
     parts_of,
 )
@@ -48,12 +58,18 @@ def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemS
     """Read a column of scores from each file, and match the items by `--id` or by their order."""
     frames = [_frame(options, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
-    item = "item" if options.id is None else "id"
-    if options.id is None:
+    by_id = ["id" in frame.columns for frame in frames]
+    if any(by_id) != all(by_id):
+        raise InputError(f"{paths[by_id.index(False)]}: the items have no ids; {JOIN_HINT}")
+    item = "id" if all(by_id) else "item"
+    if item == "item":
         check_number_of_rows(paths, frames)
         _check_blank_rows(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
-    rows = pl.concat(frame.drop(ROW, "value") for frame in frames)
+    rows = pl.concat((frame.drop(ROW, "value") for frame in frames), how="diagonal")
+    if options.cluster is None and "cluster" in rows.columns:
+        alone = pl.format(f"{_BETWEEN}{{}}", item)  # an item that does not repeat
+        rows = rows.with_columns(pl.col("cluster").fill_null(alone))
     _check_labels(rows, item)
     rows = rows.unique(item, keep="first", maintain_order=True)
     scores = np.stack(
@@ -118,16 +134,30 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
 def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
     """Read the rows of a file, or of all files in a folder."""
     frames, size = list[pl.DataFrame](), 0.0
-    for part in parts_of(path):
-        with opened(part, options.separator) as table:
-            for rows in _batches(table, options, column):
+    parts, left_out = parts_of(path), list[str]()
+    for i, part in enumerate(parts):
+        with opened(part, options) as table:
+            name = next((x for x in [column, *column.split(",")] if x in table.names), None)
+            if name is None and table.task is not None and len(parts) > 1:
+                left_out.append(table.task)
+                continue
+            for rows in _batches(table, _of_part(table, options, len(parts) > 1), name or column):
+                if options.cluster is None and "cluster" in rows.columns:
+                    # Items of other files are other items.
+                    cluster = pl.format("{}/{}", pl.lit(table.task or str(i)), "cluster")
+                    rows = rows.with_columns(cluster=cluster)
                 frames.append(rows)
                 size += rows.estimated_size()
                 check_size(size)
     with named(path):
+        if len(left_out) == len(parts):
+            raise InputError(f"no file of the folder has a column {column!r}")
+        if left_out:
+            tasks = f"tasks without a column {column!r} are left out: {listed(left_out)}."
+            warnings.warn(f"{shown(path)}: {tasks}", stacklevel=2)
         if not frames or not sum(map(len, frames)):
-            raise InputError("the file has no rows")
-        scores = pl.concat(frames)
+            raise InputError(no_rows(options))
+        scores = pl.concat(frames, how="diagonal")
         if "id" in scores.columns and scores["id"].is_duplicated().any():
             first = scores.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
@@ -136,6 +166,19 @@ def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
                 " as the id, such as --id item,attempt."
             )
     return scores
+
+
+def _of_part(table: FileTable, options: Namespace, is_one_of_many: bool) -> Namespace:
+    """Return the options with the columns of ids, groups and items that the table has."""
+    ids, group = options.id, options.group
+    if table.task is not None:
+        names = ["task"] if is_one_of_many else []
+        names += [options.id or "doc_id", *(["filter"] if "filter" in table.names else [])]
+        ids = ",".join(names)
+        if is_one_of_many and options.command in ("report", "compare"):
+            group = group or "task"
+    options = with_options(options, id=ids, group=group)
+    return with_options(options, cluster=",".join(clusters_of(table, options)) or None)
 
 
 def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.DataFrame]:
@@ -161,17 +204,20 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
             row, value = bad[ROW][0], bad["text"][0]
             raise InputError(
                 f"in row {row}, the column {column!r} contains {value!r}, but a number, true or"
-                " false was expected."
+                f" false was expected{decimal_hint(value)}."
             )
         for role in labels:
             if (empty := rows.filter(pl.col(role) == "")).height:
-                raise InputError(f"row {empty[ROW][0]}: the {role} is missing")
+                name = asked[role].name
+                raise InputError(
+                    f"row {empty[ROW][0]}: the {role} is missing in the column {name!r}"
+                )
         yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
 
 
 def _label(table: FileTable, name: str, role: str) -> Value:
     """Return labels as strings; ids may consist of the values of several columns."""
-    names = name.split(",") if role == "id" and name not in table.names else [name]
+    names = [name] if role == "group" or name in table.names else name.split(",")
     labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
     return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
 
@@ -200,17 +246,19 @@ def _bounds(text: str | None, scores: np.ndarray) -> tuple[float, float] | None:
 
 
 def read_labels(
-    paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
+    paths: Sequence[Path], options: Namespace
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Read the labels in files; the prefixes select the columns of true and predicted labels.
+    """Read the labels in files; `--labels-prefix` selects the columns of true and of predicted
+    labels.
 
     Returns:
         The true and the predicted labels, booleans `(n, L)`, and the names of the labels.
     """
     parts: list[np.ndarray] = []
     names: list[str] = []
+    prefixes = options.labels_prefix
     for path in paths:
-        with opened(path, separator) as table:
+        with opened(path, options) as table:
             with reading():
                 true, pred = (table.family(prefix) for prefix in prefixes)
             if set(true) != set(pred):
@@ -242,7 +290,7 @@ def read_labels(
                 check_size(sum(part.nbytes for part in parts))
     if not sum(map(len, parts)):
         with named(paths[0]):
-            raise InputError("the file has no rows")
+            raise InputError(no_rows(options))
     true_labels, pred_labels = np.split(np.concatenate(parts), 2, axis=1)
     return true_labels, pred_labels, names
 
@@ -258,7 +306,7 @@ class Matrix(NamedTuple):
 
 def read_counts(path: Path, options: Namespace) -> Matrix:
     """Read a confusion matrix, or a table with the columns `y_true`, `y_pred` and `count`."""
-    with opened(path, options.separator) as table, reading():
+    with opened(path, options) as table, reading():
         # A table of cells is read twice, and a pipe cannot be.
         cells = None if is_pipe(path) else _cells(table, options)
         if cells is None:
@@ -288,7 +336,7 @@ def _cells(table: FileTable, options: Namespace) -> Namespace | None:
             "the file is a table of predictions, not a confusion matrix. Use --count to name its"
             f" column of counts, which is one of the columns {listed(others)}."
         )
-    return with_options(options, weight=None, count=amount or others[0])
+    return with_options(options, weight=None, count=amount or others[0], cluster="")
 
 
 def _matrix(table: FileTable, options: Namespace) -> Matrix:
@@ -316,13 +364,27 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
             rows, names = [names, *rows], None
     if names is not None and len(names) == len(rows) + 1:
-        row_names, rows, names = [row[0] for row in rows], [row[1:] for row in rows], names[1:]
+        title, names = names[0].casefold(), names[1:]
+        if "pred" in title and "true" not in title and "actual" not in title:
+            raise InputError(
+                f"the rows of the confusion matrix are named {title!r}, but rows must be true"
+                " classes and columns predicted classes. Exchange rows and columns."
+            )
+        row_names, rows = [row[0] for row in rows], [row[1:] for row in rows]
         if row_names != names:
             raise InputError(
                 "the rows and the columns of the confusion matrix must name the same classes, but"
                 f" the rows name {listed(row_names)} and the columns name {listed(names)}."
             )
-    counts = _numbers(rows)
+    counts = _numbers([[cell.replace(table.decimal, ".") for cell in row] for row in rows])
+    has_fractions = counts.size and (counts != counts.round()).any()
+    if has_fractions and any(
+        np.allclose(counts.sum(axis), total, 0.01) for axis in (None, 0, 1) for total in (1, 100)
+    ):
+        raise InputError(
+            "the confusion matrix contains shares, which do not say how many examples there are."
+            " Give the numbers of examples."
+        )
     _warn_of_totals(counts)
     return Matrix(counts, names)
 
@@ -361,8 +423,8 @@ def _numbers(rows: Sequence[Sequence[str]]) -> np.ndarray:
             if not is_number(cell):
                 raise InputError(
                     f"in row {i}, the confusion matrix contains {shortened(cell)!r}, which is not"
-                    " a number. If the file is a table of predictions with a column of counts, use"
-                    " --count COLUMN to name this column."
+                    f" a number{decimal_hint(cell)}. If the file is a table of predictions with a"
+                    " column of counts, use --count COLUMN to name this column."
                 )
     integers = all(is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
     number = int if integers else float

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from jaxmetrics import _labels
 from jaxmetrics._examples import are_distributions
 from jaxmetrics._validation import IGNORED
 from jaxmetrics.cli._classes import (
@@ -24,12 +25,24 @@ from jaxmetrics.cli._classes import (
     rest_of,
     sorted_classes,
 )
-from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals, shortened, shown
+from jaxmetrics.cli._errors import (
+    InputError,
+    decimal_hint,
+    listed,
+    named,
+    reading,
+    refusals,
+    shortened,
+    shown,
+)
+from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
+from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import (
     MAX_CLASSES,
     ROW,
     FileTable,
     check_size,
+    no_rows,
     opened,
 )
 from jaxmetrics.clusters import check_size_of_tables
@@ -197,7 +210,8 @@ class Columns:
             value = values[0] if len(values) == 1 else values[:_LISTED]
             value = shortened(value) if isinstance(value, str) else value
             raise InputError(
-                f"in row {row}, the value of {names} is {value!r}, but it must be {expected}."
+                f"in row {row}, the value of {names} is {value!r}, but it must be"
+                f" {expected}{decimal_hint(str(value))}."
             )
         numbers[~counted] = 0
         return numbers
@@ -280,9 +294,12 @@ class Predictions:
         """Read files, and add their rows."""
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
-            with opened(path, self.options.separator) as table:
+            with opened(path, self.options) as table:
+                cluster = next(iter(clusters_of(table, self.options)), None)
+                if self.frames and (cluster is None) == ("cluster" in self.frames[0].columns):
+                    raise InputError(REPEATED_IN_SOME)
                 with reading():
-                    columns = Columns(table, self.options)
+                    columns = Columns(table, with_options(self.options, cluster=cluster))
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"
@@ -295,6 +312,10 @@ class Predictions:
                 before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
                 is_counted = not self.is_held and not columns.numbers
                 for rows in table.batches(asked, self._counted if is_counted else None):
+                    if cluster and part and self.options.cluster is None:
+                        # Items of other files are other items.
+                        cluster_of_part = pl.format("{}/{}", pl.lit(part), "cluster")
+                        rows = rows.with_columns(cluster=cluster_of_part)
                     self._add(columns, rows, part)
                     if on_progress is not None:
                         on_progress(self.num_rows - before, table.num_rows)
@@ -345,6 +366,11 @@ class Predictions:
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
             reason = refusal_of(label)
+            if label == columns.labels[role].name:
+                reason = (
+                    "the name of the column. If files were joined with their headers, leave out"
+                    " the other headers, or give the name of a folder with the files"
+                )
             if reason is None and columns.prob_classes and label not in columns.prob_classes:
                 reason = "a class for which there is no column of probabilities"
             elif reason is None and len(self.labels) == MAX_CLASSES:
@@ -357,7 +383,9 @@ class Predictions:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
             if len(missing):
                 row, name = cast(int, missing[ROW].min()), columns.labels["cluster"].name
-                raise InputError(f"row {row}: {name!r} is '', which is no cluster")
+                raise InputError(
+                    f"row {row}: {name!r} is '', which is no cluster; --cluster '' uses no clusters"
+                )
 
     def ids(self, role: str) -> np.ndarray:
         """Return class ids, which are negative for ignored rows; labels of no class have the id 0,
@@ -468,10 +496,10 @@ def count_predictions(
     rows = Predictions(options, is_held).read(paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         if not rows.num_rows:
-            raise InputError("the file has no rows")
+            raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        rows.classes = classes_of(rows.labels, rows.positive)
+        rows.classes = classes_of(rows.labels, rows.positive, options)
         if not rows.classes or len(rows.labels) < 2:
             raise InputError(
                 "a report needs at least two classes, but the file contains"
@@ -482,6 +510,8 @@ def count_predictions(
     return rows
 
 
-def classes_of(labels: Collection[str], positive: str | None) -> list[str]:
+def classes_of(labels: Collection[str], positive: str | None, options: Namespace) -> list[str]:
     """Return the classes in order; with a positive class, the negative and the positive class."""
-    return sorted_classes(labels) if positive is None else one_against_rest(labels, positive)
+    if positive is None:
+        return _labels.sorted_classes(labels)
+    return one_against_rest(labels, positive, options.pos_label is None)

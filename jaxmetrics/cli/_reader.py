@@ -17,15 +17,17 @@ import mmap
 import re
 import sys
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial, reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
+from jaxmetrics.cli._classes import is_number
 from jaxmetrics.cli._errors import (
     InputError,
     closed_standard_error,
@@ -50,12 +52,19 @@ _COMPRESSED = (".gz", ".zst")
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY = (".parquet", ".arrow", ".feather", ".npz")
 _KNOWN = (".csv", ".tsv", *_JSON_LINES, *_BINARY)
+_JSON = ".json"  # a table of Weights & Biases or MLflow; a folder may have .json files of settings
 _STANDARD_INPUT = Path("-")
 _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 # Constants and escapes that Polars does not read in JSON as Python does.
 _UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+# The files of lm-evaluation-harness, with `doc_id` from 0 in the file of each task.
+_FILE_OF_TASK = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[-\d:.]+\.jsonl")
+_OF_INSPECT = (
+    "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
+    " (from inspect_ai.analysis), and give the name of that FILE."
+)
 
 Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
@@ -83,7 +92,9 @@ def parts_of(path: Path) -> list[Path]:
             if not parts:
                 raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
             return parts
-        if path.is_file() and _extension(path) not in _KNOWN:
+        if path.is_file() and _extension(path) == ".eval":
+            raise InputError(_OF_INSPECT)
+        if path.is_file() and _extension(path) not in (*_KNOWN, _JSON):
             raise InputError(
                 f"the suffix {path.suffix!r} is unknown. The supported suffixes are"
                 f" {', '.join(_KNOWN)}. Files of text may be compressed"
@@ -126,7 +137,14 @@ class FileTable:
             dots.
         num_rows: the number of rows; None if it is unknown until all rows are read.
         separator: the separator of the columns of text, or None for other formats.
+        task: the task of a file of lm-evaluation-harness, which is also a column, or None.
+        where: the values of columns that `--where` selects; batches leave out other rows.
+        decimal: the decimal separator of numbers in text.
     """
+
+    task: str | None = None
+    where: Mapping[str, Collection[str]] = {}
+    decimal = "."
 
     def __init__(
         self, rows: pl.LazyFrame, num_rows: int | None = None, separator: str | None = None
@@ -143,6 +161,14 @@ class FileTable:
             for name, (path, _) in paths.items()
         ]
         self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
+
+    def of_task(self, task: str) -> FileTable:
+        """Return the table with a column `task`, and columns `name.0` and `name.1` for pairs."""
+        lists = [name for name, kind in self._kinds.items() if isinstance(kind, pl.List)]
+        pairs = {f"{x}.{i}": pl.col(x).list.get(i, null_on_oob=True) for x in lists for i in (0, 1)}
+        table = FileTable(self._rows.with_columns(task=pl.lit(task), **pairs), self.num_rows)
+        table.task = task
+        return table
 
     def kind(self, name: str) -> Any:
         """Return the type of a column."""
@@ -165,7 +191,8 @@ class FileTable:
         with reading():
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
-            rows = self.scanned(names).select(ROW, *values)
+            kept = [self.written(x, self.label(x).expr).is_in(y) for x, y in self.where.items()]
+            rows = self.scanned([*names, *self.where]).filter(*kept).select(ROW, *values)
             frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
@@ -175,7 +202,7 @@ class FileTable:
             yield batch
 
     def _read(self, rows: pl.LazyFrame, reduced: Reduction | None) -> Iterator[pl.DataFrame]:
-        if reduced is None or self.num_rows is None:
+        if reduced is None or self.num_rows is None or self.where:
             for batch in rows.collect_batches(chunk_size=_FIRST_ROWS, maintain_order=True):
                 yield batch if reduced is None else reduced(batch.lazy()).collect()
             return
@@ -189,11 +216,20 @@ class FileTable:
         other columns.
         """
         kind = self.kind(name)
-        if not isinstance(kind, pl.List):
+        if not (isinstance(kind, pl.List) or kind == pl.String):
             return kind.shape[0] if isinstance(kind, pl.Array) else None
+        values = pl.col(name)
+        lists = self._cells(values) if kind == pl.String else values
         with reading():
-            first = self.scanned([name]).select(pl.col(name).list.len()).head(1).collect()
-        return int(first.item() or 0) if len(first) else 0
+            rows = self.scanned([name]).select(values, number=lists.list.len()).head(1)
+            (first, number) = next(rows.collect().iter_rows(), (None, 0))
+        if kind == pl.String and not re.match(r"\[|\S+\s", first or ""):
+            return None
+        return int(number or 0)
+
+    def _cells(self, text: pl.Expr) -> pl.Expr:
+        """Split text such as "[0.9, 0.1]" or "0.9 0.1" into its numbers."""
+        return text.str.extract_all(r"[^\s,\[\]]+" if self.decimal == "." else r"[^\s\[\]]+")
 
     def holds(self, name: str) -> str:
         """Describe the contents of an unsuitable column for an error message."""
@@ -203,6 +239,12 @@ class FileTable:
         """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
             way = f"; {_OPTIONS[name]} names another column" if name in _OPTIONS else ""
+            if sum(x.startswith(name) for x in self.names) > 1:
+                way = (
+                    f". Several columns begin with {name!r}: if they are 0 and 1 for each class,"
+                    " write the name of the class in one column, with idxmax(axis=1) of pandas. For"
+                    " a multilabel problem, use --labels-prefix"
+                )
             raise InputError(self.missing(f"no column {name!r}", way))
         if f"{name}_duplicated_0" in self.names:  # polars renames a duplicate column
             raise InputError(f"the file has two columns {name!r}")
@@ -212,8 +254,13 @@ class FileTable:
         """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
+            way = (
+                " pandas stores integers with missing values as floats; convert_dtypes() makes them"
+                " integers again."
+            )
             raise InputError(
                 f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
+                f"{way if kind.is_float() else ''}"
             )
         return Value(name, pl.col(name))
 
@@ -244,19 +291,36 @@ class FileTable:
             if isinstance(kind, pl.Array):
                 values = values.arr.get(place)
             else:
+                if kind == pl.String:
+                    kind, values = pl.List(pl.String), self._cells(values)
                 is_whole = values.list.len() == width
                 values = pl.when(is_whole).then(values.list.get(place, null_on_oob=True))
             kind = kind.inner
         if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
-            raise InputError(f"{self.holds(name)}: expected numbers")
-        # Categories are converted as text, because their codes are not the numbers.
-        return Value(shown, values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values)
+            way = ""
+            if self.task is not None and isinstance(kind, pl.List):
+                way = (
+                    ". lm-evaluation-harness computes this metric from all pairs [true, predicted]"
+                    f" of the task: --true {name}.0 --pred {name}.1 reads them"
+                )
+            raise InputError(f"{self.holds(name)}: expected numbers{way}")
+        if kind in (pl.Categorical, pl.Enum):  # text, because their codes are not the numbers
+            values = values.cast(pl.String)
+        if self.decimal != "." and kind == pl.String:
+            values = values.str.replace_all(self.decimal, ".", literal=True)
+        return Value(shown, values)
 
     def missing(self, what: str, way: str = "") -> str:
         """Return an error message that a column is missing, with the names that the file has, and
         a way out. If text has a single column, the message suggests another separator.
         """
         separator, first = self.separator, "".join(self.names[:1])
+        names = [re.sub(r"_duplicated_\d+$", "", x) for x in self.names]
+        if separator and (len({*names}) < len(names) or all(map(is_number, names))):
+            return (
+                f"{what}; the first line, {listed(names)}, is read as the names of the columns. If"
+                " it is a row of values, add a line of names above it"
+            )
         others = [c for c in ",;\t|" if separator and c != separator and c in first]
         if len(self.names) > 1 or not others:
             return f"{what}; the file has {listed(self.names)}{way}"
@@ -369,12 +433,18 @@ def _leaves(schema: Mapping[str, Any], *objects: str) -> Iterator[tuple[tuple[st
 
 
 @contextmanager
-def opened(path: Path, separator: str | None) -> Iterator[FileTable]:
+def opened(path: Path, options: Namespace) -> Iterator[FileTable]:
     """Open a file as a table; errors in the block begin with the name of the file."""
     # Threads of polars may also panic while no batch is read.
     with named(path), ExitStack() as files, closed_standard_error():
         with reading():
-            table = _table(path, separator, files)
+            table = _table(path, options.separator, files)
+            name = _FILE_OF_TASK.fullmatch(path.name)
+            if name is not None and "doc_id" in table.names:
+                table = table.of_task(name[1])
+            for name, value in options.where:
+                table.where = {**table.where, name: [*table.where.get(name, ()), value]}
+            table.decimal = options.decimal
         yield table
 
 
@@ -390,7 +460,8 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
     is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
-    source = path if is_opened_by_name else _held(chunks or iter(partial(stream.read, _START), b""))
+    is_scanned = is_opened_by_name and kind != _JSON
+    source = path if is_scanned else _held(chunks or iter(partial(stream.read, _START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
@@ -411,9 +482,15 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
 def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | None) -> FileTable:
     """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
     _check_text(first)
+    if kind == _JSON:
+        source = _lines_of_table(json.loads(cast(bytes, source)))
+        kind, first = ".jsonl", source[:_START]
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
         return FileTable(_json_lines(source, first))
+    declared = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", first)  # a line of Excel
+    if declared is not None and separator is None:
+        separator = declared[1].decode()
     mark = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n'):
         raise InputError(
@@ -421,6 +498,7 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
         )
     mark = mark or ("\t" if kind == ".tsv" else ",")
     options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
+    options["skip_lines"] = 0 if declared is None else 1
     rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
     rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
     return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
@@ -443,6 +521,12 @@ def check_size(size: float) -> None:
             " and paired predictions are kept in memory, where they may take at most"
             f" {MOST_HELD // 2**20} MB. Decompress the file, or use fewer rows."
         )
+
+
+def no_rows(options: Namespace) -> str:
+    """Say that a file has no rows, or none that `--where` selects."""
+    asked = " and ".join(f"{name} = {value!r}" for name, value in options.where)
+    return f"the file has no rows{asked and f' with {asked}'}"
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
@@ -540,6 +624,18 @@ def _json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
         .str.json_decode(pl.List(pl.String))
         for name in lists
     )
+
+
+def _lines_of_table(content: Any) -> bytes:
+    """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
+    if isinstance(content, dict) and {"columns", "data"} <= {*content}:
+        content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+    if not isinstance(content, list):
+        raise InputError(
+            "a .json file must be a list of objects, or a table with 'columns' and 'data', but"
+            f" {_OF_INSPECT}"
+        )
+    return b"\n".join(json.dumps(row).encode() for row in content)
 
 
 def _add_fields(fields: dict[str, Any], row: Mapping[str, Any]) -> None:
