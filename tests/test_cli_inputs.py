@@ -311,6 +311,7 @@ def test_panics_of_rust_are_one_line(
         monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
     path = save(FRAME, tmp_path / "x.parquet")
     monkeypatch.setattr(sys, "argv", ["jaxmetrics", "report", str(path), "--weight", "w"])
+    monkeypatch.setattr(cli, "_exit_by_signals", lambda: None)
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert exit_.value.code == 2

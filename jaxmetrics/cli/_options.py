@@ -26,6 +26,11 @@ def _file(name: str) -> Path:
     return Path(name)
 
 
+def _label(name: str) -> str:
+    """Return the name of a class as text, because polars raises if it is not valid UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -> dict[str, Any]:
     return {"help": help, "metavar": metavar, **more}
 
@@ -141,6 +146,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Leave out rows whose true or predicted class is LABEL. The option may be repeated.",
         "LABEL",
         action="append",
+        type=_label,
         default=[],
     ),
     "counts": {

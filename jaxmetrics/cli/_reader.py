@@ -142,7 +142,7 @@ class FileTable:
             reduce(lambda x, key: x.struct.field(key), path[1:], pl.col(path[0])).alias(name)
             for name, (path, _) in paths.items()
         ]
-        self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
+        self._rows = rows.select(ROW, *columns)
 
     def kind(self, name: str) -> Any:
         """Return the type of a column."""
@@ -165,7 +165,7 @@ class FileTable:
         with reading():
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
-            rows = self.scanned(names).select(ROW, *values)
+            rows = self.scanned(names).select(pl.col(ROW).cast(pl.Int64), *values)
             frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
