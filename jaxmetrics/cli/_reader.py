@@ -8,6 +8,7 @@ of NPZ files and standard input are held in memory, up to a limit.
 
 from __future__ import annotations
 
+import csv
 import errno
 import glob
 import gzip
@@ -41,6 +42,7 @@ MAX_CLASSES = 4096  # the largest number of classes of a report
 MOST_HELD = 3 * 2**28  # the largest size of the data that are held in memory, in bytes
 JOIN_HINT = "give --id with a column of ids to match the rows by"
 
+_MOST_COLUMNS = 2**16
 _FIRST_ROWS = 2**16  # the first rows are read alone, because most errors occur there
 _PIECE_ROWS = 2**22  # the largest number of rows that are counted at once
 _START = 2**22  # the number of bytes that show the columns of a text file
@@ -132,7 +134,9 @@ class FileTable:
         self, rows: pl.LazyFrame, num_rows: int | None = None, separator: str | None = None
     ) -> None:
         paths: dict[str, tuple[tuple[str, ...], pl.DataType]] = {}
-        for path, kind in sorted(_leaves(rows.collect_schema()), key=lambda x: len(x[0])):
+        schema = rows.collect_schema()
+        _check_number_of_columns(len(schema))
+        for path, kind in sorted(_leaves(schema), key=lambda x: len(x[0])):
             paths.setdefault(".".join(path), (path, kind))
         del paths[ROW]
         self.names = list(paths)
@@ -420,6 +424,9 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
             f"--separator must be one ASCII character, or \\t for a tab, got {separator!r}"
         )
     mark = mark or ("\t" if kind == ".tsv" else ",")
+    # Polars needs a kilobyte for the name of a column.
+    text = io.StringIO(first.decode("utf-8", "replace"), newline="")
+    _check_number_of_columns(len(next(csv.reader(text, delimiter=mark), [])))
     options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
     rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
     # Blank lines; for thousands of columns, the optimizer of polars takes minutes and gigabytes.
@@ -450,6 +457,11 @@ def check_size(size: float) -> None:
             " and paired predictions are kept in memory, where they may take at most"
             f" {MOST_HELD // 2**20} MB. Decompress the file, or use fewer rows."
         )
+
+
+def _check_number_of_columns(number: int) -> None:
+    if number > _MOST_COLUMNS:
+        raise InputError(f"the file has more than {_MOST_COLUMNS} columns. Leave out columns.")
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
