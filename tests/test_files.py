@@ -127,16 +127,19 @@ def test_modes_links_and_pipes(tmp_path: Path) -> None:
 
 @pytest.mark.quick
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_leaves_no_file(name: str, tmp_path: Path) -> None:
-    """Sent to the command line while it waits for its input, with its output open."""
+    """Sent while the output is open, in a callback that would lose an exception."""
     number = getattr(signal, name)
     program = (
         "import os, signal, sys, time; from pathlib import Path; from jaxmetrics import cli;"
         "from jaxmetrics._files import replaced_file\n"
         "def wait():\n"
         "    with replaced_file(sys.argv[1]):\n"
-        "        os.write(1, b'open\\n'); time.sleep(60)\n"
+        "        class Garbage:\n"
+        "            def __del__(self):\n"
+        "                os.write(1, b'open\\n'); time.sleep(60)\n"
+        "        Garbage()\n"
         "cli.app = lambda arguments: wait()\n"
         # Whoever starts the tests by `nohup` has them inherit that it is ignored.
         f"signal.signal(signal.{name}, signal.SIG_DFL)\n"

@@ -74,6 +74,7 @@ def main() -> None:
     `128 + number` if a signal ended the program.
     """
     _open_standard_streams()
+    os.environ["MPLBACKEND"] = "agg"  # pages need no window, and matplotlib raises for other names
     _exit_by_signals()
     text = io.StringIO()
     try:
