@@ -114,21 +114,14 @@ def _open_standard_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the end
 
 
-def _visible(character: str) -> str:
-    """Escape a control character or direction mark as JSON does."""
-    if character == "\n" or printable(character) == character:
-        return character
-    return json.dumps(character)[1:-1]
-
-
 def _write(text: str) -> None:
     """Write to standard output. If this fails, discard the text that Python would write at exit."""
     try:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
         if text:
-            if sys.stdout.isatty():  # labels in JSON and CSV must not control the terminal
-                text = "".join(map(_visible, text))
+            if sys.stdout.isatty():  # escape control characters of labels as JSON does
+                text = "".join(c if c in printable(c) + "\n" else json.dumps(c)[1:-1] for c in text)
             if isinstance(sys.stdout, io.TextIOWrapper):  # false if a program captures the output
                 sys.stdout.reconfigure(errors="backslashreplace")
             sys.stdout.write(text)
