@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 __all__: list[str] = []
 
+UNFINISHED: set[Path] = set()  # temporary files, for who ends the program without unwinding
+
 
 @contextmanager
 def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -22,8 +24,8 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     followed, and an existing file keeps its mode. Targets that are not regular files, such as pipes
     and devices, are written directly.
 
-    If a signal kills the process, the temporary file remains. The command line converts signals
-    that can be caught to an exit.
+    If a signal kills the process, the temporary file remains. The command line waits for signals,
+    and deletes the files in `UNFINISHED`.
     """
     mode = None
     with suppress(FileNotFoundError):
@@ -34,9 +36,9 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
-    file = temporary.open("xb")  # "x" does not follow links; the mode is the default
+    UNFINISHED.add(temporary)
     try:
-        with file:
+        with temporary.open("xb") as file:  # "x" does not follow links; the mode is the default
             if mode is not None:
                 with suppress(PermissionError):  # some file systems have no modes
                     temporary.chmod(stat.S_IMODE(mode))
@@ -47,3 +49,5 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        UNFINISHED.discard(temporary)

@@ -22,6 +22,7 @@ def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["jaxmetrics", *map(str, arguments)])
+        monkeypatch.setattr(cli, "_exit_by_signals", lambda: None)  # they are for the tests
         with pytest.raises(SystemExit) as exit_:
             cli.main()
         captured = capsys.readouterr()

@@ -15,6 +15,7 @@ import threading
 import time
 import zipfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ import zstandard
 
 import jaxmetrics as jm
 from jaxmetrics import cli
+from jaxmetrics.cli._options import _TYPED, COMMANDS
 from tests.command_line import Run, answer, save, write
 
 FRAME = pl.DataFrame({"y_true": [*"babac"], "y_pred": [*"baaab"], "w": [1, 2, 3, 0, 1]})
@@ -90,6 +92,7 @@ def test_parts_of_one_whole(run: Run, folder: Path) -> None:
         write(parts / name, "nonsense")
     assert matrix(run, parts) == matrix(run, parts / "part-*") == COUNTS
     assert answer(run, "report", parts / "part-[013]*")["num_examples"] == 3
+    assert answer(run, "report", parts, "--value", "w")["num_items"] == 5
     for name in ("parts", "parts/part-*"):
         err = refused(run, name, "--output", parts / "part-0.csv")
         assert "part-0.csv: --output would overwrite the input" in err
@@ -171,6 +174,17 @@ def test_damaged_and_encrypted_archives(run: Run, tmp_path: Path) -> None:
         assert " cannot be read: " in refused(run, path)
 
 
+QUOTED = ["", '"of\ntwo lines",']
+
+
+def wide_rows(number: int) -> str:
+    """Write a header, a blank line and two rows with many columns."""
+    columns = [f"p{i}" for i in range(number)]
+    return "\n".join(
+        ["y_true,y_pred," + ",".join(columns), "", *(f"{x},b" + ",1" * number for x in "ab"), ""]
+    )
+
+
 MEASURED = """if True:
     import re, sys
     from jaxmetrics.cli import main
@@ -192,9 +206,13 @@ def test_bombs(tmp_path: Path) -> None:
         for _ in range(900):
             file.write(b"a" * 10**6)
     columns = [f"p{i}" for i in range(30_000)]
+    wide_lines = write(tmp_path / "lines.csv", wide_rows(3000))
+    headers = [write(tmp_path / f"h{i}.csv", x + wide_rows(70_000)) for i, x in enumerate(QUOTED)]
     many = write(tmp_path / "many.csv", ",".join(["y_true", *columns]) + "\n")
     for path, options, code, message in (
         (wide, (), 0, ""),
+        (wide_lines, (), 0, ""),
+        *((header, (), 2, "the file has more than 65536 columns") for header in headers),
         (tmp_path / "line.csv.gz", (), 2, "the file is too large"),
         (
             many,
@@ -241,6 +259,71 @@ def test_names_do_not_control_the_terminal(run: Run, tmp_path: Path) -> None:
     good = write(tmp_path / "y.csv", f"y_true,y_pred\na,{red}\n{red},a\n")
     for command in ("report", "compare", "leaderboard"):
         assert "\x1b" not in run(command, *[good] * (1 + (command != "report")))[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_values_do_not_control_the_terminal(format_: str, tmp_path: Path) -> None:
+    """JSON remains the same JSON; in a pipe or a file, CSV has the labels as they are."""
+    names = ["a\a", "b\x7f", "c\x9b31m", "d\u202e", "e\x1b[31m"]
+    lines = ["y_true,y_pred", *(f"{name},{names[0]}" for name in names)]
+    path = write(tmp_path / "x.csv", "\n".join(lines) + "\n")
+    command = [*PROGRAM, "report", str(path), "--format", format_]
+    terminal, end = os.openpty()
+    with subprocess.Popen(command, stdout=end) as process:
+        os.close(end)
+        shown = b""
+        with suppress(OSError):  # the end of a terminal is an error
+            while piece := os.read(terminal, 2**16):
+                shown += piece
+    os.close(terminal)
+    assert process.returncode == 0
+    text = shown.decode().replace("\r\n", "\n")
+    assert {c for c in text if not c.isprintable()} == {"\n"}
+    assert r"d\u202e" in text
+    if format_ == "json":
+        assert [x["name"] for x in json.loads(text)["classes"]] == names
+    else:
+        assert names[4] in subprocess.run(command, capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.parametrize("kind", [KeyError, RecursionError, pl.exceptions.PanicException])
+def test_errors_that_nobody_foresaw(
+    kind: type[BaseException], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no failed gates, and say where they happened."""
+
+    def fail(_: object) -> None:
+        raise kind("a\n\x1b[31m")
+
+    monkeypatch.setattr(cli, "app", fail)
+    code, out, err = run("report", "x.csv")
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "unforeseen error in fail, line " in err
+    assert "\x1b" not in err
+    assert f"open an issue with this line, the command and version {jm.__version__}" in err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_values_that_look_like_options(command: str, run: Run, folder: Path) -> None:
+    """Of every option; a class may have any name."""
+    files = [save(FRAME, folder / f"{name}.csv") for name in "ab"]
+    arguments = [command, *files[: len(COMMANDS[command].files) + (command == "leaderboard")]]
+    for option in (_TYPED.get(name, name) for name in COMMANDS[command].options.split()):
+        for values in ([f"--{option}=--"], [f"--{option}", "--level"], [f"--{option}", "--", "-"]):
+            code, _, err = run(*arguments, *values)
+            assert code in (0, 2)
+            assert code == 0 or re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
+        assert run(*arguments, f"--{option}=--")[0] == 2
+    if command == "report":
+        assert matrix(run, *arguments[1:], "--ignore", "\udcff", "--ignore=---") == COUNTS
+
+
+def test_a_page_needs_no_window(tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / "x.csv")
+    command = [*PROGRAM, "report", str(path), "--html", str(tmp_path / "x.html")]
+    environment = os.environ | {"MPLBACKEND": "nonsense"}
+    assert subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def test_standard_output_that_is_closed(tmp_path: Path) -> None:
@@ -311,6 +394,7 @@ def test_panics_of_rust_are_one_line(
         monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
     path = save(FRAME, tmp_path / "x.parquet")
     monkeypatch.setattr(sys, "argv", ["jaxmetrics", "report", str(path), "--weight", "w"])
+    monkeypatch.setattr(cli, "_exit_by_signals", lambda: None)
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert exit_.value.code == 2

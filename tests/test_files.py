@@ -1,14 +1,18 @@
 """Files that appear whole or not at all, and what damaged or strange states do."""
 
 import dataclasses
+import io
 import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,16 +127,19 @@ def test_modes_links_and_pipes(tmp_path: Path) -> None:
 
 @pytest.mark.quick
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_leaves_no_file(name: str, tmp_path: Path) -> None:
-    """Sent to the command line while it waits for its input, with its output open."""
+    """Sent while the output is open, in a callback that would lose an exception."""
     number = getattr(signal, name)
     program = (
         "import os, signal, sys, time; from pathlib import Path; from jaxmetrics import cli;"
         "from jaxmetrics._files import replaced_file\n"
         "def wait():\n"
         "    with replaced_file(sys.argv[1]):\n"
-        "        os.write(1, b'open\\n'); time.sleep(60)\n"
+        "        class Garbage:\n"
+        "            def __del__(self):\n"
+        "                os.write(1, b'open\\n'); time.sleep(60)\n"
+        "        Garbage()\n"
         "cli.app = lambda arguments: wait()\n"
         # Whoever starts the tests by `nohup` has them inherit that it is ignored.
         f"signal.signal(signal.{name}, signal.SIG_DFL)\n"
@@ -230,6 +237,46 @@ def test_states_of_impossible_sums(
             message = rf"x\.npz: the file contains a state in which the sum {bad:g} of"
             with pytest.raises(ValueError, match=message):
                 jm.load_state(tmp_path / "x.npz")
+
+
+def test_states_of_more_than_their_examples_and_bytes(
+    saved: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    """Sums of no examples, members that share their bytes, and files without an end."""
+    path = tmp_path / "x.npz"
+    ignored = np.array([[0, 5, 0], [0, 0, 0]], np.uint32)
+    np.savez(path, **saved | {"examples": ignored})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="contains sums, but it has counted no examples"):
+        jm.load_state(path)
+    invalid = np.array([[0, 5, 7], [0, 0, 0]], np.uint32)  # rows of means, not of classes
+    np.savez(path, **saved | {"examples": invalid})  # type: ignore[arg-type]
+    jm.load_state(path)
+    whole = io.BytesIO()
+    np.save(whole, np.zeros(2**18))
+    members, tail = [], whole.getvalue()
+    for i in range(40):  # each member holds all members behind it
+        name, size = f"{i}.npy".encode(), len(tail)
+        about = struct.pack("<5H3L2H", 20, 0, 0, 0, 33, zlib.crc32(tail), size, size, len(name), 0)
+        members.append((name, about, len(tail) + 30 + len(name)))
+        opening = {"descr": "|u1", "fortran_order": False, "shape": (members[-1][2],)}
+        whole = io.BytesIO()
+        np.lib.format.write_array_header_1_0(whole, opening)
+        tail = whole.getvalue() + b"PK\3\4" + about + name + tail
+    listed = b"".join(
+        b"PK\1\2\24\0" + about + struct.pack("<3H2L", 0, 0, 0, 0, len(tail) - place) + name
+        for name, about, place in members
+    )
+    ends = struct.pack("<4H2LH", 0, 0, len(members), len(members), len(listed), len(tail), 0)
+    path.write_bytes(tail + listed + b"PK\5\6" + ends)
+    assert zipfile.ZipFile(path).getinfo("39.npy").file_size > 2**21
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
+        jm.load_state(path)
+    assert tracemalloc.get_traced_memory()[1] < 3 * 2**21
+    tracemalloc.stop()
+    for endless in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(ValueError, match="from a file, not from a pipe or a device"):
+            jm.load_state(endless)
 
 
 def test_merged_counts_do_not_start_again_from_0() -> None:

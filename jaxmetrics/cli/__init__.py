@@ -10,15 +10,19 @@ import argparse
 import errno
 import importlib
 import io
+import json
 import os
 import re
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from typing import NoReturn
 
 from jaxmetrics import __version__
+from jaxmetrics._files import UNFINISHED
+from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._options import COMMANDS, Parser, parser_of, refuse
 
 __all__ = ["main"]
@@ -39,6 +43,9 @@ def app(arguments: Sequence[str]) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"jaxmetrics {__version__}")
     name = parser.parse_args(arguments[:1] or ["--help"]).command
+    for argument in arguments:
+        if re.fullmatch("--[^=]+=--", argument):  # argparse of Python 3.11 makes it a list
+            refuse(f"{argument}: the value of an option cannot be --; see {name} --help")
     options = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
     if options.bounds is not None and options.value is None:
         refuse("--bounds needs --value, the name of the column of scores")
@@ -63,9 +70,11 @@ def main() -> None:
     """Run the command line.
 
     The exit code is 0 for success, 1 if a gate failed, 3 if a gate is undecided, 2 if the input is
-    invalid or the output cannot be written, and `128 + number` if a signal ended the program.
+    invalid or the output cannot be written, 70 after an error that we did not foresee, and
+    `128 + number` if a signal ended the program.
     """
     _open_standard_streams()
+    os.environ["MPLBACKEND"] = "agg"  # pages need no window, and matplotlib raises for other names
     _exit_by_signals()
     text = io.StringIO()
     try:
@@ -81,6 +90,17 @@ def main() -> None:
         with suppress(OSError):
             print(f"jaxmetrics: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except SystemExit:
+        raise
+    except BaseException as error:  # also a panic of polars; Python would exit with 1
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = printable(f"{type(error).__name__}: {error}")
+        print(
+            f"jaxmetrics: unforeseen error in {place.name}, line {place.lineno}: {what}. Please"
+            f" open an issue with this line, the command and version {__version__}.",
+            file=sys.stderr,
+        )
+        raise SystemExit(70) from error  # EX_SOFTWARE
     finally:
         _write(text.getvalue())
 
@@ -100,6 +120,8 @@ def _write(text: str) -> None:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
         if text:
+            if sys.stdout.isatty():  # escape control characters of labels as JSON does
+                text = "".join(c if c in printable(c) + "\n" else json.dumps(c)[1:-1] for c in text)
             if isinstance(sys.stdout, io.TextIOWrapper):  # false if a program captures the output
                 sys.stdout.reconfigure(errors="backslashreplace")
             sys.stdout.write(text)
@@ -116,15 +138,22 @@ def _write(text: str) -> None:
 
 
 def _exit_by_signals() -> None:
-    """Raise SystemExit if a signal ends the program, so that no half-written file remains.
+    """End the program at once if a signal arrives, so that no half-written file remains.
 
-    Signals that are ignored, for example after `nohup`, remain ignored.
+    A thread waits for the signals, because an exception in the main thread could be lost in a
+    callback, and would wait for the end of a call of another library. Signals that are ignored, for
+    example after `nohup`, remain ignored.
     """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows, Python raises KeyboardInterrupt
+        return
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [x for x in asked if signal.getsignal(x) is not signal.SIG_IGN]
 
-    def leave(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
+    def leave() -> None:
+        number = signal.sigwait(numbers)
+        for file in list(UNFINISHED):
+            file.unlink(missing_ok=True)
+        os._exit(128 + number)
 
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, leave)
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    threading.Thread(target=leave, daemon=True).start()

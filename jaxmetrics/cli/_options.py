@@ -34,6 +34,11 @@ def _condition(text: str) -> tuple[str, str]:
     return column, value
 
 
+def _label(name: str) -> str:
+    """Return the name of a class as text, because polars raises if it is not valid UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -> dict[str, Any]:
     return {"help": help, "metavar": metavar, **more}
 
@@ -156,6 +161,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Leave out rows whose true or predicted class is LABEL. The option may be repeated.",
         "LABEL",
         action="append",
+        type=_label,
         default=[],
     ),
     "counts": {
@@ -304,8 +310,8 @@ COMMANDS = {
             }
         },
         "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
-        " cluster prevalence ignore counts gate examples id-of-examples show where separator decimal"
-        " level output html json format",
+        " cluster prevalence ignore counts gate examples id-of-examples show where separator"
+        " decimal level output html json format",
     ),
     "compare": _Command(
         "_commands",

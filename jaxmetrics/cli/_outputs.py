@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
 from argparse import Namespace
@@ -89,9 +88,6 @@ def deliver(compute: Callable[[Namespace], AnyReport], options: Namespace) -> in
     1. If no gate fails, but the confidence interval of a metric contains the bound of its gate, so
     that the gate is undecided, the exit code is 3. Otherwise, the exit code is 0.
     """
-    with suppress(AttributeError, ValueError):  # raised on Windows and in other threads
-        # The signal handler of polars would continue a read after Ctrl-C, forever for an open pipe.
-        signal.siginterrupt(signal.SIGINT, True)
     title = COMMANDS[options.command].title or " and ".join(
         shown(file.name) for file in options.files
     )

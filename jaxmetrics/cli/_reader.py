@@ -8,6 +8,7 @@ of NPZ files and standard input are held in memory, up to a limit.
 
 from __future__ import annotations
 
+import csv
 import errno
 import glob
 import gzip
@@ -43,6 +44,7 @@ MAX_CLASSES = 4096  # the largest number of classes of a report
 MOST_HELD = 3 * 2**28  # the largest size of the data that are held in memory, in bytes
 JOIN_HINT = "give --id with a column of ids to match the rows by"
 
+_MOST_COLUMNS = 2**16
 _FIRST_ROWS = 2**16  # the first rows are read alone, because most errors occur there
 _PIECE_ROWS = 2**22  # the largest number of rows that are counted at once
 _START = 2**22  # the number of bytes that show the columns of a text file
@@ -150,7 +152,9 @@ class FileTable:
         self, rows: pl.LazyFrame, num_rows: int | None = None, separator: str | None = None
     ) -> None:
         paths: dict[str, tuple[tuple[str, ...], pl.DataType]] = {}
-        for path, kind in sorted(_leaves(rows.collect_schema()), key=lambda x: len(x[0])):
+        schema = rows.collect_schema()
+        _check_number_of_columns(len(schema))
+        for path, kind in sorted(_leaves(schema), key=lambda x: len(x[0])):
             paths.setdefault(".".join(path), (path, kind))
         del paths[ROW]
         self.names = list(paths)
@@ -160,7 +164,7 @@ class FileTable:
             reduce(lambda x, key: x.struct.field(key), path[1:], pl.col(path[0])).alias(name)
             for name, (path, _) in paths.items()
         ]
-        self._rows = rows.select(pl.col(ROW).cast(pl.Int64), *columns)
+        self._rows = rows.select(ROW, *columns)
 
     def of_task(self, task: str) -> FileTable:
         """Return the table with a column `task`, and columns `name.0` and `name.1` for pairs."""
@@ -192,7 +196,8 @@ class FileTable:
             names = [x for value in asked.values() for x in value.expr.meta.root_names()]
             values = [value.expr.alias(role) for role, value in asked.items()]
             kept = [self.written(x, self.label(x).expr).is_in(y) for x, y in self.where.items()]
-            rows = self.scanned([*names, *self.where]).filter(*kept).select(ROW, *values)
+            rows = self.scanned([*names, *self.where]).filter(*kept)
+            rows = rows.select(pl.col(ROW).cast(pl.Int64), *values)
             frames = self._read(rows, reduced)
         while True:
             with reading():  # only while a batch is read, not while it is used
@@ -497,10 +502,20 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
             f"--separator must be one ASCII character, or \\t for a tab, got {separator!r}"
         )
     mark = mark or ("\t" if kind == ".tsv" else ",")
+    # Polars needs a kilobyte for the name of a column.
+    text = io.StringIO(first.decode("utf-8", "replace"), newline="")
+    _check_number_of_columns(len(next(csv.reader(text, delimiter=mark), [])))
     options: Any = {"infer_schema": False, "raise_if_empty": False, "glob": False}
     options["skip_lines"] = 0 if declared is None else 1
     rows = pl.scan_csv(source, separator=mark, row_index_name=ROW, row_index_offset=1, **options)
-    rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
+    # Blank lines; for thousands of columns, the optimizer of polars takes minutes and gigabytes.
+    some = pl.any_horizontal(pl.exclude(ROW).is_not_null())
+    rows = rows.map_batches(
+        lambda batch: batch.filter(some),
+        projection_pushdown=False,
+        predicate_pushdown=False,
+        streamable=True,
+    )
     return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
 
 
@@ -527,6 +542,11 @@ def no_rows(options: Namespace) -> str:
     """Say that a file has no rows, or none that `--where` selects."""
     asked = " and ".join(f"{name} = {value!r}" for name, value in options.where)
     return f"the file has no rows{asked and f' with {asked}'}"
+
+
+def _check_number_of_columns(number: int) -> None:
+    if number > _MOST_COLUMNS:
+        raise InputError(f"the file has more than {_MOST_COLUMNS} columns. Leave out columns.")
 
 
 def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:

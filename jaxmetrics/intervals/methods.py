@@ -440,7 +440,7 @@ def interval(
             or arrays in a dict or tuple. Doubling all counts must not change the returned values.
         counts: numbers of examples, of shape `(..., K, K)`; leading axes are batch axes. Some
             metrics need other tables: pairs `(..., K, K, K)` for `difference(metric)`, labels
-            `(..., L, 2, 2)` for `label_macro(rate)`, histograms `(..., 2, B)` for metrics of scores,
+            `(..., L, 2, 2)` for `label_macro(rate)`, histograms of scores `(..., 2, B)`,
             and groups `(..., G, K, K)` for functions with the attribute `table_ndim = 3`.
         method: `Likelihood()`, also for rare classes and no errors; `Delta(scale)`, which is
             differentiable; `Bootstrap(key)`; or `Posterior(key, prior)`.

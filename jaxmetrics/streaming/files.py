@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -129,8 +129,9 @@ def load_state(source: Any, evaluator: Evaluator | None = None) -> EvaluatorStat
 
     Raises:
         ValueError: if the file is damaged, contains no state or was written by a later version.
-            Also if a sum is NaN or infinite, or if a count is negative. Also if sums are float64
-            but `jax_enable_x64` is off.
+            Also if a sum is NaN or infinite, if a count is negative, or if there are sums but no
+            examples. Also if sums are float64 but `jax_enable_x64` is off, or if the path is a pipe
+            or a device.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -144,8 +145,11 @@ def load_state(source: Any, evaluator: Evaluator | None = None) -> EvaluatorStat
         raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
     if not isinstance(source, str | os.PathLike):
         return _from_tree(source, evaluator)
+    path = Path(source)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{source}: a state is read from a file, not from a pipe or a device.")
     # We open the file ourselves, because NumPy closes it late after an error.
-    content = io.BytesIO(Path(source).read_bytes())
+    content = io.BytesIO(path.read_bytes())
     try:
         return _state(_arrays(content), () if evaluator is None else evaluator.statistics)
     except _Unusable as error:
@@ -159,13 +163,15 @@ class _Unusable(Exception):
     """Error with the reason why a state cannot be used."""
 
 
-def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
-    """Read the arrays. Compressed arrays raise, so that memory is limited by the size of the
-    file.
+def _arrays(content: io.BytesIO) -> dict[str, np.ndarray]:
+    """Read the arrays. Compressed and overlapping arrays raise, so that memory is limited by the
+    size of the file.
     """
     with zipfile.ZipFile(content) as archive:
-        if any(member.compress_type for member in archive.infolist()):
-            raise ValueError("compressed")
+        members = archive.infolist()
+        is_compressed = any(member.compress_type for member in members)
+        if is_compressed or sum(x.file_size for x in members) > len(content.getbuffer()):
+            raise ValueError("larger than the file")
     with np.load(content, allow_pickle=False) as npz:
         return dict(npz)
 
@@ -187,6 +193,8 @@ def _state(arrays: Mapping[str, np.ndarray], known: Sequence[Statistic]) -> Eval
         return _from_version_2(arrays["examples"], dict(zip(statistics, parts, strict=True)), known)
     totals = {s: _checked_total(s, arrays[f"{i}/total"]) for i, s in enumerate(statistics)}
     examples = _total(arrays["examples"], np.uint32, (len(COUNTERS),))
+    if not arrays["examples"][:, ::2].any() and any(x.any() for x in totals.values()):
+        raise _Unusable("the state contains sums, but it has counted no examples.")
     return state_of(examples, totals)
 
 
