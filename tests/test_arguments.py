@@ -281,6 +281,42 @@ def test_a_wrong_argument_is_named() -> None:
     assert not faults
 
 
+SHARES, PAIRED_SHARES = np.array([[0.9, 0.1], [0.05, 0.95]]), np.full((2, 2, 2), 0.125)
+FRACTIONS: dict[str, Callable[[Any], Any]] = {
+    "balanced_accuracy_posterior": jm.balanced_accuracy_posterior,
+    "balanced_accuracy_expected": jm.balanced_accuracy_expected,
+    "recall_posterior": jm.recall_posterior,
+    "precision_posterior": jm.precision_posterior,
+    "accuracy_posterior": jm.accuracy_posterior,
+    "posterior_counts": lambda c: jm.posterior_counts(0, c, 3),
+    "no_information_test": jm.no_information_test,
+    "required_examples": lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+    "mcnemar": jm.mcnemar,
+    "paired_difference_interval": jm.paired_difference_interval,
+    "detectable_difference": lambda c: jm.detectable_difference(jm.accuracy, c, 100),
+    "power": lambda c: jm.power(jm.accuracy, c, 100, difference=0.1),
+    "required_examples of a difference": lambda c: jm.required_examples(
+        jm.accuracy, c, difference=0.1
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", FRACTIONS)
+def test_fractions_are_no_numbers_of_examples(name: str) -> None:
+    is_paired = [*FRACTIONS].index(name) >= [*FRACTIONS].index("mcnemar")
+    table = PAIRED_SHARES if is_paired else SHARES
+    FRACTIONS[name](np.round(40 * table))
+    for scale in (1, 100.5, np.float32(2.5)):
+        with pytest.raises(
+            ValueError, match=r"(counts|paired)\[0, .*expected a number of examples"
+        ):
+            FRACTIONS[name](scale * table)
+    if not name.startswith(("required", "detectable", "power")):
+        hidden = jax.jit(lambda c: jax.tree.leaves(FRACTIONS[name](c))[0])(table)
+        assert np.isnan(hidden).any()
+
+
 SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0.5, 3.0]])
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: jm.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
