@@ -317,87 +317,112 @@ def test_fractions_are_no_numbers_of_examples(name: str) -> None:
         assert np.isnan(hidden).any()
 
 
+untyped: Any = jm  # what goes in has wrong types
 SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0.5, 3.0]])
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
-    "rate": (lambda: jm.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
-    "rates": (lambda: jm.proportion_interval([3, 0.9], [10, 20]), r"successes\[1\] is 0.9, a rate"),
+    "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
+    "rates": (
+        lambda: untyped.proportion_interval([3, 0.9], [10, 20]),
+        r"successes\[1\] is 0.9, a rate",
+    ),
     "rate, exact": (
-        lambda: jm.proportion_interval(np.float32(0.5), 7, method="clopper_pearson"),
+        lambda: untyped.proportion_interval(np.float32(0.5), 7, method="clopper_pearson"),
         "rate and not",
     ),
-    "sparse truth": (lambda: jm.confusion_matrix(SPARSE, SPARSE), r"Pass y_true\.toarray\(\)"),
-    "sparse counts": (lambda: jm.accuracy(SPARSE), r"Pass counts\.toarray\(\)"),
-    "sparse labels": (lambda: jm.report([0, 1], SPARSE), r"Pass y_pred\.toarray\(\)"),
-    "generator": (lambda: jm.confusion_matrix((x for x in "ab"), ["a"]), r"y_true.*list\(x\)"),
-    "map": (lambda: jm.roc_auc([0, 1], map(float, [0, 1])), r"y_score must.*list\(x\)"),
+    "sparse truth": (lambda: untyped.confusion_matrix(SPARSE, SPARSE), r"Pass y_true\.toarray\(\)"),
+    "sparse counts": (lambda: untyped.accuracy(SPARSE), r"Pass counts\.toarray\(\)"),
+    "sparse labels": (lambda: untyped.report([0, 1], SPARSE), r"Pass y_pred\.toarray\(\)"),
+    "generator": (lambda: untyped.confusion_matrix((x for x in "ab"), ["a"]), r"y_true.*list\(x\)"),
+    "map": (lambda: untyped.roc_auc([0, 1], map(float, [0, 1])), r"y_score must.*list\(x\)"),
     "rows of a generator": (
-        lambda: jm.leaderboard(jm.accuracy, [0, 1], (x for x in [[0, 1]])),
+        lambda: untyped.leaderboard(untyped.accuracy, [0, 1], (x for x in [[0, 1]])),
         r"y_preds must.*list\(x\)",
     ),
     "size of a fold": (
-        lambda: jm.cross_validation_interval([0.8, 0.9], num_train=80, num_test=100 / 5),
+        lambda: untyped.cross_validation_interval([0.8, 0.9], num_train=80, num_test=100 / 5),
         r"num_test must be a Python int, got 20\.0\. Pass int\(num_test\)\.$",
     ),
     "half a size": (
-        lambda: jm.cross_validation_interval([0.8, 0.9], num_train=80.5, num_test=20),
+        lambda: untyped.cross_validation_interval([0.8, 0.9], num_train=80.5, num_test=20),
         r"num_train must be a Python int, got 80\.5\.$",
     ),
-    "axis": (lambda: jm.interval(jm.accuracy, C, cluster_axis=1e300), "cluster_axis.*1e.300"),
+    "axis": (
+        lambda: untyped.interval(untyped.accuracy, C, cluster_axis=1e300),
+        "cluster_axis.*1e.300",
+    ),
     "axis of pairs": (
-        lambda: jm.mcnemar(np.ones((2, 2, 2, 2)), cluster_axis=-4.0),
+        lambda: untyped.mcnemar(np.ones((2, 2, 2, 2)), cluster_axis=-4.0),
         r"cluster_axis must be a Python int, got -4\.0",
     ),
     "NaN of a statistic": (
-        lambda: jm.bootstrap_examples(0, lambda x: x.mean(-1) * np.nan, np.arange(5.0)),
+        lambda: untyped.bootstrap_examples(0, lambda x: x.mean(-1) * np.nan, np.arange(5.0)),
         r"^statistic is NaN or infinite for all 2000 resamples .* value of statistic\(\*arrays\)",
     ),
     "names in a matrix": (
-        lambda: jm.comparison_report([0, 1], [0, 1], [0, 1], class_names=np.zeros((2, 0))),
+        lambda: untyped.comparison_report([0, 1], [0, 1], [0, 1], class_names=np.zeros((2, 0))),
         "class_names must be a sequence of names, got a ndarray",
     ),
-    "name": (lambda: jm.report([0], [0], class_names=np.array("a")), "class_names must be a seq"),
-    "no names": (lambda: jm.report([0], [0], class_names=np.eye(2)), "class_names must be a seq"),
-    "large counts": (lambda: jm.accuracy(np.full((2, 2), 1e308)), r"counts\[0, 0\] .* at most 1e"),
-    "large pairs": (lambda: jm.compare(jm.f1, np.full((2, 2, 2), 4e307)), r"paired\[0, 0, 0\]"),
-    "large cells": (lambda: jm.interval(jm.f1, [[1e306, 3], [4, 5]]), r"counts\[0, 0\] .*1e"),
+    "name": (
+        lambda: untyped.report([0], [0], class_names=np.array("a")),
+        "class_names must be a seq",
+    ),
+    "no names": (
+        lambda: untyped.report([0], [0], class_names=np.eye(2)),
+        "class_names must be a seq",
+    ),
+    "large counts": (
+        lambda: untyped.accuracy(np.full((2, 2), 1e308)),
+        r"counts\[0, 0\] .* at most 1e",
+    ),
+    "large pairs": (
+        lambda: untyped.compare(untyped.f1, np.full((2, 2, 2), 4e307)),
+        r"paired\[0, 0, 0\]",
+    ),
+    "large cells": (
+        lambda: untyped.interval(untyped.f1, [[1e306, 3], [4, 5]]),
+        r"counts\[0, 0\] .*1e",
+    ),
     "infinite score": (
-        lambda: jm.score_leaderboard([[1, np.inf, 0], [0, 1, 1]]),
+        lambda: untyped.score_leaderboard([[1, np.inf, 0], [0, 1, 1]]),
         r"scores\[0, 1\] is inf, but scores must be finite",
     ),
     "infinite score of a group": (
-        lambda: jm.score_leaderboard([[1, 0, -np.inf], [0, 1, 1]], groups=[0, 0, 1]),
+        lambda: untyped.score_leaderboard([[1, 0, -np.inf], [0, 1, 1]], groups=[0, 0, 1]),
         r"scores\[0, 2\] is -inf",
     ),
-    "infinite score of B": (lambda: jm.compare_scores([1, 2], [np.inf, 0]), r"b\[0\] is inf"),
+    "infinite score of B": (lambda: untyped.compare_scores([1, 2], [np.inf, 0]), r"b\[0\] is inf"),
     "clusters of nothing": (
-        lambda: jm.average_precision_interval([], [], clusters=[]),
+        lambda: untyped.average_precision_interval([], [], clusters=[]),
         "clusters cannot be used here, because the other arguments have no examples",
     ),
-    "clusters of no scores": (lambda: jm.mean_interval([], clusters=[]), "Leave out clusters"),
-    "clusters of no areas": (lambda: jm.delong_interval([], [], clusters=[]), "out clusters"),
+    "clusters of no scores": (lambda: untyped.mean_interval([], clusters=[]), "Leave out clusters"),
+    "clusters of no areas": (lambda: untyped.delong_interval([], [], clusters=[]), "out clusters"),
     "probabilities": (
-        lambda: jm.cross_entropy([[0.2, 0.8]], [1]),
+        lambda: untyped.cross_entropy([[0.2, 0.8]], [1]),
         r"If these are logits, pass logits \+ 1",
     ),
     **{
         f"gradient in {name}": (partial(loss, TENSOR, [0, 1]), "requires a gradient.*detach")
         for name, loss in {
-            "cross_entropy": jm.cross_entropy,
-            "multiclass_hinge_loss": jm.multiclass_hinge_loss,
-            "focal_loss": jm.focal_loss,
-            "metric_loss": jm.metric_loss(jm.accuracy),
+            "cross_entropy": untyped.cross_entropy,
+            "multiclass_hinge_loss": untyped.multiclass_hinge_loss,
+            "focal_loss": untyped.focal_loss,
+            "metric_loss": untyped.metric_loss(untyped.accuracy),
         }.items()
     },
     "gradient in pairwise_auc_loss": (
-        lambda: jm.pairwise_auc_loss(Tensor([0.5, 2.0]), [0, 1]),
+        lambda: untyped.pairwise_auc_loss(Tensor([0.5, 2.0]), [0, 1]),
         "logits is a tensor of torch that requires a gradient",
     ),
-    "gradient in weighted_mean": (lambda: jm.weighted_mean(TENSOR), r"Pass values\.detach\(\)"),
+    "gradient in weighted_mean": (
+        lambda: untyped.weighted_mean(TENSOR),
+        r"Pass values\.detach\(\)",
+    ),
     **{
         f"{kind} in {name}": (
             partial(
-                jm.compare_predictions,
-                jm.accuracy,
+                untyped.compare_predictions,
+                untyped.accuracy,
                 **{x: [0, 1, 1] for x in ("y_true", "y_pred_a", "y_pred_b")} | {name: values},
             ),
             rf"^{name} must hold class ids .*{name}\[1\] is ",
@@ -410,7 +435,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         for name in ("y_true", "y_pred_a", "y_pred_b")
     },
     "dates": (
-        lambda: jm.compare_predictions(jm.accuracy, np.zeros(2, "M8[D]"), [0, 1], [1, 1]),
+        lambda: untyped.compare_predictions(untyped.accuracy, np.zeros(2, "M8[D]"), [0, 1], [1, 1]),
         r"^y_true must hold class ids .*y_true\[0\] is datetime",
     ),
 }

@@ -313,6 +313,7 @@ def test_names_of_systems_are_kept(table: Any) -> None:
     named = table({"new": b, "old": a})
     right = table({"new": (b == truth).astype(float), "old": (a == truth).astype(float)})
     options: dict[str, Any] = {"num_samples": 50}
+    grouped: dict[str, Any] = {"groups": np.arange(60) // 20}
     for found, expected in (
         (
             jm.leaderboard(jm.accuracy, truth, named, **options),
@@ -323,7 +324,7 @@ def test_names_of_systems_are_kept(table: Any) -> None:
                 jm.score_leaderboard(right, **options, **more),
                 jm.score_leaderboard([b == truth, a == truth], **options, **more),
             )
-            for more in ({}, {"groups": np.arange(60) // 20})
+            for more in ({}, grouped)
         ),
     ):
         jax.tree.map(assert_array_equal, found, expected)
