@@ -349,10 +349,12 @@ def as_training_logits(given: Array, name: str, *where: Array | None) -> Array:
     if on_device(z, where) or z.shape[-1] < 2:
         return z
     found = are_distributions(z, eps_of(given))[..., None]
-    if counted(found, *where).any() and not counted(~found, *where).any():
+    differ = (z.max(-1) != z.min(-1))[..., None]  # equal logits may be 1 / K, too
+    if counted(found & differ, *where).any() and not counted(~found, *where).any():
         raise ValueError(
             f"{name} must contain logits, but in each row the numbers lie in [0, 1] and sum to 1,"
-            f" as probabilities do. Pass the logits before the softmax, or pass np.log({name})."
+            f" as probabilities do. Pass the logits before the softmax, or pass np.log({name}). If"
+            f" these are logits, pass {name} + 1, which has the same softmax."
         )
     return z
 

@@ -7,7 +7,7 @@ in a call of `check_order` before it converts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
@@ -89,6 +89,20 @@ def _labelled(examples: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _labelled({f"{name}[{i}]": row for i, row in enumerate(x)})
         elif is_labelled(x):
             yield name, x
+
+
+def named_systems(x: Any) -> tuple[Any, list[str] | None]:
+    """Return a row for each system and the names of the systems, if `x` is a dict or a data frame.
+
+    Each column of a data frame is a system. If there are not more rows than columns, the columns
+    are perhaps examples, and the data frame is returned without names.
+    """
+    keys = list(
+        x if isinstance(x, Mapping) else getattr(x, "column_names", getattr(x, "columns", ()))
+    )
+    if not isinstance(x, Mapping) and not (keys and hasattr(x, "__array__") and len(keys) < len(x)):
+        return x, None
+    return [x[key] for key in keys], list(map(str, keys))
 
 
 def _without_affixes(names: list[str]) -> list[str]:

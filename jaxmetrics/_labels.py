@@ -15,9 +15,9 @@ __all__: list[str] = []
 
 
 def as_names(names: Iterable[Any], name: str) -> list[Any]:
-    """Convert a sequence of names to a list; a string or a set, which has no order, raises."""
+    """Convert a sequence of names to a list; a string, a set (no order) or a matrix raises."""
     try:
-        if isinstance(names, str | bytes | set | frozenset):
+        if isinstance(names, str | bytes | set | frozenset) or getattr(names, "ndim", 1) != 1:
             raise TypeError
         return list(names)
     except TypeError:

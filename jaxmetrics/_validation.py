@@ -8,7 +8,7 @@ hides the values of JAX arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -34,6 +34,7 @@ _LOOKED_AT = 2**20  # number of values that are searched for the invalid value o
 # This label marks ignored examples in truth that this package makes. If it were -1, there would be
 # a warning that -1 may be a class.
 IGNORED = np.int8(-100)
+_MOST_COUNT = 1e300  # so that sums of counts are finite
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
 
@@ -42,12 +43,15 @@ def as_array(x: ArrayLike, name: str) -> Array:
 
     Lists, Series and tensors in host memory are converted. An empty list becomes an integer array.
     """
-    if type(x) is np.ndarray or is_jax(x):
+    if (type(x) is np.ndarray and x.dtype.kind != "V") or is_jax(x):
         return x
     given: Any = x
     is_list = isinstance(x, list | tuple)
-    if isinstance(x, Mapping | Set) or (is_list and hasattr(x, "counts")):  # `TableCounts`
-        way = "the array in its field .counts" if is_list else "its values as a list, as in list(x)"
+    if hasattr(x, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray().")
+    of_counts = is_list and hasattr(x, "counts")  # `TableCounts`
+    if of_counts or isinstance(x, Mapping | Set | Iterator):
+        way = "the array in its field .counts" if of_counts else "its values as list(x)"
         raise TypeError(f"{name} must be an array, got {shown(x)}. Pass {way}.")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
@@ -73,6 +77,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
         ) from None
     if is_list and array.dtype.kind in "US":
         return np.asarray(x, object)  # NumPy string arrays drop trailing NULs
+    if array.dtype.kind == "V" and is_integer(array):  # int4 and the like, which NumPy cannot sort
+        array = array.astype(np.int8)
     return array.astype(np.int8) if array.size == 0 and is_list else array
 
 
@@ -235,10 +241,10 @@ def non_negative(array: Array, name: str) -> Array:
     """Check the values of counts or sums of weights, as described in `as_counts`."""
     if is_jax(array) or array.dtype.kind == "c":
         return array
-    if array.min(initial=0) >= 0 and array.max(initial=0) < math.inf:
+    if array.min(initial=0) >= 0 and array.max(initial=0) <= _MOST_COUNT:
         return array
-    message = "expected a count >= 0: counts are finite numbers of examples or sums of weights."
-    refuse_where((array < -_ROUNDING) | np.isinf(array), array, name, message)
+    message = "expected a count >= 0 of examples, or a sum of weights, that is at most 1e300."
+    refuse_where((array < -_ROUNDING) | (array > _MOST_COUNT), array, name, message)
     return np.where(array < 0, 0, array)
 
 
@@ -257,6 +263,9 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
 
 def check_size(value: int, name: str, least: int = 1) -> int:
     """Check a size or another integer that must be known while JAX compiles (static)."""
+    if isinstance(value, float | np.floating):
+        way = f" Pass int({name})." if value % 1 == 0 else ""
+        raise TypeError(f"{name} must be a Python int, got {value}.{way}")
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
             f"{name} must be a Python int that is known when JAX compiles, got"

@@ -112,7 +112,8 @@ class ScoreVariance(NamedTuple):
         """
         check_size(num_items, "num_items")
         check_size(num_attempts, "num_attempts")
-        return safe_sqrt((self.items + self.attempts / num_attempts) / num_items)
+        error: Array = safe_sqrt((self.items + self.attempts / num_attempts) / num_items)
+        return error[()]  # converts an array of shape () to a number
 
 
 @compiled

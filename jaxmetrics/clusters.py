@@ -52,9 +52,9 @@ def numbered_clusters(
     (array([0, 1, 0], dtype=int32), 2)
     """
     ids = _as_ids(clusters, name)
-    if not shape:
+    if shape[-1:] in ((), (0,)):
         raise ValueError(
-            f"{name} cannot be used here, because the other arguments have no axis of examples."
+            f"{name} cannot be used here, because the other arguments have no examples."
             f" Leave out {name}."
         )
     try:

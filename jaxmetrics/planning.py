@@ -17,7 +17,7 @@ from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_number, check_level, check_size
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Metric, normal_quantile
-from jaxmetrics.intervals import Delta
+from jaxmetrics.intervals import Delta, Likelihood
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
 from jaxmetrics.intervals.estimation import Confidence, answer, of_samples, question_of
 from jaxmetrics.intervals.functionals import Functional
@@ -69,9 +69,9 @@ def required_examples(
         or undefined, for example if there are no mistakes, or if the classifiers never disagree.
 
     Raises:
-        ValueError: for the same reasons as in `interval`, if not exactly one of `half_width` and
-            `difference` is given, if this value is not above 0, or if `power` is not in
-            `((1 - level) / 2, 1)`.
+        ValueError: for the same reasons as in `interval`, such as fractional counts, if not exactly
+            one of `half_width` and `difference` is given, if this value is not above 0, or if
+            `power` is not in `((1 - level) / 2, 1)`.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -130,7 +130,7 @@ def detectable_difference(
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`. Only their
-            proportions matter.
+            proportions matter, but they must be numbers of examples.
         num_examples: number of examples n of the planned test set.
         power: the probability that the interval excludes 0 if the true difference is d.
         level: the confidence level.
@@ -143,8 +143,9 @@ def detectable_difference(
         or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: if `power` is not in ((1 - level) / 2, 1), if there are no examples or only one
-            cluster, or if `compare` does not accept `metric` or `paired`.
+        ValueError: if `power` is not in ((1 - level) / 2, 1), if counts are fractional without
+            `cluster_axis`, if there are no examples or only one cluster, or if `compare` does not
+            accept `metric` or `paired`.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -176,7 +177,7 @@ def power(
     Args:
         metric: a function of a `(K, K)` matrix that returns an array, or arrays in a dict or tuple.
         paired: counts `(..., K, K, K)` of a pilot study, from `paired_confusion_matrix`. Only their
-            proportions matter.
+            proportions matter, but they must be numbers of examples.
         num_examples: number of examples n of the planned test set.
         difference: true difference d, in the units of the metric; its sign does not matter. Choose
             a difference that would matter to you. Do not pass the observed difference of the pilot
@@ -191,8 +192,9 @@ def power(
         error is 0 or undefined, for example if the classifiers never disagree.
 
     Raises:
-        ValueError: if `difference` is 0, if there are no examples or only one cluster, or if
-            `compare` does not accept `metric` or `paired`.
+        ValueError: if `difference` is 0, if counts are fractional without `cluster_axis`, if there
+            are no examples or only one cluster, or if `compare` does not accept `metric` or
+            `paired`.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -272,7 +274,7 @@ def _errors_of_one(
     metric: Metric, counts: ArrayLike, cluster_axis: int | None, name: str = "counts"
 ) -> Any:
     """Return the standard errors for one example or cluster; NaN if the metric does not vary."""
-    check = partial(Delta().check, name=name)
+    check = partial(Likelihood().check, name=name)
     question = question_of(metric, counts, check, cluster_axis=cluster_axis)
     return answer(question, Delta(), Confidence(0.5), summary=_error_of_one)
 

@@ -4,6 +4,9 @@ A rate with s successes in n trials and the prior Beta(alpha, beta) has the post
 `Beta(alpha + s, beta + n - s)`. The argument `prior` is a pair (alpha, beta), or one number if
 alpha = beta: 1 is the flat prior, 0.5 is Jeffreys' prior. For a rate per class, it may also be an
 array with a row (alpha, beta) for each class.
+
+Counts are numbers of examples. Fractions, such as shares of rows or sums of weights, raise
+ValueError, and give NaN under jit.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from jaxmetrics._validation import (
 from jaxmetrics.betas import BetaAverage, get_beta_parameters
 from jaxmetrics.betas.parameters import as_prior, parameters_of
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.checks import check_whole
 from jaxmetrics.intervals.samples import cell_prior
 
 __all__ = [
@@ -72,7 +76,7 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     >>> posterior.mean, posterior.interval(0.95)
     (np.float64(0.91667), (np.float64(0.8755), np.float64(0.9503)))
     """
-    c = as_counts(counts)
+    c = check_whole(as_counts(counts))
     k = c.shape[-1]
     return BetaAverage(parameters_of(c, as_prior(prior, k, averaged=k)))
 
@@ -89,7 +93,7 @@ def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
     """
-    return _mean_of_means(get_beta_parameters(counts, prior=prior))
+    return _mean_of_means(get_beta_parameters(check_whole(as_counts(counts)), prior=prior))
 
 
 @compiled
@@ -108,7 +112,9 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
     """
-    return BetaAverage(get_beta_parameters(counts, prior=prior)[..., None, :])
+    return BetaAverage(
+        get_beta_parameters(check_whole(as_counts(counts)), prior=prior)[..., None, :]
+    )
 
 
 @on_host_if_small
@@ -136,7 +142,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
     """
-    return BetaAverage(_right_and_wrong(as_counts(counts), as_prior(prior, 1)))
+    return BetaAverage(_right_and_wrong(check_whole(as_counts(counts)), as_prior(prior, 1)))
 
 
 @compiled
@@ -186,7 +192,7 @@ def posterior_counts(
     >>> draws.shape
     (1000, 2, 2)
     """
-    c = as_counts(counts)
+    c = check_whole(as_counts(counts))
     k, size = c.shape[-1], check_samples(num_samples, "num_samples")
     check_cells((size, *c.shape), "num_samples and counts")
     parameters, shares = as_prior(prior, k), None

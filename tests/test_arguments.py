@@ -4,6 +4,7 @@ The answer is a value, or a TypeError or ValueError whose message names the argu
 takes a sample; `ARGUMENT_CALLS=40000` takes all.
 """
 
+import datetime
 import inspect
 import os
 import random
@@ -13,16 +14,19 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
+from scipy import sparse
 
 import jaxmetrics as jm
 from tests.cases import public_names
+from tests.test_examples import Tensor
 
 CALLS = int(os.environ.get("ARGUMENT_CALLS", "800"))
 SECONDS = 10
@@ -275,3 +279,188 @@ def test_a_wrong_argument_is_named() -> None:
     sample = random.Random(20).sample(calls, min(CALLS, len(calls)))
     faults = {str(call): fault for call in sample if (fault := fault_of(call))}
     assert not faults
+
+
+SHARES, PAIRED_SHARES = np.array([[0.9, 0.1], [0.05, 0.95]]), np.full((2, 2, 2), 0.125)
+FRACTIONS: dict[str, Callable[[Any], Any]] = {
+    "balanced_accuracy_posterior": jm.balanced_accuracy_posterior,
+    "balanced_accuracy_expected": jm.balanced_accuracy_expected,
+    "recall_posterior": jm.recall_posterior,
+    "precision_posterior": jm.precision_posterior,
+    "accuracy_posterior": jm.accuracy_posterior,
+    "posterior_counts": lambda c: jm.posterior_counts(0, c, 3),
+    "no_information_test": jm.no_information_test,
+    "required_examples": lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+    "mcnemar": jm.mcnemar,
+    "paired_difference_interval": jm.paired_difference_interval,
+    "detectable_difference": lambda c: jm.detectable_difference(jm.accuracy, c, 100),
+    "power": lambda c: jm.power(jm.accuracy, c, 100, difference=0.1),
+    "required_examples of a difference": lambda c: jm.required_examples(
+        jm.accuracy, c, difference=0.1
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", FRACTIONS)
+def test_fractions_are_no_numbers_of_examples(name: str) -> None:
+    is_paired = [*FRACTIONS].index(name) >= [*FRACTIONS].index("mcnemar")
+    table = PAIRED_SHARES if is_paired else SHARES
+    FRACTIONS[name](np.round(40 * table))
+    for scale in (1, 100.5, np.float32(2.5)):
+        with pytest.raises(
+            ValueError, match=r"(counts|paired)\[0, .*expected a number of examples"
+        ):
+            FRACTIONS[name](scale * table)
+    if not name.startswith(("required", "detectable", "power")):
+        hidden = jax.jit(lambda c: jax.tree.leaves(FRACTIONS[name](c))[0])(table)
+        assert np.isnan(hidden).any()
+
+
+untyped: Any = jm  # what goes in has wrong types
+SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0.5, 3.0]])
+SAID: dict[str, tuple[Callable[[], Any], str]] = {
+    "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
+    "rates": (
+        lambda: untyped.proportion_interval([3, 0.9], [10, 20]),
+        r"successes\[1\] is 0.9, a rate",
+    ),
+    "rate, exact": (
+        lambda: untyped.proportion_interval(np.float32(0.5), 7, method="clopper_pearson"),
+        "rate and not",
+    ),
+    "sparse truth": (lambda: untyped.confusion_matrix(SPARSE, SPARSE), r"Pass y_true\.toarray\(\)"),
+    "sparse counts": (lambda: untyped.accuracy(SPARSE), r"Pass counts\.toarray\(\)"),
+    "sparse labels": (lambda: untyped.report([0, 1], SPARSE), r"Pass y_pred\.toarray\(\)"),
+    "generator": (lambda: untyped.confusion_matrix((x for x in "ab"), ["a"]), r"y_true.*list\(x\)"),
+    "map": (lambda: untyped.roc_auc([0, 1], map(float, [0, 1])), r"y_score must.*list\(x\)"),
+    "rows of a generator": (
+        lambda: untyped.leaderboard(untyped.accuracy, [0, 1], (x for x in [[0, 1]])),
+        r"y_preds must.*list\(x\)",
+    ),
+    "size of a fold": (
+        lambda: untyped.cross_validation_interval([0.8, 0.9], num_train=80, num_test=100 / 5),
+        r"num_test must be a Python int, got 20\.0\. Pass int\(num_test\)\.$",
+    ),
+    "half a size": (
+        lambda: untyped.cross_validation_interval([0.8, 0.9], num_train=80.5, num_test=20),
+        r"num_train must be a Python int, got 80\.5\.$",
+    ),
+    "axis": (
+        lambda: untyped.interval(untyped.accuracy, C, cluster_axis=1e300),
+        "cluster_axis.*1e.300",
+    ),
+    "axis of pairs": (
+        lambda: untyped.mcnemar(np.ones((2, 2, 2, 2)), cluster_axis=-4.0),
+        r"cluster_axis must be a Python int, got -4\.0",
+    ),
+    "NaN of a statistic": (
+        lambda: untyped.bootstrap_examples(0, lambda x: x.mean(-1) * np.nan, np.arange(5.0)),
+        r"^statistic is NaN or infinite for all 2000 resamples .* value of statistic\(\*arrays\)",
+    ),
+    "names in a matrix": (
+        lambda: untyped.comparison_report([0, 1], [0, 1], [0, 1], class_names=np.zeros((2, 0))),
+        "class_names must be a sequence of names, got a ndarray",
+    ),
+    "name": (
+        lambda: untyped.report([0], [0], class_names=np.array("a")),
+        "class_names must be a seq",
+    ),
+    "no names": (
+        lambda: untyped.report([0], [0], class_names=np.eye(2)),
+        "class_names must be a seq",
+    ),
+    "large counts": (
+        lambda: untyped.accuracy(np.full((2, 2), 1e308)),
+        r"counts\[0, 0\] .* at most 1e",
+    ),
+    "large pairs": (
+        lambda: untyped.compare(untyped.f1, np.full((2, 2, 2), 4e307)),
+        r"paired\[0, 0, 0\]",
+    ),
+    "large cells": (
+        lambda: untyped.interval(untyped.f1, [[1e306, 3], [4, 5]]),
+        r"counts\[0, 0\] .*1e",
+    ),
+    "infinite score": (
+        lambda: untyped.score_leaderboard([[1, np.inf, 0], [0, 1, 1]]),
+        r"scores\[0, 1\] is inf, but scores must be finite",
+    ),
+    "infinite score of a group": (
+        lambda: untyped.score_leaderboard([[1, 0, -np.inf], [0, 1, 1]], groups=[0, 0, 1]),
+        r"scores\[0, 2\] is -inf",
+    ),
+    "infinite score of B": (lambda: untyped.compare_scores([1, 2], [np.inf, 0]), r"b\[0\] is inf"),
+    "clusters of nothing": (
+        lambda: untyped.average_precision_interval([], [], clusters=[]),
+        "clusters cannot be used here, because the other arguments have no examples",
+    ),
+    "clusters of no scores": (lambda: untyped.mean_interval([], clusters=[]), "Leave out clusters"),
+    "clusters of no areas": (lambda: untyped.delong_interval([], [], clusters=[]), "out clusters"),
+    "probabilities": (
+        lambda: untyped.cross_entropy([[0.2, 0.8]], [1]),
+        r"If these are logits, pass logits \+ 1",
+    ),
+    **{
+        f"gradient in {name}": (partial(loss, TENSOR, [0, 1]), "requires a gradient.*detach")
+        for name, loss in {
+            "cross_entropy": untyped.cross_entropy,
+            "multiclass_hinge_loss": untyped.multiclass_hinge_loss,
+            "focal_loss": untyped.focal_loss,
+            "metric_loss": untyped.metric_loss(untyped.accuracy),
+        }.items()
+    },
+    "gradient in pairwise_auc_loss": (
+        lambda: untyped.pairwise_auc_loss(Tensor([0.5, 2.0]), [0, 1]),
+        "logits is a tensor of torch that requires a gradient",
+    ),
+    "gradient in weighted_mean": (
+        lambda: untyped.weighted_mean(TENSOR),
+        r"Pass values\.detach\(\)",
+    ),
+    **{
+        f"{kind} in {name}": (
+            partial(
+                untyped.compare_predictions,
+                untyped.accuracy,
+                **{x: [0, 1, 1] for x in ("y_true", "y_pred_a", "y_pred_b")} | {name: values},
+            ),
+            rf"^{name} must hold class ids .*{name}\[1\] is ",
+        )
+        for kind, values in {
+            "None": [0, None, 1],
+            "infinity": [0, np.inf, 1],
+            "a date": [0, datetime.date(2020, 1, 2), 1],
+        }.items()
+        for name in ("y_true", "y_pred_a", "y_pred_b")
+    },
+    "dates": (
+        lambda: untyped.compare_predictions(untyped.accuracy, np.zeros(2, "M8[D]"), [0, 1], [1, 1]),
+        r"^y_true must hold class ids .*y_true\[0\] is datetime",
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("case", SAID)
+def test_what_goes_in_is_named(case: str) -> None:
+    call, message = SAID[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+@pytest.mark.quick
+def test_what_looks_odd_is_right() -> None:
+    tiny = np.array([0, 1, 1, 0], ml_dtypes.int4)
+    assert jm.report(tiny, tiny)["accuracy"].value == 1
+    assert jm.report(tiny, np.array([0, 1, 0, 0], ml_dtypes.uint4))["accuracy"].value == 0.75
+    assert jm.accuracy(jm.confusion_matrix([0, 1, 1, 0], tiny)) == 1
+    assert jm.proportion_interval(0.85, 100.7).num_examples == 100.7  # sums of weights
+    assert jm.proportion_interval(0, 100).value == 0
+    assert jm.proportion_interval(1, 100).value == 0.01
+    variance = jm.score_variance([[1, 0, 0], [0, 0, 1], [1, 1, 1]])
+    assert isinstance(variance.standard_error(10, 2), float)
+    assert np.isnan(jm.average_precision_interval([], []).low)
+    assert np.isnan(jm.fit_temperature([0, 1], [[0.5, 0.5]] * 2))  # any temperature fits alike
+    assert np.isnan(jm.fit_temperature([0, 1], [[2.0, 2.0]] * 2))
+    assert jm.cross_entropy([[0.5, 0.5]], [1]) == np.log(2)

@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special
 
 import jaxmetrics as jm
+from jaxmetrics.estimates import SCALES
 
 pytestmark = pytest.mark.quick
 
@@ -163,6 +165,7 @@ def test_estimates_made_before_jax_is_imported_are_pytrees() -> None:
     program = """
 import importlib.util, sys
 import jaxmetrics as jm
+from jaxmetrics.estimates import SCALES
 one, same = jm.proportion_interval(80, 94), jm.proportion_interval(80, 94)
 assert one == same and "jax" not in sys.modules
 importlib.util.find_spec("jax")  # looks, and does not import
@@ -274,3 +277,19 @@ def test_pickles_of_earlier_versions() -> None:
     )
     with pytest.raises(TypeError, match="Estimate is not a subtype of tuple"):
         pickle.loads(first)
+
+
+@pytest.mark.quick
+def test_the_logit_scale_needs_no_scipy() -> None:
+    code = (
+        "import sys, jaxmetrics as jm\n"
+        "jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=jm.Delta('logit'))\n"
+        "assert 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    scale = SCALES["logit"]
+    x = np.array([-800, -30, -1e-9, 0, 0.3, 5, 30, 800])
+    with np.errstate(all="raise", under="ignore"):
+        assert_allclose(scale.inverse(x), special.expit(x), rtol=1e-13, atol=1e-300)
+        v = np.array([1e-300, 1e-9, 0.2, 0.5, 0.7, 1 - 1e-9])
+        assert_allclose(scale.transform(v), special.logit(v), rtol=1e-9, atol=1e-15)

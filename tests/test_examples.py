@@ -122,6 +122,8 @@ def test_a_null_at_the_end_of_a_name_is_part_of_it() -> None:
 class Tensor:
     """Stands in for a tensor of torch that requires a gradient."""
 
+    requires_grad = True
+
     def __init__(self, values: Any) -> None:
         self.values = values
 

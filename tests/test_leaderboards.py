@@ -5,6 +5,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -299,3 +302,52 @@ def test_labels_of_leaderboards() -> None:
         board(names[truth], lists, **labels)
     with pytest.raises(ValueError, match="num_classes is required if y_true is a JAX array"):
         board(jnp.asarray(truth), [a, b])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "table", [dict, pl.DataFrame, pd.DataFrame, pa.table], ids=["dict", "polars", "pandas", "arrow"]
+)
+def test_names_of_systems_are_kept(table: Any) -> None:
+    truth, a, b = predictions(60)
+    named = table({"new": b, "old": a})
+    right = table({"new": (b == truth).astype(float), "old": (a == truth).astype(float)})
+    options: dict[str, Any] = {"num_samples": 50}
+    grouped: dict[str, Any] = {"groups": np.arange(60) // 20}
+    for found, expected in (
+        (
+            jm.leaderboard(jm.accuracy, truth, named, **options),
+            jm.leaderboard(jm.accuracy, truth, [b, a], **options),
+        ),
+        *(
+            (
+                jm.score_leaderboard(right, **options, **more),
+                jm.score_leaderboard([b == truth, a == truth], **options, **more),
+            )
+            for more in ({}, grouped)
+        ),
+    ):
+        jax.tree.map(assert_array_equal, found, expected)
+        assert repr(found) == found.to_text() == expected.to_text(["new", "old"])
+        assert "old" in found._repr_html_()
+        assert found.to_frame().equals(expected.to_frame(["new", "old"]))
+        assert found.to_dict(["x", "y"]) == expected.to_dict(["x", "y"])
+    jm.plots.leaderboard(found)
+
+
+@pytest.mark.quick
+def test_rows_of_frames_of_systems() -> None:
+    truth, a, b = predictions(60)
+    wide = pd.DataFrame([a, b])  # examples are columns
+    found = jm.leaderboard(jm.accuracy, truth, wide, num_samples=50)
+    assert (found.names, found.winner) == (None, int(np.mean(b == truth) > np.mean(a == truth)))
+    with pytest.raises(ValueError, match=r"got a data frame\. Pass scores\.to_numpy\(\)\.T"):
+        jm.score_leaderboard(wide)
+    truths = pd.Series(truth)
+    shuffled = pd.DataFrame({"a": a, "b": b}).sample(frac=1, random_state=0)
+    for systems in (shuffled, {"a": shuffled["a"], "b": b}, [b, shuffled["a"]]):
+        with pytest.raises(ValueError, match="different indices"):
+            jm.leaderboard(jm.accuracy, truths, systems)
+    infinite = jnp.array([[1, jnp.inf, 0, 1], [0, 1, 1, 1]])  # an item that is ignored
+    board = jm.score_leaderboard(infinite, num_samples=50)
+    assert_allclose(board.estimates.value, [2 / 3, 2 / 3], rtol=1e-6)

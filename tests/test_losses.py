@@ -610,3 +610,43 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+@pytest.mark.quick
+def test_gamma_may_be_traced() -> None:
+    """The derivative by gamma is that of differences, and 0 at the limits of the loss."""
+    z, y = jnp.array([[2.0, 0.5, 0.0], [0.0, INF, 1.0], [-INF, 0.0, 1.0]]), jnp.array([1, 1, 0])
+    for gamma in (0.5, 1.0, 3.0):
+        by_gamma = jax.jacobian(lambda g: focal_loss(z, y, gamma=g))(gamma)
+        wide = np.asarray(z, float)
+        low, high = (focal_loss(wide[0], 1, gamma=gamma + h) for h in (-1e-5, 1e-5))
+        assert_allclose(by_gamma[0], (high - low) / 2e-5, rtol=1e-4)
+        assert_array_equal(by_gamma[1:], 0)
+        assert_allclose(
+            jax.jit(lambda g: focal_loss(z, y, gamma=g))(gamma),
+            focal_loss(wide, [1, 1, 0], gamma=gamma),
+            rtol=1e-5,
+        )
+    assert_allclose(focal_loss(z, y, gamma=jnp.zeros(())), cross_entropy(z, y), rtol=1e-6)
+    assert_array_equal(focal_loss(z, y, gamma=0), cross_entropy(z, y))
+
+
+@pytest.mark.quick
+def test_rows_that_sum_to_one() -> None:
+    """They are no mistake in a hinge loss, and logits in other losses if 1 is added."""
+    rows, y = np.array([[0.2, 0.8], [0.7, 0.3]]), [1, 1]
+    assert_allclose(multiclass_hinge_loss(rows, y), [1 - 0.6, 1 + 0.4])
+    for loss in (cross_entropy, focal_loss, lambda z, y: soft_cross_entropy(z, np.eye(2)[y])):
+        assert_allclose(loss(rows + 1, y), loss(np.vstack([rows, [[2, 3]]]), [*y, 0])[:2])
+
+
+@pytest.mark.quick
+def test_pairs_of_clipped_logits() -> None:
+    """The limits that the docstring gives: 2.6e15 in float32, 2.0e123 in float64."""
+    for dtype, limit in ((np.float32, 2.6e15), (np.float64, 2.0e123)):
+        assert float(np.finfo(dtype).max) ** 0.4 == pytest.approx(limit, rel=0.02)
+    for z in (np.array([-INF, INF]), np.array([-1e200, 1e200])):
+        assert_allclose(pairwise_auc_loss(z, [1, 0]), 2 * np.finfo(float).max ** 0.4)
+    assert_allclose(
+        pairwise_auc_loss(jnp.array([-1e20, 1e20]), jnp.array([1, 0])), 5.2e15, rtol=0.02
+    )

@@ -210,7 +210,7 @@ def plans(rng: Rng, size: int, name: str, prior: tuple[float, ...], recall: floa
     counts = rng.multinomial(200, cells.ravel(), size).reshape(size, 2, 2)
     needed = jm.required_examples(metric, counts, half_width=0.02)
     low, high = np.nanquantile(needed, (0.025, 0.975))
-    exact = jm.required_examples(metric, cells * 1e6, half_width=0.02)
+    exact = jm.required_examples(metric, np.round(cells * 1e6), half_width=0.02)
     shown = {"needed": exact, "2.5 % say less than": low, "2.5 % say more than": high}
     yield f"`required_examples`: {name}", "", shown
 

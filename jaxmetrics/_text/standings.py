@@ -40,6 +40,7 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
             " ranking has batch axes, call the method for one leaderboard at a time."
         )
     size = len(members)
+    names = board.names if names is None else names
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
         raise ValueError(

@@ -18,7 +18,14 @@ from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import CONFIDENCE, fraction
-from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_float,
+    check_cells,
+    check_integer,
+)
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, named_classes, paired_confusion_matrix
@@ -219,6 +226,8 @@ def _number_of_classes(axes: Sequence[Axis]) -> int:
         if size is None and is_jax(values):
             raise ValueError(f"num_classes is required if {name} is a JAX array.")
     ids = [as_array(values, name) for name, values, _ in axes]
+    for x, (name, *_) in zip(ids, axes, strict=True):
+        check_integer(x, name)
     sizes = [size for *_, size in axes if size is not None]
     k = sizes[0] if sizes else 1 + max(int(x.max(initial=0)) for x in ids)
     check_cells((k, k), "num_classes")

@@ -32,6 +32,7 @@ from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
     check_counts,
     check_num_samples,
+    check_whole,
     nan_unless,
 )
 from jaxmetrics.intervals.estimation import of_samples, question_of
@@ -102,8 +103,8 @@ def mcnemar(
 
     Raises:
         ValueError: if the shape of `paired` is neither `(..., K, K, K)` nor `(2, 2)`, if counts are
-            negative (under jit, the result is NaN instead), if the method is unknown, or if there
-            are clusters and the method is not `"asymptotic"`.
+            negative or fractional (under jit, the result is NaN instead), if the method is unknown,
+            or if there are clusters and the method is not `"asymptotic"`.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -124,7 +125,7 @@ def mcnemar(
         valid = valid.all(-1) & (number > 1)
         statistic = divide(gaps.sum(-1) ** 2, (gaps**2).sum(-1)) * divide(number - 1.0, number)
     else:
-        only_a, only_b, valid = discordant(as_float(paired, "paired"))
+        only_a, only_b, valid = discordant(_as_numbers(paired))
         total, gap = only_a + only_b, xp.abs(only_a - only_b)
         if method not in ("asymptotic", "corrected"):
             fewer = xp.minimum(only_a, only_b)
@@ -170,17 +171,17 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     Returns:
         `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy. If all predictions are
         the same class, the p-value is at least 1/2. The result is NaN if there are no examples.
-        Under jit, negative counts give NaN, too.
+        Under jit, negative and fractional counts give NaN, too.
 
     Raises:
-        TypeError, ValueError: if counts are not numbers, if they are negative, or if their shape is
-            not `(..., K, K)`.
+        TypeError, ValueError: if counts are not numbers, if they are negative or fractional, or if
+            their shape is not `(..., K, K)`.
 
     >>> test = no_information_test([[48, 12], [6, 34]])  # b = 34, c = 12
     >>> test.statistic, test.p_value.round(5)
     (np.float64(0.82), np.float64(0.00054))
     """
-    c = as_counts(counts)
+    c = check_whole(as_counts(counts))
     right, support = diagonal(c), c.sum(-1)
     hits, n = right.sum(-1), support.sum(-1)
     gap = hits[..., None] - support
@@ -192,6 +193,14 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     p_value = betainc((number + gap) / 2 + 1, (number - gap) / 2 + 1, 0.5)
     valid = (c >= 0).all((-2, -1)) & (n > 0)
     return _test_if(valid, divide(hits, n), p_value)
+
+
+def _as_numbers(paired: ArrayLike) -> Array:
+    """Return numbers of examples, `(..., K, K, K)` or `(2, 2)`; other numbers raise an error."""
+    table = as_float(paired, "paired")
+    if table.shape != (2, 2):
+        check_tables(table, "paired", ndim=3)
+    return check_whole(non_negative(table, "paired"), "paired", table_ndim=min(table.ndim, 3))
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
@@ -358,8 +367,7 @@ def paired_difference_interval(
 
     Args:
         paired: counts `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
-            `[[both correct, only A], [only B, both wrong]]`. Counts may be sums of frequency
-            weights.
+            `[[both correct, only A], [only B, both wrong]]`.
         level: the confidence level.
         method: `"tango"` or `"bonett_price"`.
 
@@ -370,8 +378,8 @@ def paired_difference_interval(
 
     Raises:
         ValueError: if the shape of `paired` is neither `(..., K, K, K)` nor `(2, 2)`, if counts are
-            negative (under jit, the result is NaN instead), if `level` lies outside of (0, 1), or
-            if the method is unknown.
+            negative or fractional (under jit, the result is NaN instead), if `level` lies outside
+            of (0, 1), or if the method is unknown.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]
@@ -383,7 +391,7 @@ def paired_difference_interval(
 
 @compiled
 def _paired_difference_interval(paired: ArrayLike, z: float, *, method: str) -> Estimate:
-    table = as_float(paired, "paired")
+    table = _as_numbers(paired)
     only_a, only_b, valid = discordant(table)
     n = table.sum() if table.shape == (2, 2) else table.sum((-3, -2, -1))
     p, q = (xp.where(valid, divide(x, n), xp.nan) for x in (only_a, only_b))

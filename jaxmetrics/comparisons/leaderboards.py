@@ -22,7 +22,7 @@ several classifiers make on the same examples.
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from jaxmetrics._chunks import LANES
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
 from jaxmetrics._examples import read_examples
-from jaxmetrics._indices import check_order
+from jaxmetrics._indices import check_order, named_systems
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
@@ -93,10 +93,11 @@ class Leaderboard(_Leaderboard):
             is significantly better than another. Each classifier of tier t > 1 is significantly
             worse than some classifier of tier t - 1. With probability `level`, all these
             differences are real.
+        names: the names of the classifiers, if they were given in a dict or a data frame.
 
     A `Leaderboard` prints as a table of at most 20 classifiers, sorted by tier and value. The
     methods `to_text`, `to_dict` and `to_frame` take an argument `names` with the names of the
-    classifiers. The default names are "0" to "M - 1".
+    classifiers. The default is the attribute `names`, or "0" to "M - 1".
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -113,7 +114,8 @@ class Leaderboard(_Leaderboard):
     Expected for the winner, old, on new examples: 0.813 [0.737, 0.893].
     """
 
-    __slots__ = ()
+    # Not a field, because compiled functions return arrays only.
+    names: Sequence[str] | None = None
 
     def __repr__(self) -> str:
         """Return the ranking as text or, if values are unknown under jit, the named tuple."""
@@ -155,7 +157,7 @@ class Leaderboard(_Leaderboard):
 def leaderboard(
     metric: Metric,
     y_true: ArrayLike | Sequence[Hashable],
-    y_preds: ArrayLike | Sequence[Sequence[Hashable]],
+    y_preds: ArrayLike | Sequence[Sequence[Hashable]] | Mapping[str, Any],
     *,
     num_classes: int | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -177,9 +179,10 @@ def leaderboard(
             better. A classifier whose metric is NaN comes last.
         y_true: `(n,)`, class ids, strings, or members of `labels`. Examples with a negative class
             id in `y_true` are ignored.
-        y_preds: predictions `(M, n)`, one row for each classifier. A prediction that is not the id
-            of a class raises an error in a NumPy array. In a JAX array, the example is ignored for
-            all classifiers.
+        y_preds: predictions `(M, n)`, one row for each classifier; or a dict of rows, or a data
+            frame with a column for each classifier, whose names are printed. A prediction that is
+            not the id of a class raises an error in a NumPy array. In a JAX array, the example is
+            ignored for all classifiers.
         num_classes: number of classes K. The default for NumPy arrays is the largest class id + 1.
         labels: list of the K classes in the order of their ids. It cannot be used with JAX arrays.
             The default for strings is all strings that occur, sorted.
@@ -205,6 +208,7 @@ def leaderboard(
     >>> int(board.winner), board.tiers.tolist(), board.rank_high.tolist()
     (0, [1, 2], [1, 2])
     """
+    y_preds, names = named_systems(y_preds)
     check_order(y_true=y_true, y_preds=y_preds, where=where, clusters=clusters)
     level = check_level(level)
     check_method(method)
@@ -229,7 +233,7 @@ def leaderboard(
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
     estimates = interval(floats, tables, method=method, level=level, cluster_axis=axis)
-    return _leaderboard(
+    board: Leaderboard = _leaderboard(
         placed_key,
         tables,
         examples if number is None else None,
@@ -238,6 +242,8 @@ def leaderboard(
         size=size,
         level=level,
     )
+    board.names = names
+    return board
 
 
 def _read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._indices import check_order, is_labelled
+from jaxmetrics._indices import check_order, is_labelled, named_systems
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
@@ -23,6 +23,7 @@ from jaxmetrics._validation import (
     check_examples,
     check_level,
     largest_eps,
+    refuse_where,
     shapes_of,
 )
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
@@ -40,6 +41,8 @@ from jaxmetrics.intervals.means import (
 )
 
 __all__ = ["compare_scores", "score_leaderboard"]
+
+_INFINITE = "but scores must be finite. NaN marks a missing score."
 
 
 @on_host_if_small
@@ -67,7 +70,8 @@ def compare_scores(
 
     Args:
         a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An
-            item is ignored if one of its scores is NaN.
+            item is ignored if one of its scores is NaN. Infinite scores raise ValueError, and are
+            ignored in JAX arrays.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(..., n)`, ids of clusters, such as texts with several questions. Items with the
             same id may be correlated. Different clusters must be independent.
@@ -98,6 +102,8 @@ def compare_scores(
     arrays, mask = (as_array(a, "a"), as_array(b, "b")), as_mask(where)
     systems = as_float(arrays[0], "a"), as_float(arrays[1], "b")
     check_examples(shapes_of(a=systems[0], b=systems[1], where=mask))
+    for name, array in zip("ab", systems, strict=True):
+        refuse_where(np.isinf, array, name, _INFINITE, mask)
     (x, y), shared = _without_missing(systems, mask)
     eps = largest_eps(*arrays)
     if bounds is not None:
@@ -125,7 +131,7 @@ def bounds_of_difference(bounds: tuple[float, float] | None) -> tuple[float, flo
 
 
 def score_leaderboard(
-    scores: ArrayLike,
+    scores: ArrayLike | Mapping[str, Any],
     *,
     bounds: tuple[float, float] | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
@@ -140,8 +146,10 @@ def score_leaderboard(
     Ranks, tiers, `probability_best` and `winner_estimate` are computed as in `leaderboard`.
 
     Args:
-        scores: `(M, n)`, one row for each system. Greater scores are better. An item is ignored if
-            one of its scores is NaN.
+        scores: `(M, n)`, one row for each system; or a dict of rows, or a data frame with a column
+            for each system, whose names are printed. Greater scores are better. An item is ignored
+            if one of its scores is NaN. Infinite scores raise ValueError, and are ignored in JAX
+            arrays.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(n,)`, ids of clusters, such as texts with several questions. Items with the same
             id may be correlated. Different clusters must be independent.
@@ -168,14 +176,16 @@ def score_leaderboard(
     >>> board.estimates
     3 estimates: 0.800 [0.712, 0.871]; 0.600 [0.500, 0.694]; 0.400 [0.306, 0.500]
     """
-    check_order(scores=scores, where=where, clusters=clusters, groups=groups)
+    rows, names = named_systems(scores)
+    check_order(scores=rows, where=where, clusters=clusters, groups=groups)
     level = check_level(level)
     check_bounds(bounds)
     size = check_num_samples(num_samples)
-    x, eps = _rows_of_systems(scores), largest_eps(as_array(scores, "scores"))
+    x, eps = _rows_of_systems(rows), largest_eps(as_array(rows, "scores"))
     mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
+    refuse_where(np.isinf, x, "scores", _INFINITE, mask)
     x, shared = _without_missing(x, mask)
     z, numbers, number = normal_quantile(level), None, 0
     if clusters is not None:
@@ -199,13 +209,17 @@ def score_leaderboard(
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
         board = _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
-        return with_level(board, level, "mover" if bounds is None else "likelihood")
-    limits: Any = {"bounds": bounds, "eps": eps}
-    estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, **limits)
-    board = _score_leaderboard(
-        placed_key, x, shared, numbers, estimates, num_clusters=number, **options
-    )
-    return with_level(board, level, "student" if bounds is None else "likelihood")
+        method = "mover" if bounds is None else "likelihood"
+    else:
+        limits: Any = {"bounds": bounds, "eps": eps}
+        estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, **limits)
+        board = _score_leaderboard(
+            placed_key, x, shared, numbers, estimates, num_clusters=number, **options
+        )
+        method = "student" if bounds is None else "likelihood"
+    board = with_level(board, level, method)
+    board.names = names
+    return board
 
 
 def _rows_of_systems(scores: ArrayLike) -> Array:
@@ -237,7 +251,7 @@ def _without_missing(
 ) -> tuple[Array, Array]:
     """Return scores, with 0 for items without scores of all systems, and which items have them."""
     x = xp.stack(xp.broadcast_arrays(*systems)) if isinstance(systems, tuple) else systems
-    shared = ~xp.isnan(x).any(0) & (True if mask is None else mask)
+    shared = xp.isfinite(x).all(0) & (True if mask is None else mask)
     return xp.where(shared, x, 0), shared
 
 

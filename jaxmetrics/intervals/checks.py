@@ -141,6 +141,14 @@ def check_counts(
     return counts
 
 
+def check_whole(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
+    """Check that counts are integers, as `check_counts` does, but keep NaN and negative counts."""
+    possible = counts >= 0
+    zeros = xp.where(possible, counts, 0)
+    checked = check_counts(zeros, name, table_ndim=table_ndim, most=math.inf)
+    return xp.where(possible, checked, counts)
+
+
 def nan_unless(possible: Array, estimates: Any) -> Any:
     """Replace estimates by NaN unless they are possible."""
 
@@ -152,14 +160,19 @@ def nan_unless(possible: Array, estimates: Any) -> Any:
     return trees.map(mask, estimates)
 
 
-def check_finite(estimates: Any, size: int) -> Any:
+def check_finite(
+    estimates: Any,
+    size: int,
+    function: str = "metric(counts)",
+    drawn: str = "random tables that were drawn from counts",
+) -> Any:
     leaves = trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
     known = undefined and all(map(is_known, undefined))
     # The comparison is made on the host, because on the device it would be compiled.
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
-            f"metric is NaN or infinite for all {size} random tables that were drawn from counts."
-            " Therefore it has no interval. Check the value of metric(counts)."
+            f"{function.partition('(')[0]} is NaN or infinite for all {size} {drawn}. Therefore it"
+            f" has no interval. Check the value of {function}."
         )
     return estimates

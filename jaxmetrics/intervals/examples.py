@@ -143,7 +143,8 @@ def bootstrap_examples(
         level=level,
         kind=kind,
     )
-    return with_level(check_finite(estimates, size), level, kind)
+    check_finite(estimates, size, "statistic(*arrays)", "resamples of arrays")
+    return with_level(estimates, level, kind)
 
 
 def _as_examples(arrays: Sequence[ArrayLike]) -> tuple[Array, ...]:

@@ -35,6 +35,7 @@ from jaxmetrics._validation import (
     check_axis,
     check_level,
     check_option,
+    is_integer,
     largest_eps,
     refuse_where,
 )
@@ -101,7 +102,8 @@ def proportion_interval(
         If there are no trials, the value is NaN and the interval is [0, 1].
 
     Raises:
-        ValueError: if `successes` are not in `[0, trials]`, if `level` is not in (0, 1), or if the
+        ValueError: if `successes` are not in `[0, trials]`, if they lie between 0 and 1 although
+            `trials` are integers above 1 (they are rates), if `level` is not in (0, 1), or if the
             method is unknown. Under jit, invalid `successes` give NaN instead.
 
     >>> proportion_interval(18, 20)
@@ -127,6 +129,9 @@ def _proportion_interval(
     eps = largest_eps(*arrays) and largest_eps(*arrays, n)
     rounding = 8 * eps * n
     s = xp.where((s >= -rounding) & (s <= n + rounding), xp.clip(s, 0, n), s)
+    if is_integer(arrays[1]):
+        message = "a rate and not a number of successes. Pass successes=rate * trials."
+        refuse_where((s > 0) & (s < 1) & (n > 1), s, "successes", message)
     message = "but successes lie between 0 and the number of trials."
     refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)

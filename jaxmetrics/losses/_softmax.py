@@ -81,6 +81,15 @@ class _Row(NamedTuple):
     total: Array  # sum of exps
 
 
+def refuse_torch_gradient(x: object, name: str) -> None:
+    """Raise an error for tensors of torch whose gradient would be lost."""
+    if getattr(x, "requires_grad", False):
+        raise TypeError(
+            f"{name} is a tensor of torch that requires a gradient, which cannot pass through"
+            f" NumPy. Pass {name}.detach() if you need only the value. To train, use a JAX array."
+        )
+
+
 def _row(z: Array) -> _Row:
     greatest = z.max(-1)
     top = xp.where(xp.isfinite(greatest), greatest, 0)

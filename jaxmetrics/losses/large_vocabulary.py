@@ -40,6 +40,7 @@ from jaxmetrics._validation import (
     is_integer,
     shapes_of,
 )
+from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]
@@ -173,6 +174,7 @@ def _as_operand(x: ArrayLike, name: str) -> Array:
     """Convert to an array of floats. A float array keeps its dtype, so that its gradient has the
     same dtype.
     """
+    refuse_torch_gradient(x, name)
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 

@@ -21,12 +21,13 @@ JAX array, losses are JAX arrays. Their computation is compiled and can be diffe
 
 Labels that are not integer or bool raise TypeError, unless the function allows soft labels. Shapes
 that do not match raise ValueError. NumPy arrays and lists also raise ValueError if a label is K or
-more, or if all rows of logits look like probabilities.
+more, or if all rows of logits look like probabilities, of which a softmax is meaningless. If they
+are logits, add 1 to all of them, which does not change the softmax. Tensors of torch that require a
+gradient raise TypeError, because their gradient would be lost.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -36,14 +37,13 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
 from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_jax, xp
+from jaxmetrics._namespaces import Array, Arrays, custom_jvp, xp
 from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_float,
     as_mask,
-    as_number,
     as_rows,
     check_axis,
     check_binary,
@@ -56,7 +56,12 @@ from jaxmetrics._validation import (
     refuse_where,
     shapes_of,
 )
-from jaxmetrics.losses._softmax import neg_log_softmax, one_hot, soft_target_loss
+from jaxmetrics.losses._softmax import (
+    neg_log_softmax,
+    one_hot,
+    refuse_torch_gradient,
+    soft_target_loss,
+)
 
 __all__ = [
     "binary_cross_entropy",
@@ -68,6 +73,8 @@ __all__ = [
     "soft_cross_entropy",
     "weighted_mean",
 ]
+
+_GREATEST = float(np.finfo(float).max)
 
 
 def cross_entropy(
@@ -116,9 +123,15 @@ def _cross_entropy(examples: _Labelled, smoothing: Array | None) -> Array:
 
 def as_real(x: ArrayLike, name: str) -> Array:
     """Convert to floats; complex numbers raise TypeError, also under jit and grad."""
+    refuse_torch_gradient(x, name)
     array = as_float(x, name)
     check_real(array, name)
     return array
+
+
+def _real_rows(x: ArrayLike, name: str) -> Array:
+    refuse_torch_gradient(x, name)
+    return as_real(as_rows(x, name), name)
 
 
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
@@ -156,8 +169,8 @@ def soft_cross_entropy(
     array([0.6395])
     """
     check_order(logits=logits, target_probs=target_probs, where=where)
-    z = as_real(as_rows(logits, "logits"), "logits")
-    t = as_real(as_rows(target_probs, "target_probs"), "target_probs")
+    z = _real_rows(logits, "logits")
+    t = _real_rows(target_probs, "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
         raise ValueError(
             "logits and target_probs must both have shape (..., K) with the same number of"
@@ -194,7 +207,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     array([1.3863])
     """
     check_order(probs=probs, labels=labels, where=where)
-    p, y = as_real(as_rows(probs, "probs"), "probs"), as_rows(labels, "labels")
+    p, y = _real_rows(probs, "probs"), as_rows(labels, "labels")
     if p.ndim == 0:
         raise ValueError(f"probs must have shape (..., K), got {p.shape}.")
     if y.ndim == p.ndim:
@@ -283,7 +296,7 @@ def focal_loss(
     logits: ArrayLike,
     labels: ArrayLike,
     *,
-    gamma: float = 2.0,
+    gamma: ArrayLike = 2.0,
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
@@ -297,46 +310,45 @@ def focal_loss(
     Args:
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. Negative labels have loss and gradient 0.
-        gamma: a Python number >= 0. If gamma is 0, focal loss is cross-entropy.
+        gamma: a number >= 0, which may be traced. If gamma is 0, focal loss is cross-entropy.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
     """
-    if not as_number(gamma, "gamma") >= 0:
-        raise ValueError(
-            "gamma must be a Python number (not an array) that is finite and not negative, got"
-            f" {gamma!r}."
-        )
-    return _focal_loss(_of_logits(logits, labels, where, class_weights), gamma=float(gamma))
+    power = as_term(gamma, "gamma", most=_GREATEST)
+    return _focal_loss(_of_logits(logits, labels, where, class_weights), power)
 
 
 @compiled
-def _focal_loss(examples: _Labelled, *, gamma: float) -> Array:
+def _focal_loss(examples: _Labelled, gamma: Array | None) -> Array:
     z, ids, counts = examples.broadcast()
     loss = neg_log_softmax(z, ids, counts)
-    if gamma != 0:
-        loss = _focal(loss, gamma) if is_jax(loss) else _focal.fun(loss, gamma)
+    if gamma is not None:
+        loss = _focal(loss, gamma)
     return examples.weighted(loss, ids, counts)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _focal(loss: Array, gamma: float) -> Array:
+@custom_jvp
+def _focal(loss: Array, gamma: Array) -> Array:
     """Compute `(1 - e^-l)^gamma l` from the cross-entropy l = -ln p_y."""
     return xp.where(loss == 0, 0, _one_minus_p(loss) ** gamma * loss)
 
 
 @_focal.defjvp
-def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> Arrays:
-    """Compute the derivative by l, whose limits are 0 for l = 0 and 1 for l = inf."""
-    (loss,), (d_loss,) = primals, tangents
+def _focal_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
+    """Compute the derivatives by l, whose limits are 0 for l = 0 and 1 for l = inf, and by gamma,
+    whose limits are 0.
+    """
+    (loss, gamma), (d_loss, d_gamma) = primals, tangents
     has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
     finite = xp.where(has_slope, loss, 1)
     q = _one_minus_p(finite)
     slope = q**gamma + gamma * q ** (gamma - 1) * xp.exp(-finite) * finite
     slope = xp.where(has_slope, slope, xp.where(loss > 0, 1, 0))
-    return _focal(loss, gamma), slope * d_loss
+    by_gamma = xp.where(has_slope, q**gamma * xp.log(q) * finite, 0)
+    return _focal(loss, gamma), slope * d_loss + by_gamma * d_gamma
 
 
 def _one_minus_p(loss: Array) -> Array:
@@ -382,7 +394,7 @@ def multiclass_hinge_loss(
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
     """
-    return _multiclass_hinge_loss(_of_logits(logits, labels, where))
+    return _multiclass_hinge_loss(_of_classes(logits, labels, where))
 
 
 @compiled
@@ -502,7 +514,7 @@ def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
 ) -> _Labelled:
     check_order(**{name: logits}, labels=labels, where=where)
-    z, ids = as_real(as_rows(logits, name), name), as_array(labels, "labels")
+    z, ids = _real_rows(logits, name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K), with one number for each class, got {z.shape}."

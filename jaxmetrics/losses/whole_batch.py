@@ -25,6 +25,7 @@ from jaxmetrics._validation import (
     check_samples,
 )
 from jaxmetrics.counts import soft_confusion_matrix
+from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
@@ -76,6 +77,7 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
+    refuse_torch_gradient(logits, "logits")
     examples = class_examples(
         labels,
         logits,
@@ -119,8 +121,9 @@ def pairwise_auc_loss(
     - `"hinge"`: `max(0, 1 - d)`,
     - `"squared_hinge"`: `max(0, 1 - d)^2`.
 
-    Infinite logits give a finite loss. Time and memory are proportional to n^2. Source: Gao and
-    Zhou (2015), IJCAI.
+    Logits are clipped to `±max^0.4`, where max is the greatest float (±2.6e15 in float32, ±2.0e123
+    in float64), so that infinite logits give a finite loss. Time and memory are proportional to
+    n^2. Source: Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores z of shape `(..., n)`.
@@ -141,6 +144,7 @@ def pairwise_auc_loss(
     np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
+    refuse_torch_gradient(logits, "logits")
     examples = binary_examples(
         labels, logits, sample_weight, where, as_numbers, name="logits", truth_name="labels"
     )
@@ -220,6 +224,7 @@ def soft_calibration_error(
     """
     heat = as_number(temperature, "temperature", above=1e-30)
     bins = check_samples(num_bins, "num_bins")
+    refuse_torch_gradient(probs, "probs")
     examples = binary_examples(
         labels, probs, sample_weight, where, as_numbers, name="probs", truth_name="labels"
     )

@@ -138,7 +138,7 @@ def leaderboard(
 
     Args:
         board: result of `leaderboard`.
-        names: names of the M classifiers; default: "0" to "M - 1".
+        names: names of the M classifiers; default: `board.names`, or "0" to "M - 1".
         xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 
