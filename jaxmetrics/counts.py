@@ -125,8 +125,7 @@ def confusion_matrix(
 
     Args:
         y_true, y_pred: true and predicted class ids, or members of `labels`, of shape `(..., n)`.
-            Examples with a negative true class id are ignored. To count labels of shape (n, T),
-            such as tokens of texts, in one matrix, pass `.ravel()` of both.
+            Examples with a negative true class id are ignored. Ravel labels of shape (n, T).
         num_classes: number of classes K, a Python int. It is required for JAX arrays. The default
             for NumPy arrays is the largest class id + 1.
         labels: list of the K classes, such as strings, in the order of the rows. It cannot be used
