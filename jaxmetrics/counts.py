@@ -133,7 +133,6 @@ def confusion_matrix(
         sample_weight: weights of the examples, of shape `(..., n)`.
         where: bool, of shape `(..., n)`. Examples for which `where` is False are ignored.
         groups, num_groups: group ids of the examples, of shape `(..., n)`, and number of groups G.
-            If given, the result has one matrix per group.
 
     Returns:
         Confusion matrices of shape `(..., K, K)`, or `(..., G, K, K)` with groups. Counts are

@@ -154,6 +154,7 @@ COMPUTED: list[tuple[Any, ...]] = [
             [0, 1, -1],
             [0, 0, 2],
             y_prob=[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]],
+            sample_weight=[1, 1, 1],
             class_names=[*"abc"],
         ),
         "y_true,y_pred,w,p_a,p_b,p_c\na,a,1,.6,.3,.1\nb,a,1,.1,.8,.1\nc,c,-1,,,\n",
@@ -397,6 +398,11 @@ NONE_COMMON = "the true and the predicted classes have no class in common"
 ATTEMPTED = "--value v_1 --cluster id"
 TOLD: list[tuple[Any, ...]] = [
     # Warnings.
+    (
+        "report x.csv --counts --weight n",
+        "--weight means weights of examples; to name the column of counts, use --count.",
+        "y_true,y_pred,n\na,a,3\nb,b,2\n",
+    ),
     ("report x.csv --counts", OF_TOTALS, ",a,b,All\na,5,1,6\nb,2,7,9\nAll,7,8,15\n"),
     (
         "report x.csv",

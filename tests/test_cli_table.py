@@ -118,6 +118,12 @@ REFUSED: list[tuple[Any, ...]] = [
         PREDICTIONS,
     ),
     ("report x.csv --weight weight", "no column 'weight'", PREDICTIONS),
+    ("report x.csv --count n", "no column 'n'", PREDICTIONS),
+    (
+        "report x.csv --weight n --count n",
+        "--weight and --count cannot be used together",
+        PREDICTIONS,
+    ),
     ("report x.csv --prob q_", "no column begins with 'q_'", PREDICTIONS),
     (
         "report x.csv --weight w",
@@ -685,10 +691,10 @@ REFUSED: list[tuple[Any, ...]] = [
     # Counts, prevalences, one class, thresholds, many labels.
     (
         "report x.csv --counts",
-        "Use --weight to name its column of counts, which is one of the columns 'n', 'site'",
+        "Use --count to name its column of counts, which is one of the columns 'n', 'site'",
         "y_true,y_pred,n,site\na,a,1,x\nb,b,2,x\n",
     ),
-    ("report x.csv --counts", "use --weight COLUMN", "truth,y_pred,count\na,a,1\na,b,2\nb,b,3\n"),
+    ("report x.csv --counts", "use --count COLUMN", "truth,y_pred,count\na,a,1\na,b,2\nb,b,3\n"),
     (
         "report x.csv --counts",
         "a table of predictions, not a confusion matrix. Leave out --counts",
@@ -940,10 +946,10 @@ COUNTED: list[tuple[Any, ...]] = [
     *(
         (f"report x{suffix} {option}", "a b", CELLS_OF_LONG, LONG_TABLE)
         for suffix in (".csv", ".parquet", ".jsonl")
-        for option in ("--counts", "--weight count")
+        for option in ("--counts", "--count count")
     ),
     (
-        "report x.csv --counts --weight count",
+        "report x.csv --counts --count count",
         "a b",
         CELLS_OF_LONG,
         LONG_TABLE.with_columns(site=pl.lit("x")),
