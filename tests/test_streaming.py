@@ -38,7 +38,7 @@ def everything(*, weighted: bool = False) -> jm.streaming.Evaluator:
     count_metrics = partial(jm.count_metrics, num_classes=K, weighted=weighted)
     return jm.evaluator(
         count_metrics({"accuracy": jm.accuracy, "recall": jm.recall}),
-        count_metrics({"macro_f1": jm.macro(jm.f1)}, method=jm.Delta()),
+        count_metrics({"macro_f1": jm.macro(jm.f1)}, method=None if weighted else jm.Delta()),
         count_metrics({"f1": jm.label_macro(jm.f1)}, one_vs_rest=True),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
@@ -1322,3 +1322,9 @@ def test_rows_that_are_no_probabilities_are_invalid() -> None:
         evaluator.update(evaluator.init(), y_true=np.array([0, 1, 2, 2]), y_prob=y_prob)
     )
     assert (result["num_examples"], result["num_invalid"]) == (2, 2)
+
+
+@pytest.mark.parametrize("make", [jm.count_metrics, jm.paired_metrics])
+def test_intervals_need_more_than_sums_of_weights(make: Any) -> None:
+    with pytest.raises(ValueError, match="method needs numbers of examples, but weighted=True"):
+        make({"accuracy": jm.accuracy}, num_classes=2, method=jm.Delta(), weighted=True)

@@ -134,8 +134,8 @@ def count_metrics(
             `(G, K, K)`.
         method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If given, results are
             `Estimate`s with an interval. `Delta("logit")` is the delta method on the logit scale,
-            whose interval is within [0, 1]. With weights, use `Delta` or `Posterior` and weights
-            with mean 1, because `Likelihood` and `Bootstrap` return NaN.
+            whose interval is within [0, 1]. It cannot be used with weights, because intervals need
+            the sums of their squares, too.
         weighted: whether batches have the field `sample_weight`. Sums of weights are floats, and an
             update takes time for the matrix.
         one_vs_rest: if True, metrics are functions of the 2x2 matrix of each class against all
@@ -157,7 +157,7 @@ def count_metrics(
     check_flag(weighted, "weighted")
     if not check_flag(one_vs_rest, "one_vs_rest"):
         return Accumulator(
-            (ConfusionMatrix(k, groups, weighted),), _with_intervals(metrics, method)
+            (ConfusionMatrix(k, groups, weighted),), _with_intervals(metrics, method, weighted)
         )
     if groups is not None or method is not None:
         raise ValueError("one_vs_rest=True cannot be combined with num_groups or method.")
@@ -195,7 +195,7 @@ def paired_metrics(
     k = check_size(num_classes, "num_classes")
     table = PairedConfusionMatrix(k, check_flag(weighted, "weighted"))
     if method is not None:
-        return Accumulator((table,), _with_intervals(metrics, method, compare))
+        return Accumulator((table,), _with_intervals(metrics, method, weighted, compare))
     named = _named(metrics).items()
     return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
 
@@ -324,7 +324,7 @@ def ranking_metrics(
     histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups, weighted)
     if metrics is None:
         metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
-    return Accumulator((histogram,), _with_intervals(metrics, method))
+    return Accumulator((histogram,), _with_intervals(metrics, method, weighted))
 
 
 def calibration_metrics(
@@ -352,7 +352,7 @@ def calibration_metrics(
     errors = {"calibration_error": calibration_error} if metrics is None else metrics
     k = _size_or_none(num_classes, "num_classes")
     bins = CalibrationBins(check_size(num_bins, "num_bins"), k)
-    return Accumulator((bins,), _with_intervals(errors))
+    return Accumulator((bins,), tuple(_named(errors).items()))
 
 
 def poisson_bootstrap(
@@ -446,11 +446,19 @@ def _named(metrics: Metrics) -> Metrics:
 
 
 def _with_intervals(
-    metrics: Metrics, method: IntervalMethod | None = None, estimated: Callable[..., Any] = interval
+    metrics: Metrics,
+    method: IntervalMethod | None,
+    weighted: bool,
+    estimated: Callable[..., Any] = interval,
 ) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
     named = _named(metrics).items()
     if method is None:
         return tuple(named)
+    if weighted:
+        raise ValueError(
+            "method needs numbers of examples, but weighted=True adds up weights. Leave out method,"
+            " and compute intervals from confusion_matrix(..., sample_weight=w) and its squares."
+        )
     check_method(method)
     return tuple((name, Applied(estimated, x, (("method", method),))) for name, x in named)
 
