@@ -433,7 +433,8 @@ SCORERS: dict[str, Row] = {
     ),
     **rows(
         {
-            **named("calibration_interval score_decomposition"),
+            "calibration_interval": partial(jm.calibration_interval, frequency=True),
+            "score_decomposition": jm.score_decomposition,
             "score_decomposition log_loss": partial(jm.score_decomposition, score="log_loss"),
         },
         cases=_event,
@@ -753,6 +754,7 @@ def _intervals() -> dict[str, Row]:
     return rows
 
 
+_mean_interval = partial(jm.mean_interval, frequency=True)
 _compare_groups = partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta())
 _compare_predictions = partial(
     jm.compare_predictions, jm.accuracy, num_classes=K, method=jm.Delta()
@@ -788,18 +790,17 @@ ESTIMATES: dict[str, Row] = {
             "compare_groups ratio": partial(_compare_groups, ratio=True),
         },
         cases=_GROUPS_OF_TWO,
-        smooth=(0,),
         float32=1e-5,
     ),
-    "mean_interval": Row(call=jm.mean_interval, cases=_shares, smooth=(0,), **_OF_VALUES),
+    "mean_interval": Row(call=_mean_interval, cases=_shares, smooth=(0,), **_OF_VALUES),
     "mean_interval bounds": Row(
-        call=partial(jm.mean_interval, bounds=(0, 1)), cases=_shares, float32=1e-5, **_OF_VALUES
+        call=partial(_mean_interval, bounds=(0, 1)), cases=_shares, float32=1e-5, **_OF_VALUES
     ),
     "mean_interval clusters": Row(
         call=partial(jm.mean_interval, transform="log", clusters=_IDS), cases=_shares, smooth=(0,)
     ),
     "mean_interval missing": Row(
-        call=partial(jm.mean_interval, bounds=(0, 1), missing="bounds"),
+        call=partial(_mean_interval, bounds=(0, 1), missing="bounds"),
         cases=alone({"ordinary": np.where(np.arange(N) % 7 == 2, np.nan, _PROB[:, 0])}),
         float32=1e-5,
         **_OF_VALUES,

@@ -677,7 +677,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "GiB of memory",
     ),
     (lambda: matrix([0], [0], num_classes=0), "num_classes must be at least 1, got 0"),
-    (lambda: matrix([0], [0], num_classes=2.0), "num_classes must be a Python int.*got float"),  # type: ignore[call-overload]
+    (lambda: matrix([0], [0], num_classes=2.0), "must be a Python int, got 2.0. Pass int"),  # type: ignore[call-overload]
     (lambda: matrix([0], [0], num_classes=True), "num_classes must be a Python int.*got bool"),
     (
         lambda: jax.jit(lambda k: matrix([0], [0], num_classes=k))(2),

@@ -80,7 +80,7 @@ def test_errors_of_every_metric(
     by_jax = errors_by_jax(functions, matrices)
     for name, function in functions.items():
         for i, (kind, matrix) in enumerate(tables.items()):
-            estimate = jm.interval(function, matrix, method=jm.Delta())
+            estimate = jm.interval(function, matrix, squares=matrix, method=jm.Delta())
             assert isinstance(estimate.standard_error, np.ndarray | np.float64)
             expected = np.where(
                 np.isfinite(estimate.value), by_jax[name][i], estimate.standard_error
@@ -175,10 +175,11 @@ def test_what_is_not_analytic_has_its_error_too(metric: Function, table: Any) ->
     counts = np.array(table, float)
     n, wrong = counts.sum(), counts[0, 1] + counts[1, 0]
     expected = np.sqrt((1 - wrong / n) * (wrong / n) / n)
-    estimate = jm.interval(metric, counts, method=jm.Delta())
+    estimate = jm.interval(metric, counts, squares=counts, method=jm.Delta())
     assert_allclose(estimate.value, 1 - wrong / n, rtol=1e-15)
     assert_allclose(estimate.standard_error, expected, rtol=1e-6)
-    together = jm.interval(metric, np.stack([counts, 2 * counts]), method=jm.Delta())
+    both = np.stack([counts, 2 * counts])
+    together = jm.interval(metric, both, squares=both, method=jm.Delta())
     assert_allclose(together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6)
 
 

@@ -195,7 +195,6 @@ _OF_LOGITS: dict[str, Callable[..., Any]] = {
     "cross_entropy": lambda z, **o: jm.cross_entropy(z, _LABELS, **o),
     "soft_cross_entropy": lambda z, **o: jm.soft_cross_entropy(z, _ROWS, **o),
     "focal_loss": lambda z, **o: jm.focal_loss(z, _LABELS, **o),
-    "multiclass_hinge_loss": lambda z, **o: jm.multiclass_hinge_loss(z, _LABELS, **o),
     "metric_loss": lambda z, **o: jm.metric_loss(jm.accuracy)(z, _LABELS, **o),
 }
 

@@ -294,7 +294,9 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
         return jnp.stack(of_all) if isinstance(c, jax.Array) else np.stack(of_all, -1)
 
     def end(counts: Any) -> Any:
-        return jm.interval(metrics, counts, method=jm.Delta("logit")).low
+        # Differences are taken between counts that are no numbers of examples.
+        squares = None if isinstance(counts, jax.Array) else counts
+        return jm.interval(metrics, counts, squares=squares, method=jm.Delta("logit")).low
 
     slopes = np.asarray(jax.jacrev(end)(jnp.asarray(counts)))
     step = 1e-5
@@ -310,7 +312,7 @@ def test_what_a_metric_must_be() -> None:
         TypeError, match=r"metric must be a function of counts, .* several at once, .* got a dict"
     ):
         jm.interval({"accuracy": jm.accuracy}, np.eye(2), method=jm.Bootstrap(KEY))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
+    with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a number of ex"):
         jax.grad(lambda c: jm.interval(jm.accuracy, c, method=jm.Delta()).low)(
             jnp.array([[2.0, -1.0], [1.0, 3.0]])
         )
@@ -493,7 +495,7 @@ def test_undefined_replicates_are_counted() -> None:
 @pytest.mark.parametrize("bad", [-1.0, 0.5, np.nan, np.inf])
 def test_what_jit_hides_is_nan(bad: float) -> None:
     counts = jnp.array([[3.0, 2], [bad, 4]])
-    for result, possible in zip(_hidden(counts), (False, bad == 0.5, bad == 0.5), strict=True):
+    for result, possible in zip(_hidden(counts), (False, bad == 0.5, False), strict=True):
         assert np.isnan(result).all() if not possible else np.isfinite(result).all()
 
 

@@ -140,20 +140,24 @@ def _write(text: str) -> None:
 def _exit_by_signals() -> None:
     """End the program at once if a signal arrives, so that no half-written file remains.
 
-    A thread waits for the signals, because an exception in the main thread could be lost in a
-    callback, and would wait for the end of a call of another library. Signals that are ignored, for
-    example after `nohup`, remain ignored.
+    Any thread may get a signal, and Python then writes its number to a pipe. A thread reads the
+    pipe, because an exception in the main thread could be lost in a callback, and would wait for
+    the end of a call of another library. Signals that are ignored, for example after `nohup`,
+    remain ignored.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows, Python raises KeyboardInterrupt
+    if not hasattr(signal, "SIGHUP"):  # on Windows, Python raises KeyboardInterrupt
         return
-    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    numbers = [x for x in asked if signal.getsignal(x) is not signal.SIG_IGN]
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
     def leave() -> None:
-        number = signal.sigwait(numbers)
+        number = os.read(reader, 1)[0]
         for file in list(UNFINISHED):
             file.unlink(missing_ok=True)
         os._exit(128 + number)
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    signal.set_wakeup_fd(writer)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
     threading.Thread(target=leave, daemon=True).start()
