@@ -94,7 +94,8 @@ def _categories(x: Any) -> list[str] | None:
     elif type(dtype).__name__ == "Enum":  # Polars
         categories = list(dtype.categories)
     elif getattr(dtype, "ordered", False) and hasattr(dtype, "value_type"):  # Arrow
-        chunks = getattr(x, "chunks", [x])
+        # Chunks may have different dictionaries.
+        chunks = x.unify_dictionaries().chunks if hasattr(x, "unify_dictionaries") else [x]
         categories = chunks[0].dictionary.to_pylist() if chunks else []
     else:
         return None

@@ -16,7 +16,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import jaxmetrics as jm
-from jaxmetrics.cli import _outputs, _reader
+from jaxmetrics.cli import _outputs, _text_files
 from jaxmetrics.cli._options import COMMANDS
 from jaxmetrics.reports.formats import FORMATS
 from tests.command_line import Run, answer, save, write
@@ -98,7 +98,7 @@ def test_what_is_held_is_bounded(run: Run, folder: Path, monkeypatch: pytest.Mon
     text = save(frame, folder / "x.csv").read_bytes()
     save(frame, folder / "x.npz")
     write(folder / "x.csv.gz", gzip.compress(text))
-    monkeypatch.setattr(_reader, "MOST_HELD", 5000)
+    monkeypatch.setattr(_text_files, "MOST_HELD", 5000)
     assert run("report", "x.csv")[0] == 0
     for command in (
         "report x.csv.gz",

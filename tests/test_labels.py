@@ -73,6 +73,18 @@ def test_the_type_of_one_column_is_enough_and_absent_categories_count() -> None:
     assert compared.a.value == pytest.approx(quadratic(by_ids))
 
 
+def test_chunks_of_arrow_may_have_different_dictionaries() -> None:
+    """The dictionary of the first chunk lacks a class that the second has."""
+    ordered = pa.dictionary(pa.int64(), pa.string(), ordered=True)
+    parts = (NAMES[:1], np.array([0])), (NAMES, np.array([2, 1]))
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(ids), pa.array(names), ordered=True)
+        for names, ids in parts
+    ]
+    column = pa.chunked_array(chunks, ordered)
+    assert jm.report(column, column).class_names == tuple(NAMES)
+
+
 def test_columns_of_different_order_are_refused() -> None:
     other = pd.Series(pd.Categorical(NAMES[PRED], NAMES[::-1], ordered=True))
     with pytest.raises(ValueError, match="y_true and y_pred have different ordered categories"):

@@ -100,20 +100,15 @@ def test_comparisons_take_weights() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda x: x.name)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda counts, method: jm.interval(jm.accuracy, counts, method=method),
-        lambda counts, method: jm.compare_unpaired(jm.accuracy, counts, counts, method=method),
-        lambda counts, method: jm.compare(jm.accuracy, counts[..., None] / 3, method=method),
-    ],
-)
+@pytest.mark.parametrize("call", [jm.interval, jm.compare, jm.compare_unpaired])
 def test_sums_of_weights_alone_are_refused(call: Any, method: Any) -> None:
-    counts = np.array([[9.5, 1, 0], [3, 7, 0], [0, 0, 1]])
-    if call is not None and isinstance(method, jm.Posterior):
-        counts = counts + 0.25
-    with pytest.raises(ValueError, match=r"(If examples have weights.*squares|must have)"):
-        call(counts, method)
+    """The same sums times 2 are numbers of examples."""
+    pairs = jm.paired_confusion_matrix(TRUE, PRED, OTHER) / 2
+    matrix = jm.confusion_matrix(TRUE, PRED) / 2
+    sums = {jm.compare: (pairs,), jm.interval: (matrix,), jm.compare_unpaired: (matrix, matrix)}
+    call(jm.accuracy, *(2 * x for x in sums[call]), method=method)
+    with pytest.raises(ValueError, match=r"\.5, expected a number of .*compare with squares"):
+        call(jm.accuracy, *sums[call], method=method)
 
 
 def test_squares_belong_to_counts() -> None:

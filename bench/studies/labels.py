@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -35,6 +36,36 @@ def lowest_recalls(rng: Rng, size: int, recalls: tuple[float, ...]) -> Outcomes:
 
 def _lowest_recall(counts: Any) -> Any:
     return jm.recall(counts).min(-1)
+
+
+# Three classes: their shares, and the accuracy of each.
+SHARES, RIGHT = np.array([0.5, 0.3, 0.2]), np.array([0.9, 0.8, 0.6])
+WEIGHTED = METRICS | {"recall of one class": lambda counts: jm.recall(counts)[..., 1]}
+
+
+def weighted_examples(rng: Rng, size: int, n: int, kind: str) -> Outcomes:
+    """The truth is the metric of the expected weight of each cell."""
+    true = rng.choice(3, (size, n), p=SHARES)
+    is_right = rng.random((size, n)) < RIGHT[true]
+    pred = np.where(is_right, true, (true + rng.integers(1, 3, (size, n))) % 3)
+    cells = SHARES[:, None] * np.where(np.eye(3), RIGHT[:, None], (1 - RIGHT[:, None]) / 2)
+    if kind == "survey":
+        weights, mean = rng.choice([0.5, 1, 4.2], true.shape), np.ones((3, 3))
+    elif kind == "of classes":
+        of_class = np.array([0.5, 3, 40])
+        weights, mean = of_class[true], of_class[:, None]
+    elif kind == "lognormal":
+        weights, mean = rng.lognormal(size=true.shape), np.ones((3, 3))
+    else:  # mistakes weigh up to 8, and three times as much on average
+        weights = np.where(is_right, rng.choice([1, 2], true.shape), rng.choice([1, 8], true.shape))
+        mean = np.where(np.eye(3), 1.5, 4.5)
+    counted = partial(jm.confusion_matrix, true, pred, num_classes=3)
+    tables = [np.asarray(counted(sample_weight=w)) for w in (weights, weights**2)]
+    sums, squares = map(on_device, tables)
+    found = jm.interval(coverage.all_of(WEIGHTED), sums, squares=squares)
+    for name, metric in WEIGHTED.items():
+        line = "`interval(squares=)`" + ", mistakes weigh more" * (kind == "of mistakes")
+        yield line, name, (found[name], float(metric(cells * mean)))
 
 
 def streams(rng: Rng, size: int, accuracy: float, share: float) -> Outcomes:
@@ -227,6 +258,13 @@ STUDIES: dict[str, Study] = {
             ((0.6, *(0.95,) * 9),),
         ],
         lowest_recalls,
+    ),
+    "weighted examples": Study(
+        "40 to 300 examples of three classes with accuracies of .9, .8 and .6; weights of .5, 1 or"
+        " 4.2, of the classes, or lognormal; or mistakes weigh three times as much on average",
+        [*product((40, 100, 300), ("survey", "of classes", "lognormal", "of mistakes"))],
+        weighted_examples,
+        500,
     ),
     "streams": Study(
         "streams of 20,000 examples of two classes with accuracies of .6 to .99; the coverage is"

@@ -11,7 +11,7 @@ from scipy import special
 
 import jaxmetrics as jm
 from bench import populations
-from bench.populations import Rng, clusters_of, normal, systems
+from bench.populations import Rng, clusters_of, normal, systems, uniform
 from bench.studies.study import BOUNDS, Outcomes, Study, padded, stacked
 
 
@@ -102,6 +102,23 @@ def cross_validations(
         yield "`cross_validation_interval`", what, (found, true)
         found = jm.mean_interval(scores)
         yield "for comparison: `mean_interval` of the folds", what, (found, true)
+
+
+def repeated_items(rng: Rng, size: int, questions: int, same: float) -> Outcomes:
+    """Two equal systems, whose answers to each question are scored by two filters, which agree on
+    the share `same` of the answers.
+    """
+    latent = systems(rng, 2, (size, questions), 0.3)
+    first = uniform(latent) < 0.5
+    second = np.where(rng.random(first.shape) < same, first, rng.random(first.shape) < 0.5)
+    a, b = np.concatenate([first, second], -1).astype(float).swapaxes(0, 1)
+    of_questions = np.tile(np.arange(questions), 2)
+    for line, clusters in (
+        ("`compare_scores(clusters=)` of questions that are written twice", of_questions),
+        ("for comparison: `compare_scores` of the rows", None),
+    ):
+        gap = jm.compare_scores(a, b, bounds=BOUNDS, clusters=clusters).difference
+        yield line, "", np.asarray((gap.low > 0) | (gap.high < 0))
 
 
 def paired_scores(
@@ -303,6 +320,12 @@ STUDIES: dict[str, Study] = {
             ("beta", (20, 15, 5), (0.8, 0.75), 0.5, 0.3),
         ],
         paired_scores,
+    ),
+    "repeated items": Study(
+        "two equal systems on 30 to 300 questions, each scored by two filters that agree on 60 to"
+        " 95 % of the answers",
+        [*product((30, 100, 300), (0.6, 0.95))],
+        repeated_items,
     ),
     "losses": Study(
         "losses of 10 to 500 examples, of calibrated or overconfident probabilities",

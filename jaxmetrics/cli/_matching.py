@@ -13,7 +13,8 @@ from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._items import REPEATED_IN_SOME
 from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
-from jaxmetrics.cli._reader import JOIN_HINT, ROW, check_number_of_rows, no_rows, parts_of
+from jaxmetrics.cli._reader import JOIN_HINT, check_number_of_rows, no_rows, parts_of
+from jaxmetrics.cli._text_files import ROW
 
 
 def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predictions]:

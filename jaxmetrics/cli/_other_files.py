@@ -29,17 +29,16 @@ from jaxmetrics.cli._predictions import as_numbers, count_predictions
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
-    ROW,
     Arrays,
     FileTable,
     Value,
     check_number_of_rows,
-    check_size,
     is_pipe,
     no_rows,
     opened,
     parts_of,
 )
+from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
 

@@ -37,14 +37,8 @@ from jaxmetrics.cli._errors import (
 )
 from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
 from jaxmetrics.cli._options import with_options
-from jaxmetrics.cli._reader import (
-    MAX_CLASSES,
-    ROW,
-    FileTable,
-    check_size,
-    no_rows,
-    opened,
-)
+from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
+from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.reports.singles import whole

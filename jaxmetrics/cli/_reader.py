@@ -11,15 +11,13 @@ from __future__ import annotations
 import csv
 import errno
 import glob
-import gzip
 import io
 import json
-import mmap
 import re
 import sys
 import zipfile
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial, reduce
 from pathlib import Path
@@ -38,19 +36,26 @@ from jaxmetrics.cli._errors import (
     shortened,
     shown,
 )
+from jaxmetrics.cli._text_files import (
+    COMPRESSED,
+    OF_INSPECT,
+    ROW,
+    START,
+    check_size,
+    check_text,
+    decompressed,
+    held,
+    json_lines,
+    lines_of_table,
+)
 
-ROW = "number of the row"  # rows are counted from 1, and blank lines of separated text count
 MAX_CLASSES = 4096  # the largest number of classes of a report
-MOST_HELD = 3 * 2**28  # the largest size of the data that are held in memory, in bytes
 JOIN_HINT = "give --id with a column of ids to match the rows by"
 
 _MOST_COLUMNS = 2**16
 _FIRST_ROWS = 2**16  # the first rows are read alone, because most errors occur there
 _PIECE_ROWS = 2**22  # the largest number of rows that are counted at once
-_START = 2**22  # the number of bytes that show the columns of a text file
-_ZSTD_BYTES = 2**10  # few compressed bytes, because they may expand by a factor of 32 thousand
 _LONGEST_TEXT = 1000  # the largest number of characters of a shown value
-_COMPRESSED = (".gz", ".zst")
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY = (".parquet", ".arrow", ".feather", ".npz")
 _KNOWN = (".csv", ".tsv", *_JSON_LINES, *_BINARY)
@@ -59,14 +64,8 @@ _STANDARD_INPUT = Path("-")
 _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
-# Constants and escapes that Polars does not read in JSON as Python does.
-_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
 # The files of lm-evaluation-harness, with `doc_id` from 0 in the file of each task.
 _FILE_OF_TASK = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[-\d:.]+\.jsonl")
-_OF_INSPECT = (
-    "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
-    " (from inspect_ai.analysis), and give the name of that FILE."
-)
 
 Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
@@ -95,12 +94,12 @@ def parts_of(path: Path) -> list[Path]:
                 raise InputError(f"the folder contains no file of type {', '.join(_KNOWN)}")
             return parts
         if path.is_file() and _extension(path) == ".eval":
-            raise InputError(_OF_INSPECT)
+            raise InputError(OF_INSPECT)
         if path.is_file() and _extension(path) not in (*_KNOWN, _JSON):
             raise InputError(
                 f"the suffix {path.suffix!r} is unknown. The supported suffixes are"
                 f" {', '.join(_KNOWN)}. Files of text may be compressed"
-                f" ({' or '.join(_COMPRESSED)})."
+                f" ({' or '.join(COMPRESSED)})."
             )
     return [path]
 
@@ -114,7 +113,7 @@ def mentioned(path: Path) -> list[Path]:
 def _extension(path: Path) -> str:
     """Return the extension of a file, such as ".csv" for "a.csv.gz"."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
@@ -368,7 +367,7 @@ class Arrays(FileTable):
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive, self.separator, self.num_rows = archive, None, None
         self.names = [x.removesuffix(".npy") for x in archive.namelist() if x.endswith(".npy")]
-        self._held = cache(self._array)
+        self.held = cache(self._array)
 
     def _array(self, name: str) -> np.ndarray:
         check_size(self._archive.getinfo(f"{name}.npy").file_size)
@@ -389,14 +388,14 @@ class Arrays(FileTable):
 
     def kind(self, name: str) -> Any:
         """Return the Polars type of an array `(n,)` or `(n, K)`; `Unknown` for other arrays."""
-        array = self._held(name)
+        array = self.held(name)
         if array.ndim > 2 or array.dtype.kind not in ("iubf" if array.ndim == 2 else "iubfU"):
             return pl.Unknown()
         return pl.Series(array[:0]).dtype
 
     def holds(self, name: str) -> str:
         """Describe the contents of an unsuitable array for an error message."""
-        array = self._held(name)
+        array = self.held(name)
         if array.ndim == 1:
             return f"array {name!r} holds {array.dtype}"
         return f"array {name!r} has shape {array.shape}, expected (n,)"
@@ -408,7 +407,7 @@ class Arrays(FileTable):
 
     def scanned(self, names: Collection[str]) -> pl.LazyFrame:
         """Return `ROW` and these arrays, which must have the same length."""
-        arrays = {name: self._held(name) for name in names}
+        arrays = {name: self.held(name) for name in names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len({*lengths.values()}) > 1:
             sizes = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
@@ -462,11 +461,11 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     if is_pipe(path):
         kind = next((x for first, x in _FIRST_BYTES.items() if start.startswith(first)), "")
     is_text = kind not in _BINARY
-    chunks = _decompressed(stream, start, path.suffix.lower()) if is_text else None
+    chunks = decompressed(stream, start, path.suffix.lower()) if is_text else None
     # Polars opens files by their names, which must be valid UTF-8.
     is_opened_by_name = chunks is None and not is_pipe(path) and shown(path) == str(path)
     is_scanned = is_opened_by_name and kind != _JSON
-    source = path if is_scanned else _held(chunks or iter(partial(stream.read, _START), b""))
+    source = path if is_scanned else held(chunks or iter(partial(stream.read, START), b""))
     if kind == ".npz":
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
         return Arrays(files.enter_context(zipfile.ZipFile(files.enter_context(file))))
@@ -480,19 +479,19 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
             rows = pl.read_ipc_stream(source).lazy()  # Arrow has a stream format, too
         number = rows.select(pl.len()).collect().item()
         return FileTable(rows.with_row_index(ROW, 1), number)
-    first = source[:_START] if isinstance(source, bytes) else stream.read(_START)
+    first = source[:START] if isinstance(source, bytes) else stream.read(START)
     return _text_table(source, first, kind, separator)
 
 
 def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | None) -> FileTable:
     """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
-    _check_text(first)
+    check_text(first)
     if kind == _JSON:
-        source = _lines_of_table(json.loads(cast(bytes, source)))
-        kind, first = ".jsonl", source[:_START]
+        source = lines_of_table(json.loads(cast(bytes, source)))
+        kind, first = ".jsonl", source[:START]
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
-        return FileTable(_json_lines(source, first))
+        return FileTable(json_lines(source, first))
     declared = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", first)  # a line of Excel
     if declared is not None and separator is None:
         separator = declared[1].decode()
@@ -519,25 +518,6 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
     return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
 
 
-def _held(chunks: Iterable[bytes]) -> bytes:
-    """Join the pieces of a file; raise an error if they are larger than `MOST_HELD`."""
-    held = io.BytesIO()
-    for chunk in chunks:
-        held.write(chunk)
-        check_size(held.tell())
-    return held.getvalue()
-
-
-def check_size(size: float) -> None:
-    """Raise an error if data of this size would be held in memory."""
-    if size > MOST_HELD:
-        raise InputError(
-            "the file is too large. Standard input, compressed files, arrays, scores, probabilities"
-            " and paired predictions are kept in memory, where they may take at most"
-            f" {MOST_HELD // 2**20} MB. Decompress the file, or use fewer rows."
-        )
-
-
 def no_rows(options: Namespace) -> str:
     """Say that a file has no rows, or none that `--where` selects."""
     asked = " and ".join(f"{name} = {value!r}" for name, value in options.where)
@@ -558,124 +538,3 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
                 f"all files must have the same number of rows, but {paths[0]} has {number} rows"
                 f" and {path} has {len(rows)} rows; {JOIN_HINT}"
             )
-
-
-def _decompressed(stream: Any, start: bytes, suffix: str) -> Iterator[bytes] | None:
-    """Decompress text in pieces; None if it is not compressed."""
-    if start.startswith(b"\x28\xb5\x2f\xfd"):
-        return _zstd_chunks(stream)
-    if start.startswith(b"\x1f\x8b"):
-        return iter(partial(gzip.GzipFile(fileobj=stream).read, _START), b"")
-    if suffix in _COMPRESSED:
-        raise InputError(f"cannot be read: the contents are not {suffix} data")
-    return None
-
-
-def _zstd_chunks(stream: Any) -> Iterator[bytes]:
-    """Decompress Zstandard frames; raise an error if the last frame is truncated."""
-    try:
-        import zstandard
-    except ImportError:
-        raise InputError(
-            "the file cannot be read, because .zst files need the package zstandard. Install it"
-            " with: pip install zstandard"
-        ) from None
-    frames, frame = zstandard.ZstdDecompressor(max_window_size=2**27), None
-    while data := stream.read(_ZSTD_BYTES):
-        while data:
-            frame = frame or frames.decompressobj()
-            yield frame.decompress(data)
-            data = frame.unused_data
-            if frame.eof:
-                frame = None
-    if frame is not None:
-        raise InputError("cannot be read: the compressed file is truncated")
-
-
-def _check_text(first: bytes) -> None:
-    """Raise an error if the beginning of a file is not text in lines."""
-    first = first.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-    if not first.strip():
-        raise InputError("cannot be read: the file is empty")
-    if b"\0" in first:
-        raise InputError(
-            "the file cannot be read, because it contains zero bytes, which do not occur in"
-            " UTF-8 text. Save the file as UTF-8 if it is UTF-16, or correct its suffix if it"
-            " is not a text file."
-        )
-    if b"\n" not in first and b"\r" in first.rstrip():
-        raise InputError(
-            "the lines of the file end with a carriage return only, but they must end with a"
-            " line feed. Convert them with tr '\\r' '\\n'."
-        )
-
-
-def _json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
-    """Scan text with one JSON object per line, with values as strings or lists of strings.
-
-    The first value of a field in the first lines determines its type. Lines with constants and
-    escapes that Polars does not read are written anew, so that Polars reads all rows.
-    """
-    lines = first.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    fields: dict[str, Any] = {}
-    for line in lines[:-1] if len(first) == _START and len(lines) > 1 else lines:
-        if line.strip():
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise InputError(f"cannot be read: {shortened(line.decode())} is not an object")
-            _add_fields(fields, row)
-    with ExitStack() as files:
-        text: Any = source
-        if isinstance(source, Path):
-            file = files.enter_context(source.open("rb"))
-            text = files.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        if any(re.search(x, text) for x in _UNUSUAL):
-            check_size(len(text))
-            source = b"\n".join(map(_rewritten, text[:].split(b"\n")))
-    schema = {name: _kind_of(value) for name, value in fields.items()}
-    # Lists are read as text, because Polars reads no list if another row has no list.
-    lists = [name for name, kind in schema.items() if kind == pl.List]
-    text = schema | dict.fromkeys(lists, pl.String)
-    rows = pl.scan_ndjson(source, schema=text, row_index_name=ROW, row_index_offset=1)
-    rows = rows.with_columns(pl.col(pl.String).str.strip_chars())
-    return rows.with_columns(
-        pl.when(pl.col(name).str.starts_with("["))
-        .then(pl.col(name))
-        .str.json_decode(pl.List(pl.String))
-        for name in lists
-    )
-
-
-def _lines_of_table(content: Any) -> bytes:
-    """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
-    if isinstance(content, dict) and {"columns", "data"} <= {*content}:
-        content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
-    if not isinstance(content, list):
-        raise InputError(
-            "a .json file must be a list of objects, or a table with 'columns' and 'data', but"
-            f" {_OF_INSPECT}"
-        )
-    return b"\n".join(json.dumps(row).encode() for row in content)
-
-
-def _add_fields(fields: dict[str, Any], row: Mapping[str, Any]) -> None:
-    """Add the first value of each field; an object is a dict of its fields."""
-    for name, value in row.items():
-        if isinstance(value, dict) and isinstance(fields.setdefault(name, {}), dict):
-            _add_fields(fields[name], value)
-        elif value is not None:
-            fields.setdefault(name, value)
-
-
-def _kind_of(value: Any) -> Any:
-    if isinstance(value, dict):
-        return pl.Struct({name: _kind_of(inner) for name, inner in value.items()})
-    return pl.List(pl.String) if isinstance(value, list) else pl.String
-
-
-def _rewritten(line: bytes) -> bytes:
-    r"""Write NaN as "NaN", and half of a surrogate pair as text such as "\ud800"."""
-    if not any(re.search(x, line) for x in _UNUSUAL):
-        return line
-    text = json.dumps(json.loads(line, parse_constant=str), ensure_ascii=False)
-    return re.sub("[\ud800-\udfff]", lambda x: rf"\\u{ord(x[0]):x}", text).encode()

@@ -10,6 +10,10 @@ there are C - 1 degrees of freedom, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^
 MacKinnon, Nielsen and Webb (2023), Journal of Applied Econometrics 38; Kish (1965), Survey
 Sampling.
 
+The weights of independent examples are those of a survey, unless `frequency=True`: each example is
+then a cluster of its own in these formulas, and the weights sum to Kish's effective number,
+`(sum w)^2 / sum w^2`.
+
 **The likelihood interval** is computed if bounds are given. Its ends are the smallest and the
 largest mean over all distributions that a likelihood-ratio test does not reject. For each end, a
 third of an example with the value of the bound is added, so that the interval allows for values

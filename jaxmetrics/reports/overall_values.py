@@ -234,13 +234,14 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
     """
     level, chosen = evidence.level, _may_be_most_frequent(evidence)
     outcomes = _outcomes(evidence.tables, chosen)
+    if evidence.are_sums:
+        only_a, only_b, _ = outcomes.T
+        return exactly(((only_a - only_b) / outcomes.sum(-1)).min())
     squares = None if evidence.squares is None else _outcomes(evidence.squares, chosen)
     gains = _gains(outcomes, squares, level)
     high = gains.high
     if len(chosen) > 1:
         high = _gains(outcomes, squares, 1 - (1 - level) / len(chosen)).high
-    if evidence.are_sums:
-        return exactly(gains.value.min())
     least = trees.map(lambda part: part[gains.value.argmin()], gains)
     low, high = max(gains.low.min(), -1), min(high.min(), 1)
     return value_of(replace(least, low=low, high=high))
@@ -289,9 +290,6 @@ def _gains(outcomes: np.ndarray, squares: np.ndarray | None, level: float) -> Es
         cells = np.stack([others, only_a, only_b, *[0 * others] * 5], -1)
         return cells.reshape((-1, 2, 2, 2))
 
-    if (outcomes != np.round(outcomes)).any() and squares is None and outcomes.ndim == 2:
-        only_a, only_b, _ = outcomes.T
-        return _without_interval((only_a - only_b) / outcomes.sum(-1))
     if squares is not None:
         options: Any = {"squares": cubes(squares), "level": level}
         return interval(difference(accuracy), cubes(outcomes), **options)
