@@ -211,7 +211,7 @@ if not TYPE_CHECKING:
 
 def _hint(name: str) -> str:
     """Return the name used here for a function of an earlier version or of another library."""
-    from jaxmetrics._names_elsewhere import NAMES_HERE
+    from jaxmetrics._text.names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))
     within = next((f"{space}.{name}" for space in spaces), None)

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, lax, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size, refuse_where
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_option, check_size, refuse_where
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, lax, xp
 
 __all__ = ["pass_at_k", "score_variance"]
 

@@ -37,23 +37,16 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from jaxmetrics._applied import without_order
-from jaxmetrics._bins import bins_between
-from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
-from jaxmetrics._compilation import compiled, one_program
-from jaxmetrics._counting import Axis, count
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Argument,
     as_probabilities,
     as_scores,
     binary_examples,
     label_examples,
 )
-from jaxmetrics._indices import check_order
-from jaxmetrics._jax import jax
-from jaxmetrics._labels import are_integers, as_names, ordered_categories, sorted_classes
-from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._text.wording import element
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import are_integers, as_names, ordered_categories, sorted_classes
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_class_ids,
@@ -73,6 +66,13 @@ from jaxmetrics._validation import (
     refuse_where,
     require,
 )
+from jaxmetrics._places.compilation import compiled, one_program
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._sums.bin_edges import bins_between
+from jaxmetrics._sums.cell_sums import cells, proportions, tables, tp_fp_fn
+from jaxmetrics._sums.counting import Axis, count
+from jaxmetrics._text.wording import element
 
 __all__ = [
     "check_labels",

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from jaxmetrics._jax import pytree, trees
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._arguments.single import check_level, check_option
+from jaxmetrics._places.jax_imports import pytree, trees
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import interval
-from jaxmetrics._validation import check_level, check_option
 
 __all__ = ["Estimate"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import on_host_if_small
-from jaxmetrics._jax import trees
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, special, xp
-from jaxmetrics._validation import ArrayLike, as_number, check_level, check_size
+from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.single import ArrayLike, as_number, check_level, check_size
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import on_host_if_small
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, special, xp
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals import Delta, Likelihood

@@ -13,12 +13,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import diagonal, off_diagonal
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, is_known, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
     as_float,
@@ -26,6 +22,10 @@ from jaxmetrics._validation import (
     check_option,
     check_samples,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, is_known, xp
+from jaxmetrics._sums.cell_sums import diagonal, off_diagonal
 from jaxmetrics.betas import BetaAverage, get_beta_parameters
 from jaxmetrics.betas.parameters import as_prior, parameters_of
 from jaxmetrics.intervals import replicates

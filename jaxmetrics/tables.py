@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._labels import as_names, ordered_categories, sorted_classes
+from jaxmetrics._arguments.labels import as_names, ordered_categories, sorted_classes
+from jaxmetrics._arguments.single import as_number, check_option
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import as_number, check_option
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins
 

@@ -30,7 +30,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from jaxmetrics import _compilation
+from jaxmetrics._places import compilation as _compilation
 from tests.command_line import Run, caller
 
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics._compilation import compiled
+from jaxmetrics._places.compilation import compiled
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 from tests.estimates import assert_close, ends, parts

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmetrics as jm
-from jaxmetrics import _counting, _scatter
+from jaxmetrics._sums import counting as _counting
+from jaxmetrics._sums import scatter as _scatter
 from tests import oracles
 
 K = 5

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmetrics import _jax
-from jaxmetrics._jax import trees
+from jaxmetrics._places import jax_imports as _jax
+from jaxmetrics._places.jax_imports import trees
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._names_elsewhere import NAMES_HERE
+from jaxmetrics._text.names_elsewhere import NAMES_HERE
 from jaxmetrics.reports import pages
 from tests.cases import METHODS, NAMESPACES, public_names
 

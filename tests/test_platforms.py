@@ -12,9 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _cell_sums, _chunks, _weighted_sums
-from jaxmetrics import _samplers as samplers
-from jaxmetrics._compilation import promoting
+from jaxmetrics._numerics import samplers
+from jaxmetrics._places import chunks as _chunks
+from jaxmetrics._places.compilation import promoting
+from jaxmetrics._sums import cell_sums as _cell_sums
+from jaxmetrics._sums import weighted_sums as _weighted_sums
 from jaxmetrics.betas import _convolutions
 from jaxmetrics.comparisons import _rankings, leaderboards
 from jaxmetrics.intervals import quantiles

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics._compilation import compiled
+from jaxmetrics._places.compilation import compiled
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 
 

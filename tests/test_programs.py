@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics import _compilation
+from jaxmetrics._places import compilation as _compilation
 
 FACTOR = 1.0  # a global, read by `scaled`
 

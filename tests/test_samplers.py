@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from jaxmetrics import _samplers as samplers
-from jaxmetrics._compilation import promoting
+from jaxmetrics._numerics import samplers
+from jaxmetrics._places.compilation import promoting
 
 N = 1_000_000
 WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, special, stats
 from sklearn import calibration, metrics
 
-from jaxmetrics._examples import are_distributions
+from jaxmetrics._arguments.example_arguments import are_distributions
 from jaxmetrics.scoring import (
     brier_score,
     calibration_bins,

@@ -429,7 +429,7 @@ def assert_gradient_is_finite(row: Row, gradient: jax.Array, x64: bool) -> None:
     bad = [kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()]
     assert not bad, (
         f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
-        " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
+        " _numerics/arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
     )
 
 

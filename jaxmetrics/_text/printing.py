@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import is_jax, is_known
+from jaxmetrics._arguments.single import check_option
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import is_jax, is_known
 from jaxmetrics._text.wording import Table, fraction
-from jaxmetrics._validation import check_option
 
 __all__: list[str] = []
 

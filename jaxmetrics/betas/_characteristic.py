@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, Arrays, lax, xp
+from jaxmetrics._numerics.arithmetic import matmul
+from jaxmetrics._places.namespaces import Array, Arrays, lax, xp
 from jaxmetrics.betas import distributions
 from jaxmetrics.betas.distributions import Beta
 

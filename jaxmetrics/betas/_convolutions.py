@@ -29,11 +29,11 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, matmul, pick
-from jaxmetrics._chunks import map_chunks
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, Arrays, is_jax, is_known, lax, xp
+from jaxmetrics._numerics.arithmetic import append_axes, matmul, pick
+from jaxmetrics._places.chunks import map_chunks
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, Arrays, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,

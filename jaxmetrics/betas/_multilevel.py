@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import pick
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, special, xp
+from jaxmetrics._numerics.arithmetic import pick
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, Arrays, is_jax, lax, special, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,

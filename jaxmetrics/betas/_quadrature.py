@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._places.namespaces import Array, lax, xp
 
 __all__: list[str] = []
 

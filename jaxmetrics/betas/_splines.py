@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import matmul, pick
-from jaxmetrics._namespaces import Array, Arrays, lax, xp
-from jaxmetrics._roots import root
+from jaxmetrics._numerics.arithmetic import matmul, pick
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._places.namespaces import Array, Arrays, lax, xp
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
 __all__: list[str] = []

@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._keys import HostKey, KeyLike, as_key
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_known, lax, xp
-from jaxmetrics._roots import root
+from jaxmetrics._arguments.keys import HostKey, KeyLike, as_key
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_level
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, is_known, lax, xp
 from jaxmetrics._text.printing import Members, Printed, is_known_number, members_of
 from jaxmetrics._text.wording import interval
-from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics.betas import _convolutions, _splines, distributions
 from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.parameters import are_beta_parameters, smallest_parameter

@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, scipys, xp
-from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics._arguments.single import ArrayLike, as_float
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, lax, scipys, xp
 from jaxmetrics.betas._quadrature import POLE, Grid, grid, grid_for_ends
 
 __all__ = ["beta_cdf", "beta_pdf", "beta_ppf"]

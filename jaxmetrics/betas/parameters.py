@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jaxmetrics._cell_sums import diagonal, off_diagonal
-from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, is_known, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float
+from jaxmetrics._arguments.single import ArrayLike, as_counts, as_float
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, is_known, xp
+from jaxmetrics._sums.cell_sums import diagonal, off_diagonal
 
 __all__ = ["get_beta_parameters"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arithmetic import safe_sqrt
-from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._numerics.arithmetic import safe_sqrt
+from jaxmetrics._places.namespaces import Array, special, xp
 from jaxmetrics.betas.distributions import betainc, betainccinv, betaincinv
 
 __all__: list[str] = []

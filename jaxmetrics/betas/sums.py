@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_samples
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_samples
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.beta_averages import BetaAverage
 
 __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]

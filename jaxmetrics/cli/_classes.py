@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 
-from jaxmetrics._labels import are_integers
+from jaxmetrics._arguments.labels import are_integers
 from jaxmetrics.cli._errors import InputError, listed
 
 _MOST_DIGITS = 100  # a longer number is read as a name

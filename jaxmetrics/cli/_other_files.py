@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics._validation import largest_eps
+from jaxmetrics._arguments.single import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import (
     InputError,

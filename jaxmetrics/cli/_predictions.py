@@ -15,9 +15,9 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from jaxmetrics import _labels
-from jaxmetrics._examples import are_distributions
-from jaxmetrics._validation import IGNORED
+from jaxmetrics._arguments import labels as _labels
+from jaxmetrics._arguments.example_arguments import are_distributions
+from jaxmetrics._arguments.single import IGNORED
 from jaxmetrics.cli._classes import (
     check_kinds,
     one_against_rest,

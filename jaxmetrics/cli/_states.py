@@ -8,7 +8,7 @@ import warnings
 from argparse import Namespace
 from pathlib import Path
 
-from jaxmetrics._jax import jax
+from jaxmetrics._places.jax_imports import jax
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._outputs import progress, targets, writing
 from jaxmetrics.reports.singles import Report

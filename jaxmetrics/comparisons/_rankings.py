@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul, pick, safe_sqrt
-from jaxmetrics._cell_sums import diagonal
-from jaxmetrics._chunks import map_chunks
-from jaxmetrics._jax import jax
-from jaxmetrics._keys import HostKey, Key
-from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._arguments.keys import HostKey, Key
+from jaxmetrics._numerics.arithmetic import divide, matmul, pick, safe_sqrt
+from jaxmetrics._places.chunks import map_chunks
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax, lax, special, xp
+from jaxmetrics._sums.cell_sums import diagonal
 
 __all__: list[str] = []
 

@@ -10,15 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import rounding
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._counting import Axis
-from jaxmetrics._indices import check_order
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
-from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import CONFIDENCE, fraction
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_counts,
@@ -26,6 +19,13 @@ from jaxmetrics._validation import (
     check_cells,
     check_integer,
 )
+from jaxmetrics._numerics.arithmetic import rounding
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
+from jaxmetrics._sums.counting import Axis
+from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import CONFIDENCE, fraction
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, named_classes, paired_confusion_matrix

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, check_axis, check_flag, check_level
+from jaxmetrics._arguments.single import ArrayLike, as_counts, check_axis, check_flag, check_level
+from jaxmetrics._numerics.arithmetic import append_axes, divide
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, interval
 

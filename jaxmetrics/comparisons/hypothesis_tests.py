@@ -8,15 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics import _samplers as samplers
-from jaxmetrics._arithmetic import argmax, divide, rounding, safe_sqrt
-from jaxmetrics._cell_sums import diagonal
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
-from jaxmetrics._roots import root
-from jaxmetrics._text.printing import Printed
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
     as_float,
@@ -24,6 +17,13 @@ from jaxmetrics._validation import (
     check_tables,
     non_negative,
 )
+from jaxmetrics._numerics import samplers
+from jaxmetrics._numerics.arithmetic import argmax, divide, rounding, safe_sqrt
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, dispatched, lax, special, xp
+from jaxmetrics._sums.cell_sums import diagonal
+from jaxmetrics._text.printing import Printed
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
 from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile, with_level

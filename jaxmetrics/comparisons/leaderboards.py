@@ -26,19 +26,26 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jaxmetrics._arithmetic import divide, matmul, pick
-from jaxmetrics._chunks import LANES
-from jaxmetrics._compilation import compiled
-from jaxmetrics._counting import class_ids
-from jaxmetrics._examples import read_examples
-from jaxmetrics._indices import check_order, named_systems
-from jaxmetrics._jax import trees
-from jaxmetrics._keys import Key, KeyLike, place, split
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
-from jaxmetrics._scatter import are_valid
+from jaxmetrics._arguments.example_arguments import read_examples
+from jaxmetrics._arguments.indices import check_order, named_systems
+from jaxmetrics._arguments.keys import Key, KeyLike, place, split
+from jaxmetrics._arguments.single import (
+    IGNORED,
+    ArrayLike,
+    as_array,
+    as_mask,
+    check_level,
+    shapes_of,
+)
+from jaxmetrics._numerics.arithmetic import divide, matmul, pick
+from jaxmetrics._places.chunks import LANES
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, lax, xp
+from jaxmetrics._sums.counting import class_ids
+from jaxmetrics._sums.scatter import are_valid
 from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.standings import as_dict, ranking, shown_ranking
-from jaxmetrics._validation import IGNORED, ArrayLike, as_array, as_mask, check_level, shapes_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,

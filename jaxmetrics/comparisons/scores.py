@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._indices import check_order, is_labelled, named_systems
-from jaxmetrics._jax import trees
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order, is_labelled, named_systems
+from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -26,6 +22,10 @@ from jaxmetrics._validation import (
     refuse_where,
     shapes_of,
 )
+from jaxmetrics._numerics.arithmetic import divide, matmul
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, is_known, on_device, xp
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked

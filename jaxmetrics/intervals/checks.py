@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import Applied, estimated
-from jaxmetrics._arithmetic import append_axes
-from jaxmetrics._compilation import is_constant, traced_metric
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._text.wording import shown
-from jaxmetrics._tracing import TracedMetric
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.single import (
     check_function,
     check_samples,
     refuse_where,
     takes_complex,
 )
+from jaxmetrics._numerics.arithmetic import append_axes
+from jaxmetrics._places.compilation import is_constant, traced_metric
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._places.tracing import TracedMetric
+from jaxmetrics._text.wording import shown
 from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax
-from jaxmetrics._validation import takes_complex
+from jaxmetrics._arguments.single import takes_complex
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax
 
 __all__: list[str] = []
 

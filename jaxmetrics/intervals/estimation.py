@@ -11,12 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._applied import Applied, Reads, read_by
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._bins import as_histogram
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, is_jax, is_known, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
     as_float,
@@ -26,6 +21,11 @@ from jaxmetrics._validation import (
     refuse_where,
     require,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, is_jax, is_known, xp
+from jaxmetrics._sums.bin_edges import as_histogram
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_counts, name_of, nan_unless, placed

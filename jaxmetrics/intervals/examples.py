@@ -18,14 +18,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._applied import of_weights
-from jaxmetrics._arithmetic import matmul
-from jaxmetrics._chunks import LANES, map_chunks
-from jaxmetrics._compilation import compiled
-from jaxmetrics._indices import check_order
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._keys import HostKey, Key, KeyLike, place
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.keys import HostKey, Key, KeyLike, place
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_counts,
@@ -37,6 +32,11 @@ from jaxmetrics._validation import (
     check_real,
     check_samples,
 )
+from jaxmetrics._numerics.arithmetic import matmul
+from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.estimates import Estimate, with_level
 from jaxmetrics.intervals import replicates

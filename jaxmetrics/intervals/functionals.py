@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arithmetic import subtract
-from jaxmetrics._chunks import LANES, map_chunks
-from jaxmetrics._compilation import is_constant
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._numerics.arithmetic import subtract
+from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.compilation import is_constant
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, is_jax, xp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.derivatives import Function, jacobian
 from jaxmetrics.intervals.samples import Sample

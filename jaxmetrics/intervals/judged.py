@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import on_host_if_small
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, is_jax, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_level
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import on_host_if_small
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, is_jax, xp
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.checks import as_floats, nan_unless

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import argmax, divide
-from jaxmetrics._chunks import LANES, map_chunks
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, lax, xp
-from jaxmetrics._samplers import deviance
+from jaxmetrics._numerics.arithmetic import argmax, divide
+from jaxmetrics._numerics.samplers import deviance
+from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
 from jaxmetrics.intervals.derivatives import Function, differentiator
 from jaxmetrics.intervals.functionals import AT_ONCE, Functional
 

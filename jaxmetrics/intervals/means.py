@@ -46,12 +46,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._examples import Argument, read_examples
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import Argument, read_examples
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -63,6 +60,9 @@ from jaxmetrics._validation import (
     largest_eps,
     refuse_where,
 )
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
     check_size_of_tables,

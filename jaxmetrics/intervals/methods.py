@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from jaxmetrics._compilation import on_host_if_small
-from jaxmetrics._jax import is_loaded, jax, trees
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, on_device
+from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.single import ArrayLike, check_option
+from jaxmetrics._places.compilation import on_host_if_small
+from jaxmetrics._places.jax_imports import is_loaded, jax, trees
+from jaxmetrics._places.namespaces import Array, on_device
 from jaxmetrics._text.wording import warn
-from jaxmetrics._validation import ArrayLike, check_option
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import (

@@ -25,10 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, pick, safe_sqrt
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -39,6 +36,9 @@ from jaxmetrics._validation import (
     largest_eps,
     refuse_where,
 )
+from jaxmetrics._numerics.arithmetic import divide, pick, safe_sqrt
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.clusters import as_clusters, clustered_error, effective_share, kish_number
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level

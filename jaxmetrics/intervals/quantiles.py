@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
-from jaxmetrics._namespaces import Array, lax, special, xp
-from jaxmetrics._validation import INT32_MAX
+from jaxmetrics._arguments.single import INT32_MAX
+from jaxmetrics._numerics.arithmetic import append_axes, divide, safe_sqrt
+from jaxmetrics._places.namespaces import Array, lax, special, xp
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics import _samplers as samplers
-from jaxmetrics._chunks import LANES, map_chunks
-from jaxmetrics._jax import jax, jnp, trees
-from jaxmetrics._keys import HostKey, Key
-from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._arguments.keys import HostKey, Key
+from jaxmetrics._numerics import samplers
+from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.jax_imports import jax, jnp, trees
+from jaxmetrics._places.namespaces import Array, is_jax, xp
 
 __all__: list[str] = []
 

@@ -18,11 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
-from jaxmetrics._jax import jax
-from jaxmetrics._keys import Key
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.keys import Key
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_class_ids,
@@ -30,6 +27,9 @@ from jaxmetrics._validation import (
     check_examples,
     shapes_of,
 )
+from jaxmetrics._numerics.arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics.clusters import clustered_error, effective_share, kish_number
 from jaxmetrics.intervals import replicates
 

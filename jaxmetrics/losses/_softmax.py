@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, is_jax, xp
+from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, is_jax, xp
 
 __all__: list[str] = []
 

@@ -25,13 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._compilation import promoting
-from jaxmetrics._indices import check_order
-from jaxmetrics._meshes import varying_alike, varying_axes
-from jaxmetrics._namespaces import Array, Arrays, float_dtype
-from jaxmetrics._scatter import valid_ids
-from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_mask,
@@ -40,6 +35,11 @@ from jaxmetrics._validation import (
     is_integer,
     shapes_of,
 )
+from jaxmetrics._places.compilation import promoting
+from jaxmetrics._places.meshes import varying_alike, varying_axes
+from jaxmetrics._places.namespaces import Array, Arrays, float_dtype
+from jaxmetrics._sums.scatter import valid_ids
+from jaxmetrics._text.wording import shown
 from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 

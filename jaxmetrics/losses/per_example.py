@@ -33,13 +33,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import aligned, as_training_logits, as_weights, eps_of
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, xp
-from jaxmetrics._scatter import valid_ids
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import aligned, as_training_logits, as_weights, eps_of
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -56,6 +52,10 @@ from jaxmetrics._validation import (
     refuse_where,
     shapes_of,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, xp
+from jaxmetrics._sums.scatter import valid_ids
 from jaxmetrics.losses._softmax import (
     neg_log_softmax,
     one_hot,

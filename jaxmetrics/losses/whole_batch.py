@@ -8,22 +8,22 @@ from typing import Literal
 import numpy as np
 
 from jaxmetrics._applied import applied
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Examples,
     as_numbers,
     as_training_logits,
     binary_examples,
     class_examples,
 )
-from jaxmetrics._namespaces import Array, special, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_number,
     check_option,
     check_samples,
 )
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, special, xp
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.scoring.rows import is_probability, weights_of

@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from jaxmetrics._applied import refuse_unknown_order
-from jaxmetrics._arithmetic import divide, weighted_sum
-from jaxmetrics._cell_sums import off_diagonal, others, proportions
-from jaxmetrics._compilation import compiled
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_option
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, as_counts, as_square, check_option
+from jaxmetrics._numerics.arithmetic import divide, weighted_sum
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, xp
+from jaxmetrics._sums.cell_sums import off_diagonal, others, proportions
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import applied, reading
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import cells, proportions, tables
-from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._arguments.single import ArrayLike, as_counts, as_float, on_host
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._sums.cell_sums import cells, proportions, tables
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, on_host
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from jaxmetrics._applied import applied, reading
-from jaxmetrics._arithmetic import subtract
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array
-from jaxmetrics._validation import ArrayLike, as_counts
+from jaxmetrics._arguments.single import ArrayLike, as_counts
+from jaxmetrics._numerics.arithmetic import subtract
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array
 from jaxmetrics.metrics.averages import A_METRIC, Metric
 
 __all__ = ["difference"]

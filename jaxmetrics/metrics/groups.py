@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from jaxmetrics._applied import applied, of_extremes, reading
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._namespaces import Array, Arrays, xp
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._arguments.single import ArrayLike
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.namespaces import Array, Arrays, xp
 from jaxmetrics.metrics.averages import A_METRIC, Metric, of_counts
 from jaxmetrics.metrics.rates import recall, selection_rate
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arithmetic import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, as_counts, as_square, check_flag
+from jaxmetrics._numerics.arithmetic import (
     divide,
     divide_by_geometric_mean,
     safe_log,
     safe_sqrt,
     weighted_sum,
 )
-from jaxmetrics._cell_sums import (
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, xp
+from jaxmetrics._sums.cell_sums import (
     cells,
     dependence,
     diagonal,
@@ -21,10 +25,6 @@ from jaxmetrics._cell_sums import (
     rest_of_row,
     sum_of_rows,
 )
-from jaxmetrics._compilation import compiled
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_flag
 from jaxmetrics.metrics.rates import recall
 
 __all__ = [

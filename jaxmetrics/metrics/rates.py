@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arithmetic import divide, divide_by_geometric_mean
-from jaxmetrics._cell_sums import cells, proportions, tp_fp_fn
-from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, refuse_where
+from jaxmetrics._arguments.single import ArrayLike, as_counts, as_float, refuse_where
+from jaxmetrics._numerics.arithmetic import divide, divide_by_geometric_mean
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._sums.cell_sums import cells, proportions, tp_fp_fn
 
 __all__ = [
     "diagnostic_odds_ratio",

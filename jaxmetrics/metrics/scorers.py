@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import Applied, applied, without_order
-from jaxmetrics._indices import check_order
-from jaxmetrics._labels import are_integers, ordered_categories, sorted_classes
-from jaxmetrics._validation import ArrayLike, check_real
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import are_integers, ordered_categories, sorted_classes
+from jaxmetrics._arguments.single import ArrayLike, check_real
 from jaxmetrics.counts import confusion_matrix, ids_by_label
 from jaxmetrics.metrics.averages import A_METRIC, Metric
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmetrics import calibration_curve, precision_recall_curve, roc_curve
-from jaxmetrics._namespaces import is_jax
-from jaxmetrics._validation import ArrayLike, check_level
+from jaxmetrics._arguments.single import ArrayLike, check_level
+from jaxmetrics._places.namespaces import is_jax
 from jaxmetrics.plots._axes import REFERENCE, axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.scoring import CalibrationCurve

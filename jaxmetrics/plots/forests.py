@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmetrics import Comparison, Estimate, Leaderboard
-from jaxmetrics._labels import names_of
+from jaxmetrics._arguments.labels import names_of
+from jaxmetrics._arguments.single import on_host
 from jaxmetrics._text.standings import labelled_standings, tiers_in_words
 from jaxmetrics._text.wording import CONFIDENCE, fraction
-from jaxmetrics._validation import on_host
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 

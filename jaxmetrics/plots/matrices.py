@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxmetrics import confusion_matrix as counts_of
-from jaxmetrics._indices import check_order
-from jaxmetrics._labels import as_ids, names_of, ordered_categories
-from jaxmetrics._validation import ArrayLike, check_option, check_real, on_host
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import as_ids, names_of, ordered_categories
+from jaxmetrics._arguments.single import ArrayLike, check_option, check_real, on_host
 from jaxmetrics.plots._axes import axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmetrics import balanced_accuracy_posterior
-from jaxmetrics._labels import names_of
-from jaxmetrics._validation import ArrayLike, check_level, on_host
+from jaxmetrics._arguments.labels import names_of
+from jaxmetrics._arguments.single import ArrayLike, check_level, on_host
 from jaxmetrics.betas import BetaAverage
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 

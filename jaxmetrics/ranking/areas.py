@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
-from jaxmetrics._bins import as_histogram, refuse_options
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._examples import Examples, as_scores, class_examples
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
+from jaxmetrics._arguments.example_arguments import Examples, as_scores, class_examples
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_flag, check_option, is_integer
+from jaxmetrics._numerics.arithmetic import divide, matmul
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, float_dtype, is_known, lax, xp
+from jaxmetrics._sums.bin_edges import as_histogram, refuse_options
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
     COIN_TOSS,

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxmetrics._applied import applied
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Examples,
     as_indicators,
     as_scores,
     class_examples,
     label_examples,
 )
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
-from jaxmetrics._validation import IGNORED, ArrayLike, check_option
+from jaxmetrics._arguments.single import IGNORED, ArrayLike, check_option
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import Array, float_dtype, on_device, xp
 
 __all__ = ["per_class", "per_label"]
 

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import tables
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_function, refuse_where
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import Array, float_dtype, on_device, xp
+from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
 from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank

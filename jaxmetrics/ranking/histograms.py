@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._bins import as_edges, bins_between
-from jaxmetrics._compilation import compiled
-from jaxmetrics._counting import count
-from jaxmetrics._examples import as_probabilities, as_scores, binary_examples
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, Arrays, lax, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
+from jaxmetrics._arguments.example_arguments import as_probabilities, as_scores, binary_examples
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, as_float, check_option, check_size
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, lax, xp
+from jaxmetrics._sums.bin_edges import as_edges, bins_between
+from jaxmetrics._sums.counting import count
 
 __all__ = ["AreaBounds", "score_histogram"]
 

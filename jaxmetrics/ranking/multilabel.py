@@ -19,9 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled, one_program
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Examples,
     as_gains,
     as_indicators,
@@ -30,8 +28,10 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
-from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
-from jaxmetrics._validation import ArrayLike, check_option, check_size
+from jaxmetrics._arguments.single import ArrayLike, check_option, check_size
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled, one_program
+from jaxmetrics._places.namespaces import Array, Arrays, float_dtype, xp
 from jaxmetrics.ranking.areas import mean_precision
 from jaxmetrics.ranking.columns import scored_labels
 from jaxmetrics.ranking.ranks import (

@@ -41,11 +41,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, float_dtype, xp
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, float_dtype, xp
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import COIN_TOSS, Spread, jackknife_moves, sums_by_cluster
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from jaxmetrics._applied import weighted_by
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Examples, as_scores, binary_examples
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import (
+from jaxmetrics._arguments.example_arguments import Examples, as_scores, binary_examples
+from jaxmetrics._arguments.single import INT32_MAX, ArrayLike, is_integer
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import (
     Array,
     Arrays,
     float_dtype,
@@ -29,7 +30,6 @@ from jaxmetrics._namespaces import (
     on_one_cpu,
     xp,
 )
-from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 from jaxmetrics.intervals.samples import sums_by_entry
 
 __all__: list[str] = []

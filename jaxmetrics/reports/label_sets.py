@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from jaxmetrics import binary, error_rate, f1, label_macro, proportion_interval
-from jaxmetrics._indices import check_order
-from jaxmetrics._labels import distinct_names_of
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import distinct_names_of
+from jaxmetrics._arguments.single import ArrayLike, check_real, on_host
 from jaxmetrics._text.wording import percent
-from jaxmetrics._validation import ArrayLike, check_real, on_host
 from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row

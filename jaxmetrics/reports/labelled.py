@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics import IntervalMethod, confusion_matrix
-from jaxmetrics._indices import check_order
-from jaxmetrics._validation import ArrayLike, check_flag, check_real, on_host
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (

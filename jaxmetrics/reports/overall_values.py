@@ -32,13 +32,9 @@ from jaxmetrics import (
     proportion_interval,
     weighted,
 )
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import cells
-from jaxmetrics._examples import are_distributions, eps_of
-from jaxmetrics._jax import trees
-from jaxmetrics._labels import as_ids, ordered_categories
-from jaxmetrics._text.wording import enumeration, fraction, listed, warn
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
+from jaxmetrics._arguments.labels import as_ids, ordered_categories
+from jaxmetrics._arguments.single import (
     IGNORED,
     ArrayLike,
     as_rows,
@@ -48,6 +44,10 @@ from jaxmetrics._validation import (
     refuse_where,
     warn_of_left_out_class,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._sums.cell_sums import cells
+from jaxmetrics._text.wording import enumeration, fraction, listed, warn
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.reports.contents import POSTERIOR

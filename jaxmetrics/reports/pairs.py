@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics import compare_predictions, confusion_matrix, delong, mcnemar, mean_interval
-from jaxmetrics._indices import check_order
-from jaxmetrics._labels import names_of
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import names_of
+from jaxmetrics._arguments.single import ArrayLike
 from jaxmetrics._text.wording import CONFIDENCE, percent, title_of
-from jaxmetrics._validation import ArrayLike
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.estimates import normal_quantile

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics import compare_scores, mean_interval
-from jaxmetrics._indices import check_order
-from jaxmetrics._labels import names_of
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import names_of
+from jaxmetrics._arguments.single import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics._text.wording import CONFIDENCE, labels_of, percent, printable, title_of
-from jaxmetrics._validation import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from jaxmetrics import IntervalMethod, confusion_matrix
-from jaxmetrics._labels import distinct_names_of
-from jaxmetrics._text.wording import capital, percent, warn
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.labels import distinct_names_of
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
     as_square,
@@ -21,6 +20,7 @@ from jaxmetrics._validation import (
     check_size,
     on_host,
 )
+from jaxmetrics._text.wording import capital, percent, warn
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import ClassValues, Findings, Outline, SampleSize, listing

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxmetrics import Comparison, Estimate
-from jaxmetrics._jax import trees
+from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._text.wording import written
 
 __all__: list[str] = []

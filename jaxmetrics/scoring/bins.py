@@ -8,21 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._bins import as_edges, refuse_options
-from jaxmetrics._compilation import compiled
-from jaxmetrics._counting import count
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Argument,
     Examples,
     as_numbers,
     as_probabilities,
     binary_examples,
 )
-from jaxmetrics._jax import jnp
-from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, lax, on_device, xp
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_float,
     check_option,
@@ -30,6 +23,13 @@ from jaxmetrics._validation import (
     is_integer,
     non_negative,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jnp
+from jaxmetrics._places.meshes import varying_alike
+from jaxmetrics._places.namespaces import Array, lax, on_device, xp
+from jaxmetrics._sums.bin_edges import as_edges, refuse_options
+from jaxmetrics._sums.counting import count
 from jaxmetrics.clusters import clusters_of_examples
 from jaxmetrics.scoring.rows import is_probability, weights_of
 

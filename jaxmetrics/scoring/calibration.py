@@ -30,11 +30,11 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from jaxmetrics._applied import applied
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Examples, as_distributions, class_examples
-from jaxmetrics._namespaces import Array, Arrays, xp
-from jaxmetrics._validation import IGNORED, ArrayLike, check_flag, check_level, check_option
+from jaxmetrics._arguments.example_arguments import Examples, as_distributions, class_examples
+from jaxmetrics._arguments.single import IGNORED, ArrayLike, check_flag, check_level, check_option
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, xp
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.ranks import rank_examples

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
-from jaxmetrics._compilation import compiled, on_host_if_small
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, check_flag
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import ArrayLike, check_flag
+from jaxmetrics._numerics.arithmetic import append_axes, divide, safe_sqrt
+from jaxmetrics._places.compilation import compiled, on_host_if_small
+from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import independent_share, jackknife_variance, kish_number
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_log
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Examples
-from jaxmetrics._namespaces import Array, Arrays, float_dtype, lax, on_device, special, xp
-from jaxmetrics._roots import root
+from jaxmetrics._arguments.example_arguments import Examples
+from jaxmetrics._numerics.arithmetic import divide, safe_log
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, Arrays, float_dtype, lax, on_device, special, xp
 from jaxmetrics.betas.distributions import log1p_minus
 from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, points
 from jaxmetrics.scoring.bins import positions

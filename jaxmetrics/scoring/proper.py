@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
-from jaxmetrics._compilation import compiled, one_program
-from jaxmetrics._counting import count
-from jaxmetrics._examples import (
+from jaxmetrics._arguments.example_arguments import (
     Examples,
     Reading,
     as_distributions,
@@ -17,8 +14,11 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
-from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
-from jaxmetrics._validation import ArrayLike, as_array, as_float
+from jaxmetrics._arguments.single import ArrayLike, as_array, as_float
+from jaxmetrics._numerics.arithmetic import divide, safe_log, safe_sqrt
+from jaxmetrics._places.compilation import compiled, one_program
+from jaxmetrics._places.namespaces import Array, Arrays, float_dtype, xp
+from jaxmetrics._sums.counting import count
 from jaxmetrics.scoring.rows import (
     at_class,
     is_probability,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._examples import Examples
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._arguments.example_arguments import Examples
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.namespaces import Array, xp
 
 __all__: list[str] = []
 

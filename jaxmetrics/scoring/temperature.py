@@ -5,13 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Examples, are_distributions, as_logits, class_examples
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, Arrays, custom_jvp, lax, special, xp
-from jaxmetrics._roots import root
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._arguments.example_arguments import (
+    Examples,
+    are_distributions,
+    as_logits,
+    class_examples,
+)
+from jaxmetrics._arguments.single import ArrayLike
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, lax, special, xp
 from jaxmetrics.scoring.rows import is_valid_logits, weights_of
 
 __all__ = ["fit_temperature"]

@@ -21,11 +21,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._applied import Applied
-from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._cell_sums import tables
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._arguments.single import check_flag, check_level, check_option, check_size
+from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
+from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import check_flag, check_level, check_option, check_size
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import as_floats, check_num_samples

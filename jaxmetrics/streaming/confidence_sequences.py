@@ -10,13 +10,8 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import promoting
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._roots import root
-from jaxmetrics._samplers import deviance, stirling
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -27,6 +22,11 @@ from jaxmetrics._validation import (
     largest_eps,
     require,
 )
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._numerics.roots import root
+from jaxmetrics._numerics.samplers import deviance, stirling
+from jaxmetrics._places.compilation import promoting
+from jaxmetrics._places.namespaces import float_dtype
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals.means import tolerated
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_total

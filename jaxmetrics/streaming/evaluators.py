@@ -39,18 +39,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._compilation import compiled, promoting
-from jaxmetrics._examples import as_weights
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import float_dtype, on_device
-from jaxmetrics._text.printing import Printed
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import as_weights
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_float,
     as_mask,
     check_cells,
     is_integer,
 )
+from jaxmetrics._places.compilation import compiled, promoting
+from jaxmetrics._places.namespaces import float_dtype, on_device
+from jaxmetrics._text.printing import Printed
 from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,

@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._arguments.single import require
 from jaxmetrics._files import replaced_file
-from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._places.namespaces import float_dtype
 from jaxmetrics._text.wording import shown
-from jaxmetrics._validation import require
 from jaxmetrics.streaming.evaluators import COUNTERS, Evaluator
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._counting import count
-from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._samplers import hashed
-from jaxmetrics._scatter import cell_numbers
-from jaxmetrics._validation import is_integer
-from jaxmetrics._weighted_sums import sum_by_cell
+from jaxmetrics._arguments.single import is_integer
+from jaxmetrics._numerics.samplers import hashed
+from jaxmetrics._places.namespaces import float_dtype
+from jaxmetrics._sums.counting import count
+from jaxmetrics._sums.scatter import cell_numbers
+from jaxmetrics._sums.weighted_sums import sum_by_cell
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.bins import calibration_bins

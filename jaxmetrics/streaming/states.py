@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
-from jaxmetrics._compilation import promoting
-from jaxmetrics._namespaces import is_jax, on_one_cpu
-from jaxmetrics._validation import is_integer
+from jaxmetrics._arguments.single import is_integer
+from jaxmetrics._places.compilation import promoting
+from jaxmetrics._places.namespaces import is_jax, on_one_cpu
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import add, as_numpy
 

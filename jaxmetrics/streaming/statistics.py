@@ -17,11 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._examples import as_distributions, as_weights
-from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._samplers import hashed
-from jaxmetrics._scatter import valid_ids
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import as_distributions, as_weights
+from jaxmetrics._arguments.single import (
     INT32_MAX,
     ArrayLike,
     as_array,
@@ -33,6 +30,9 @@ from jaxmetrics._validation import (
     check_real,
     is_integer,
 )
+from jaxmetrics._numerics.samplers import hashed
+from jaxmetrics._places.namespaces import float_dtype
+from jaxmetrics._sums.scatter import valid_ids
 
 __all__ = ["Batch", "Kind", "Statistic"]
 

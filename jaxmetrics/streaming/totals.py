@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._validation import is_integer
+from jaxmetrics._arguments.single import is_integer
+from jaxmetrics._places.namespaces import float_dtype
 
 __all__: list[str] = []
 

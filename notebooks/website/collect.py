@@ -43,11 +43,11 @@ _REFERENCE = "reference/index.md"
 _TYPES = """\
 These types occur in signatures:
 
-- `ArrayLike`[](){#jaxmetrics._validation.ArrayLike} is a NumPy or JAX array, a list, a Series, a
+- `ArrayLike`[](){#jaxmetrics._arguments.single.ArrayLike} is a NumPy or JAX array, a list, a Series, a
   tensor in CPU memory, or a number;
-- `Array`[](){#jaxmetrics._namespaces.Array} is a NumPy array (in float64 or int64), or a JAX array
+- `Array`[](){#jaxmetrics._places.namespaces.Array} is a NumPy array (in float64 or int64), or a JAX array
   if one of the arguments is a JAX array;
-- `KeyLike`[](){#jaxmetrics._keys.KeyLike} is a JAX key, an integer seed or, for NumPy data, a
+- `KeyLike`[](){#jaxmetrics._arguments.keys.KeyLike} is a JAX key, an integer seed or, for NumPy data, a
   NumPy `Generator`;
 - `Metric`[](){#jaxmetrics.estimates.Metric} is a function of counts.
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, is_known, on_device
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax, is_known, on_device
 from jaxmetrics._text.wording import shown
 
 __all__: list[str] = []

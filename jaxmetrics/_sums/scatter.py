@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import jax, jnp
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import INT32_MAX
+from jaxmetrics._arguments.single import INT32_MAX
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jax, jnp
+from jaxmetrics._places.namespaces import Array, xp
 
 __all__: list[str] = []
 

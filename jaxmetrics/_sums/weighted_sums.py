@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from jaxmetrics._jax import jax, jnp
-from jaxmetrics._namespaces import Array, Arrays
-from jaxmetrics._scatter import count_ids, iota
+from jaxmetrics._places.jax_imports import jax, jnp
+from jaxmetrics._places.namespaces import Array, Arrays
+from jaxmetrics._sums.scatter import count_ids, iota
 
 __all__: list[str] = []
 

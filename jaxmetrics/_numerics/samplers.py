@@ -28,9 +28,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._jax import jax, jnp, lax
-from jaxmetrics._namespaces import Array, Arrays, float_dtype, xp
+from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.jax_imports import jax, jnp, lax
+from jaxmetrics._places.namespaces import Array, Arrays, float_dtype, xp
 
 __all__: list[str] = []
 

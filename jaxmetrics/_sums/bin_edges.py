@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
-from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, float_dtype, is_known, xp
-from jaxmetrics._validation import ArrayLike, as_float, non_negative
+from jaxmetrics._arguments.single import ArrayLike, as_float, non_negative
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.meshes import varying_alike
+from jaxmetrics._places.namespaces import Array, float_dtype, is_known, xp
 
 __all__: list[str] = []
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._jax import trees
-from jaxmetrics._namespaces import lax
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.namespaces import lax
 
 __all__: list[str] = []
 

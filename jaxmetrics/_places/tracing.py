@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._jax import jax, trees
+from jaxmetrics._places.jax_imports import jax, trees
 
 __all__: list[str] = []
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxmetrics._namespaces import Array, custom_jvp, is_jax, lax, xp
-from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics._arguments.single import ArrayLike, as_float
+from jaxmetrics._places.namespaces import Array, custom_jvp, is_jax, lax, xp
 
 __all__: list[str] = []
 

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._indices import check_classes, is_labelled, order_of_classes
-from jaxmetrics._jax import jax
-from jaxmetrics._labels import first_invalid, is_whole
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._arguments.indices import check_classes, is_labelled, order_of_classes
+from jaxmetrics._arguments.labels import first_invalid, is_whole
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._text.wording import element, shown, warn
 
 __all__: list[str] = []

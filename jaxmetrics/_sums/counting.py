@@ -9,12 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Argument, read_examples
-from jaxmetrics._jax import jnp, trees
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._scatter import add_at, cell_numbers, count_ids, in_all_tables
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.example_arguments import Argument, read_examples
+from jaxmetrics._arguments.single import (
     INT32_MAX,
     MOST_CELLS,
     ArrayLike,
@@ -27,7 +23,11 @@ from jaxmetrics._validation import (
     ids_in_range,
     warn_of_left_out_class,
 )
-from jaxmetrics._weighted_sums import sum_by_cell
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.jax_imports import jnp, trees
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._sums.scatter import add_at, cell_numbers, count_ids, in_all_tables
+from jaxmetrics._sums.weighted_sums import sum_by_cell
 
 __all__: list[str] = []
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, on_device
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, is_jax, on_device
 
 __all__: list[str] = []
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
-from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, Arrays, is_jax, lax, xp
-from jaxmetrics._validation import ArrayLike, as_counts
+from jaxmetrics._arguments.single import ArrayLike, as_counts
+from jaxmetrics._numerics.arithmetic import divide, matmul
+from jaxmetrics._places.jax_imports import jax
+from jaxmetrics._places.namespaces import Array, Arrays, is_jax, lax, xp
 
 __all__: list[str] = []
 

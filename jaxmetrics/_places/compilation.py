@@ -3,7 +3,7 @@
 A static value is identified by its parts (`_key`) if it is immutable, such as a number, a string, a
 function of this package, or a scheme applied to such a function. Any other value, such as a user's
 function, may depend on something that changes. Therefore it is traced in each call, and functions
-with the same computation share a program (`_tracing`).
+with the same computation share a program (`tracing`).
 
 `jax.jit` is called only here and for `linear_cross_entropy` and streaming states, which are always
 computed by JAX.
@@ -28,9 +28,9 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from jaxmetrics._applied import Applied
-from jaxmetrics._jax import jax, trees
-from jaxmetrics._namespaces import is_jax, is_known, on_device
-from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
+from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.namespaces import is_jax, is_known, on_device
+from jaxmetrics._places.tracing import Jaxpr, TracedMetric, trace
 
 __all__: list[str] = []
 

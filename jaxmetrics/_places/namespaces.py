@@ -6,7 +6,7 @@ or tracer, JAX computes the result, in the precision of JAX. Otherwise, NumPy an
 result immediately, in float64. So NumPy arrays need no compiler, and the same line runs within
 `jax.jit`. Special functions that JAX lacks are implemented for JAX arrays only (`scipys`).
 
-A function decorated by `compiled` (in `_compilation`) is called directly for NumPy arrays and is
+A function decorated by `compiled` (in `compilation`) is called directly for NumPy arrays and is
 compiled for JAX arrays.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
-from jaxmetrics._jax import is_loaded, jax, jnp, knows_dtypes, trees
+from jaxmetrics._places.jax_imports import is_loaded, jax, jnp, knows_dtypes, trees
 
 __all__: list[str] = []
 

@@ -15,11 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._compilation import compiled
-from jaxmetrics._indices import check_order
-from jaxmetrics._namespaces import Array, is_jax, on_device, xp
-from jaxmetrics._scatter import valid_ids
-from jaxmetrics._validation import (
+from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
@@ -37,6 +34,9 @@ from jaxmetrics._validation import (
     refuse_where,
     shapes_of,
 )
+from jaxmetrics._places.compilation import compiled
+from jaxmetrics._places.namespaces import Array, is_jax, on_device, xp
+from jaxmetrics._sums.scatter import valid_ids
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxmetrics._namespaces import Array, Arrays, lax, xp
+from jaxmetrics._places.namespaces import Array, Arrays, lax, xp
 
 __all__: list[str] = []
 

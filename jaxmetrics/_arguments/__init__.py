@@ -1,0 +1,1 @@
+"""Convert and check arguments, on their way in."""

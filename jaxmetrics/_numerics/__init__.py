@@ -1,0 +1,1 @@
+"""Compute what NumPy and JAX lack: safe arithmetic, roots, random numbers."""

@@ -1,0 +1,1 @@
+"""Decide where and how functions are computed: NumPy or JAX, compilation, meshes, chunks."""

@@ -1,0 +1,1 @@
+"""Count examples and add up weights."""
