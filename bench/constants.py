@@ -49,14 +49,14 @@ class Constant(NamedTuple):
 
 CONSTANTS: list[Constant] = [
     Constant(
-        "jaxmetrics.intervals.likelihoods",
+        "jaxmetrics.intervals.tilting",
         "ADDED",
         "part of an example at the bound: without mistakes, the upper limit of an error rate is"
         " then 3.0 / n, that of the mid-p value",
         {"unpaired": ("`compare_unpaired`",), "means": ("`mean_interval(bounds=)`",)},
     ),
     Constant(
-        "jaxmetrics.intervals.likelihoods",
+        "jaxmetrics.intervals.tilting",
         "ADDED_OF_CLUSTER",
         "part of the cluster that moves the metric most, for clusters that did not occur",
         {

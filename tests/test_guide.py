@@ -116,13 +116,15 @@ def test_each_file_imports_from_those_above_it() -> None:
     """The order in which CONTRIBUTING lists them."""
     rooms = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", read("CONTRIBUTING.md"), re.MULTILINE)
     package = ROOT / "jaxmetrics"
-    found = {path.stem for path in package.iterdir() if not path.name.startswith(("_", "py.typed"))}
+    found = {
+        path.stem for path in package.iterdir() if not path.name.startswith(("__", "py.typed"))
+    }
     assert found == set(rooms), "the table of files in CONTRIBUTING lists others"
     for path in package.rglob("*.py"):
         room = path.relative_to(package).parts[0].removesuffix(".py")
         if room in ("__init__", "__main__"):
             continue
-        below = rooms[rooms.index(room) + 1 :] if room in rooms else rooms
+        below = rooms[rooms.index(room) + 1 :]
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]

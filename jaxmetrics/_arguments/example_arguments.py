@@ -33,10 +33,10 @@ from jaxmetrics._arguments.single import (
     largest_eps,
     refuse_where,
     shapes_of,
+    valid_ids,
 )
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, is_jax, on_device, xp
-from jaxmetrics._sums.scatter import valid_ids
 
 __all__: list[str] = []
 

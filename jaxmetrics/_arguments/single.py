@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from jaxmetrics._arguments.indices import check_classes, is_labelled, order_of_classes
 from jaxmetrics._arguments.labels import first_invalid, is_whole
+from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._text.wording import element, shown, warn
@@ -446,6 +447,18 @@ def ids_in_range(
     bad = ids >= size if is_truth else (ids < 0) | (ids >= size)
     refuse_where(bad, ids, name, message, *where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
+
+
+def are_valid(ids: Array, size: int) -> Array:
+    """Return which class ids lie in [0, size)."""
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # 200 does not fit in int8
+    return (wide >= 0) & (wide < size)
+
+
+@compiled
+def valid_ids(ids: Array, *, size: int) -> Array:
+    """Convert class ids to int32; ids outside of [0, size) become -1."""
+    return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def as_mask(where: ArrayLike | None) -> Array | None:

@@ -12,12 +12,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import numpy as np
-
-from jaxmetrics._arguments.single import INT32_MAX
-from jaxmetrics._places.compilation import compiled
+from jaxmetrics._arguments.single import INT32_MAX, are_valid
 from jaxmetrics._places.jax_imports import jax, jnp
-from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._places.namespaces import Array
 
 __all__: list[str] = []
 
@@ -33,18 +30,6 @@ CHUNK_SIZE = 2**16
 
 def iota(shape: tuple[int, ...], dimension: int) -> Array:
     return jax.lax.broadcasted_iota(jnp.int32, shape, dimension)
-
-
-def are_valid(ids: Array, size: int) -> Array:
-    """Return which class ids lie in [0, size)."""
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # 200 does not fit in int8
-    return (wide >= 0) & (wide < size)
-
-
-@compiled
-def valid_ids(ids: Array, *, size: int) -> Array:
-    """Convert class ids to int32; ids outside of [0, size) become -1."""
-    return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array) -> Array:

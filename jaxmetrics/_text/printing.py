@@ -6,14 +6,13 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from jaxmetrics._arguments.single import check_option
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import is_jax, is_known
-from jaxmetrics._text.wording import Table, fraction
+from jaxmetrics._text.wording import Table, fraction, shown
 
 __all__: list[str] = []
 
@@ -213,7 +212,9 @@ def as_python(x: Any) -> Any:
 
 def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
     """Make a data frame of the library `backend` from columns by name."""
-    check_option(backend, "backend", ("polars", "pandas", "pyarrow"))
+    if backend not in get_args(Backend):
+        names = "'polars', 'pandas' or 'pyarrow'"
+        raise ValueError(f"backend must be {names}, got {shown(backend)}.")
     try:
         import narwhals
     except ImportError:

@@ -32,6 +32,7 @@ from jaxmetrics._arguments.keys import Key, KeyLike, place, split
 from jaxmetrics._arguments.single import (
     IGNORED,
     ArrayLike,
+    are_valid,
     as_array,
     as_mask,
     check_level,
@@ -43,7 +44,6 @@ from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._sums.counting import class_ids
-from jaxmetrics._sums.scatter import are_valid
 from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.standings import as_dict, ranking, shown_ranking
 from jaxmetrics.clusters import (

@@ -81,7 +81,7 @@ from jaxmetrics.estimates import (
     normal_quantile,
     with_level,
 )
-from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
+from jaxmetrics.intervals.tilting import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__ = ["cross_validation_interval", "mean_interval"]
 

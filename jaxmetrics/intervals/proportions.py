@@ -42,7 +42,7 @@ from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.clusters import as_clusters, clustered_error, effective_share, kish_number
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
-from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
+from jaxmetrics.intervals.tilting import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__ = ["proportion_interval"]
 

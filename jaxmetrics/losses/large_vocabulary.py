@@ -34,11 +34,11 @@ from jaxmetrics._arguments.single import (
     check_size,
     is_integer,
     shapes_of,
+    valid_ids,
 )
 from jaxmetrics._places.compilation import promoting
 from jaxmetrics._places.meshes import varying_alike, varying_axes
 from jaxmetrics._places.namespaces import Array, Arrays, float_dtype
-from jaxmetrics._sums.scatter import valid_ids
 from jaxmetrics._text.wording import shown
 from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled

@@ -51,11 +51,11 @@ from jaxmetrics._arguments.single import (
     is_integer,
     refuse_where,
     shapes_of,
+    valid_ids,
 )
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, xp
-from jaxmetrics._sums.scatter import valid_ids
 from jaxmetrics.losses._softmax import (
     neg_log_softmax,
     one_hot,

@@ -29,10 +29,10 @@ from jaxmetrics._arguments.single import (
     check_integer,
     check_real,
     is_integer,
+    valid_ids,
 )
 from jaxmetrics._numerics.samplers import hashed
 from jaxmetrics._places.namespaces import float_dtype
-from jaxmetrics._sums.scatter import valid_ids
 
 __all__ = ["Batch", "Kind", "Statistic"]
 
