@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, is_jax, xp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.derivatives import Function, jacobian
-from jaxmetrics.intervals.samples import Sample
+
+if TYPE_CHECKING:
+    from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []
 
