@@ -30,7 +30,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from jaxmetrics._places import compilation as _compilation
+from jaxmetrics._places import compilation
 from tests.command_line import Run, caller
 
 
@@ -85,7 +85,7 @@ def programs_of_few_numbers(
 ) -> None:
     """Compile whatever is in JAX arrays: few numbers stand for many in all other tests."""
     if "small_arrays" not in request.fixturenames:
-        monkeypatch.setattr(_compilation, "_MOST_NUMBERS", -1)
+        monkeypatch.setattr(compilation, "_MOST_NUMBERS", -1)
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmetrics as jm
-from jaxmetrics._sums import counting as _counting
-from jaxmetrics._sums import scatter as _scatter
+from jaxmetrics._sums import counting, scatter
 from tests import oracles
 
 K = 5
@@ -310,7 +309,7 @@ def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(
 @everywhere
 def test_more_examples_than_a_chunk(convert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of the host: two batch entries at a time.
-    monkeypatch.setattr(_counting, "_EXAMPLES_AT_ONCE", 2**17)
+    monkeypatch.setattr(counting, "_EXAMPLES_AT_ONCE", 2**17)
     rng = np.random.default_rng(0)
     for n in (2**16, 2**16 + 1, 3 * 2**16 - 1):
         y_true, y_pred = rng.integers(-1, 3, n), rng.integers(0, 3, n)
@@ -356,7 +355,7 @@ def test_both_ways_of_counting_agree(length: int) -> None:
     rng = np.random.default_rng(0)
     ids = tuple(jnp.asarray(rng.integers(-1, 4, (2, 1000)), jnp.int32) for _ in range(2))
     keep = jnp.asarray(rng.random((1, 1000)) < 0.8)
-    table = _scatter._count_in_chunks(2, (3, 3), length, ids, keep)
+    table = scatter._count_in_chunks(2, (3, 3), length, ids, keep)
     expected = [oracles.confusion_matrix(ids[0][b], ids[1][b], 3, where=keep[0]) for b in range(2)]
     np.testing.assert_array_equal(table, expected)
 
@@ -368,7 +367,7 @@ def test_more_cells_than_int32_can_index(monkeypatch: pytest.MonkeyPatch) -> Non
     y_true, y_pred = jnp.array([0, 3, 3, -1, 4, 2, 2]), jnp.array([3, 1, 1, 0, 0, 4, 0])
     weights = np.array([1, 2, 3, 4, 5, 6, 7], np.float32)
     with monkeypatch.context() as patch:
-        for module in (_counting, _scatter):
+        for module in (counting, scatter):
             patch.setattr(module, "INT32_MAX", 15)
         jax.clear_caches()
         counted = jm.confusion_matrix(y_true, y_pred, num_classes=4)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmetrics._places import jax_imports as _jax
+from jaxmetrics._places import jax_imports
 from jaxmetrics._places.jax_imports import trees
 
 pytestmark = pytest.mark.quick
@@ -81,7 +81,7 @@ TREES = [
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_trees_are_those_of_jax(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a tree is taken apart before JAX is loaded, and put together after."""
-    monkeypatch.setattr(_jax, "is_loaded", lambda: False)
+    monkeypatch.setattr(jax_imports, "is_loaded", lambda: False)
     leaves, structure = trees.flatten(tree)
     assert repr(leaves) == repr(jax.tree.leaves(tree)) == repr(trees.leaves(tree))
     assert repr(trees.map(lambda x, y: (x, y), tree, tree)) == repr(
@@ -97,6 +97,6 @@ def test_leaves_of_a_tree_may_be_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_leaf(x: Any) -> bool:
         return x is None or isinstance(x, Pair)
 
-    monkeypatch.setattr(_jax, "is_loaded", lambda: False)
+    monkeypatch.setattr(jax_imports, "is_loaded", lambda: False)
     assert trees.leaves(tree, is_leaf=is_leaf) == [Pair(1, 2), Pair(3, None), None]
     assert trees.map(lambda _: 0, tree, is_leaf=is_leaf) == {"a": 0, "b": [0, 0]}

@@ -13,10 +13,9 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._numerics import samplers
-from jaxmetrics._places import chunks as _chunks
+from jaxmetrics._places import chunks
 from jaxmetrics._places.compilation import promoting
-from jaxmetrics._sums import cell_sums as _cell_sums
-from jaxmetrics._sums import weighted_sums as _weighted_sums
+from jaxmetrics._sums import cell_sums, weighted_sums
 from jaxmetrics.betas import _convolutions
 from jaxmetrics.comparisons import _rankings, leaderboards
 from jaxmetrics.intervals import quantiles
@@ -96,8 +95,8 @@ def test_metrics(platform: str) -> None:
         on_device, on_host = metric(jnp.asarray(counts)), metric(counts)
         assert_allclose(on_device, on_host, rtol=1e-6)
     values = jnp.asarray([[1.0, jnp.nan], [jnp.inf, 4.0]])
-    assert_array_equal(_cell_sums.diagonal(values), [1, 4])
-    gradient = jax.grad(lambda values: (_cell_sums.diagonal(values) ** 2).sum())(values)
+    assert_array_equal(cell_sums.diagonal(values), [1, 4])
+    gradient = jax.grad(lambda values: (cell_sums.diagonal(values) ** 2).sum())(values)
     assert_array_equal(gradient, [[2, 0], [0, 8]])
 
 
@@ -111,11 +110,11 @@ def test_sums_do_not_drift(platform: str) -> None:
 def test_infinite_values_stay_in_their_cells(
     platform: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_weighted_sums, "_PRODUCT_SIZE", 1024)
+    monkeypatch.setattr(weighted_sums, "_PRODUCT_SIZE", 1024)
     cell, values = RNG.integers(0, 8, 3000), RNG.normal(size=3000)
     values[RNG.integers(0, 3000, 4)] = np.inf, -np.inf, np.nan, np.inf
     expected = np.bincount(cell, values, 8)[:7]
-    sums = promoting(_weighted_sums.sum_by_cell)
+    sums = promoting(weighted_sums.sum_by_cell)
     found = sums(jnp.asarray(cell), jnp.asarray(values), 7, most=3000)
     assert_allclose(found, expected, atol=1e-4)
 
@@ -124,7 +123,7 @@ def test_sums_of_integers_are_exact(platform: str) -> None:
     cell, values = RNG.integers(0, 8, 3000), RNG.integers(0, 2**20, 3000)
     expected = [values[cell == i].sum() for i in range(7)]
     assert max(expected) > 2**24
-    sums = promoting(_weighted_sums.sum_by_cell)
+    sums = promoting(weighted_sums.sum_by_cell)
     assert_array_equal(sums(jnp.asarray(cell), jnp.asarray(values), 7, 3000), expected)
 
 
@@ -169,7 +168,7 @@ def test_chunks_of_rows(platform: str) -> None:
         lengths.append(len(x))
         return 2 * x
 
-    found = _chunks.map_chunks(doubled, 3, jnp.arange(10), times=2)
+    found = chunks.map_chunks(doubled, 3, jnp.arange(10), times=2)
     assert_array_equal(found, 2 * np.arange(10))
     assert max(lengths) == 5
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics._places import compilation as _compilation
+from jaxmetrics._places import compilation
 
 FACTOR = 1.0  # a global, read by `scaled`
 
@@ -343,9 +343,9 @@ def test_programs_of_metrics_are_bounded_and_cleared(
     programs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest is compiled again after as many others as are kept; `clear_caches` drops all."""
-    assert _compilation._program.cache_info().maxsize == _compilation._MOST_PROGRAMS
-    few = functools.lru_cache(2)(_compilation._program.__wrapped__)
-    monkeypatch.setattr(_compilation, "_program", few)
+    assert compilation._program.cache_info().maxsize == compilation._MOST_PROGRAMS
+    few = functools.lru_cache(2)(compilation._program.__wrapped__)
+    monkeypatch.setattr(compilation, "_program", few)
 
     def compiles(number: int) -> bool:
         before = len(programs)
@@ -395,7 +395,7 @@ def test_an_error_shows_no_frames_of_a_trace() -> None:
     with pytest.raises(ValueError, match="y_prob must have shape") as raised:
         jm.log_loss(Y_TRUE, SCORE)
     files = [str(entry.path) for entry in raised.traceback]
-    assert files.count(_compilation.__file__) == 1
+    assert files.count(compilation.__file__) == 1
 
 
 def test_a_metric_may_close_over_what_is_traced() -> None:
@@ -454,8 +454,8 @@ def test_a_computation_that_is_repeated_gets_a_program(
     programs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers of other computations do not matter."""
-    monkeypatch.setattr(_compilation, "_HOST_CALLS", 2)
-    _compilation._calls.cache_clear()
+    monkeypatch.setattr(compilation, "_HOST_CALLS", 2)
+    compilation._calls.cache_clear()
     compiled, highs = [], []
     for _ in range(4):
         before = len(programs)
@@ -510,3 +510,10 @@ def test_a_metric_need_not_be_hashable() -> None:
     kind = type("Unhashable", (Scaled,), {"__hash__": None})
     highs = [jm.interval(kind(factor), COUNTS, method=DELTA).high for factor in (1.0, 2.0)]
     assert_allclose(highs[1], 2 * highs[0], rtol=1e-6)
+
+
+def test_functions_of_the_package_are_constant() -> None:
+    """Otherwise each call of `interval(f1, ...)` would trace the metric anew."""
+    for constant in (jm.f1, jm.macro(jm.f1), functools.partial(jm.f_beta, beta=2), jm.Likelihood()):
+        assert compilation.is_constant(constant)
+    assert not compilation.is_constant(scaled)
