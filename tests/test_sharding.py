@@ -1,5 +1,8 @@
 """Eight devices give what one gives, with no collective written by hand."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,8 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
+from jaxmetrics._places import chunks, compilation
+from jaxmetrics.betas import _convolutions
 from tests.cases import COUNTERS, LOSSES, SCORERS, N
 
 
@@ -104,3 +109,63 @@ def test_sharded_batch_of_matrices(mesh: Mesh) -> None:
     sharded = jax.jit(jm.macro(jm.f1))(spread(counts.astype(np.int32), 0, mesh))
     np.testing.assert_allclose(sharded, jm.macro(jm.f1)(counts), rtol=1e-6)
     assert len(sharded.sharding.device_set) == 8
+
+
+@pytest.mark.parametrize("name", ["matrices", "intervals", "samples", "losses"])
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_batches_stay_sharded_along_explicit_axes(name: str, jit: bool, explicit: Mesh) -> None:
+    counts = np.random.default_rng(0).integers(0, 50, (16, 4, 4)).astype(np.float32)
+    logits = np.random.default_rng(1).normal(size=(16, 3, 5)).astype(np.float32)
+    labels = np.arange(48).reshape(16, 3) % 5
+    cases: dict[str, tuple[Callable[..., Any], list[np.ndarray], int]] = {
+        "matrices": (jm.macro(jm.f1), [counts], 0),
+        "intervals": (lambda x: jm.interval(jm.accuracy, x, method=jm.Delta()).low, [counts], 0),
+        "samples": (lambda x: jm.bootstrap_counts(0, x, num_samples=6), [counts], 1),
+        "losses": (jm.cross_entropy, [logits, labels], 0),
+    }
+    call, arrays, axis = cases[name]
+    sharded = [spread(x, 0, explicit) for x in arrays]
+    result = (jax.jit(call) if jit else call)(*sharded)
+    expected = call(*map(jnp.asarray, arrays))
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    assert result.sharding.spec[axis] == "data"
+    assert "all-gather" not in str(jax.jit(call).lower(*sharded).compile().as_text())
+
+
+def _matrix_power(x: jax.Array) -> jax.Array:
+    return jnp.linalg.matrix_power(x, 9).sum((-1, -2))
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda x: chunks.map_chunks(_matrix_power, 16, x), (128, 12, 12)),
+        (compilation.promoting(_convolutions.first_distribution), (128, 3, 2)),
+    ],
+    ids=["chunks", "posteriors"],
+)
+def test_each_device_computes_its_part_of_a_chunk(
+    call: Any, shape: tuple[int, ...], mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 2**13)
+
+    def flops(rows: jax.Array) -> float:
+        program: Any = jax.jit(call).lower(rows).compile()
+        assert "while" in program.as_text()
+        assert "all-gather" not in program.as_text()
+        return float(program.cost_analysis()["flops"])
+
+    rows = np.random.default_rng(0).uniform(5, 90, shape).astype(np.float32)
+    assert flops(spread(rows, 0, mesh)) < 1.2 / 8 * flops(jnp.asarray(rows))
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 31, 32, 48])
+@pytest.mark.parametrize("are_neighbours", [False, True])
+def test_rows_keep_their_places(size: int, are_neighbours: bool) -> None:
+    rows = jnp.arange(3 * size).reshape(size, 3)
+    keys = jax.random.split(jax.random.key(0), size)
+    result = chunks.map_chunks(
+        lambda x, key: {"sum": x.sum(-1), "key": key}, 16, rows, keys, are_neighbours=are_neighbours
+    )
+    np.testing.assert_array_equal(result["sum"], np.asarray(rows).sum(-1))
+    assert (result["key"] == keys).all()

@@ -48,7 +48,8 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
 
     `Explicit` axes are the default of `jax.make_mesh` in recent versions of JAX. Along such axes,
     an operation raises an error if its result could be sharded in several ways. Inside `function`,
-    JAX's partitioner decides instead, as for `Auto` axes. Results are replicated.
+    JAX's partitioner decides instead, as for `Auto` axes. The axes that a result shares with an
+    argument, such as the axes of a batch, are sharded as in the argument; see `_spec_like`.
     """
 
     @functools.wraps(function)
@@ -67,9 +68,15 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
             args, kwargs = trees.unflatten(structure, all_leaves)
             return function(*args, **kwargs)
 
-        replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=replicated)
-        return auto(*(leaves[i] for i in places))
+        arrays = [leaves[i] for i in places]
+        shapes = jax.eval_shape(
+            of_arrays, *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays)
+        )
+        shardings = trees.map(
+            lambda y: jax.sharding.NamedSharding(mesh, _spec_like(y.shape, arrays)), shapes
+        )
+        auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=shardings)
+        return auto(*arrays)
 
     return call
 
@@ -79,6 +86,22 @@ def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMes
     if not isinstance(sharding, jax.sharding.NamedSharding):
         return None
     return sharding.mesh if jax.sharding.AxisType.Explicit in sharding.mesh.axis_types else None
+
+
+def _spec_like(shape: tuple[int, ...], arrays: Sequence[Any]) -> jax.sharding.PartitionSpec:
+    """Shard axes of a result like the first axes of an argument, if their sizes are equal.
+
+    Loss `(B, T)` is sharded like logits `(B, T, V)`, for example, and samples `(S, N, K, K)` like
+    counts `(N, K, K)`.
+    """
+    for x in arrays:
+        spec = jax.typeof(x).sharding.spec
+        for i in range(len(shape)):
+            pairs = zip(shape[i:], x.shape, strict=False)
+            shared = spec[: len([*itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)])]
+            if any(name is not None for name in shared):
+                return jax.sharding.PartitionSpec(*[None] * i, *shared)
+    return jax.sharding.PartitionSpec()
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -102,11 +102,11 @@ def _invert(phi: Array, settings: Settings) -> Arrays:
     `phi` is the characteristic function at the multiples of 2 pi / window.
     """
     y, basis = _fourier_basis(settings.frequencies, settings.steps)
-    both = xp.stack(spectra(phi))[..., 1:]
+    both = xp.stack(spectra(phi), -2)[..., 1:]
     parts = xp.concatenate([both.real, -both.imag], -1)
     # One matrix product for all sums, so that NumPy reads the basis only once.
     products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
-    ripple, density = products.reshape((*parts.shape[:-1], len(y)))
+    ripple, density = xp.moveaxis(products.reshape((*parts.shape[:-1], len(y))), -2, 0)
     return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
@@ -170,6 +170,7 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
             *(v[order[:count]] for v in (parameters, needed)),
             times=_TIMES_ON_ACCELERATORS,
             on_accelerators=partial(_refined_group, settings.on_accelerators, spline),
+            are_neighbours=True,
         )
         place = xp.cumsum(needed) - 1
         return trees.map(
