@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics.streaming.states import _without_squares
+from tests.command_line import Run, answer
 from tests.oracles import fields_of
 
 rng = np.random.default_rng(0)
@@ -415,3 +416,21 @@ def test_states_without_squares_of_weights(tmp_path: Path) -> None:
     batch = {name: x[:5] for name, x in BATCH.items()}
     batch |= {"size": X[:5], "size_weight": X[:5]}
     assert values.compute(evaluator.update(old, **batch))["num_examples"] == N + 5
+
+
+def test_merged_states_with_weights(run: Run, tmp_path: Path) -> None:
+    """On the command line, which computes in double precision."""
+    evaluator = jm.evaluator(jm.count_metrics({}, num_classes=3, weighted=True))
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for path, rows in zip(paths, (slice(60), slice(60, N)), strict=True):
+        batch = {"y_true": TRUE[rows], "y_pred": PRED[rows], "sample_weight": WEIGHTS[rows]}
+        jm.save_state(path, evaluator.update(evaluator.init(), **batch))
+    found = answer(run, "merge", *paths, "--output", tmp_path / "c.npz")
+    report = jm.report(TRUE, PRED, sample_weight=WEIGHTS)
+    expected = report.to_dict()
+    for name in ("num_examples", "sum_of_weights", "effective_number"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5)
+    for name in ("accuracy", "macro_f1", "accuracy_gain"):
+        ends = [found["overall"][name][end] for end in ("value", "low", "high")]
+        assert_allclose(ends, report[name].numbers, rtol=1e-4)
+    assert run("merge", tmp_path / "c.npz")[1].startswith(report.to_text().split("\n")[0])

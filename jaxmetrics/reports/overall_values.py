@@ -80,7 +80,8 @@ _NO_INTERVALS = (
 
 _OF_SUMS = (
     "counts are sums of weights, which do not say how many examples there are, so there are no "
-    "intervals; pass the sums of squared weights, or integers."
+    "intervals; pass the sums of squared weights, or integers. If an earlier version saved this "
+    "state, evaluate the examples again."
 )
 
 

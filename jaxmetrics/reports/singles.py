@@ -212,6 +212,10 @@ class Report(AnyReport):
             class_names: K names; "0" to "K - 1" by default.
             level: the confidence level.
 
+        If examples have weights, ROC AUC and calibration error have no interval. Nor has any value
+        whose sums of squared weights are not in the state, because an earlier version saved it, or
+        because `mean_of` was called without `level`.
+
         Raises:
             ValueError: if the state contains no confusion matrix or more than one, or if
                 `from_counts` does not accept the counts or another argument.
@@ -244,8 +248,7 @@ class Report(AnyReport):
         has_weights = matrix.weighted and differ
 
         def squares_of(statistic: Any, table: np.ndarray) -> np.ndarray | None:
-            # In states of earlier versions, the squares are unknown.
-            unknown = np.full_like(table, np.nan)
+            unknown = np.full_like(table, np.nan)  # in states of earlier versions
             return tables.get(SquaredWeights(statistic), unknown) if has_weights else None
 
         if invalid:

@@ -89,6 +89,8 @@ def _(
     level: float,
 ) -> Findings:
     gap = calibration_interval(table, level=level)
+    if squares is not None:  # the bins of examples with weights do not show an interval
+        gap = Estimate(gap.value)
     event = values.names[-1] if statistic.num_classes is None else PREDICTED
     return Findings(
         {"calibration_error": calibration_value(gap)},

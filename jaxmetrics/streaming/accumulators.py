@@ -340,7 +340,8 @@ def calibration_metrics(
     Args:
         metrics: dict from the name of each metric to a function of the result `(B, 3)` of
             `jm.calibration_bins`. Default: `{"calibration_error": jm.calibration_error}`. Use
-            `{"calibration_error": jm.calibration_interval}` for a confidence interval.
+            `{"calibration_error": jm.calibration_interval}` for a confidence interval, which
+            counts an example of weight 2 as two equal examples, as with `frequency=True`.
         num_bins: number of bins B of equal width.
         num_classes: number of classes K. If given, metrics are computed for the probability of the
             predicted class. Pass class ids `y_true`, and `y_prob` or `logits` of shape `(..., K)`.
