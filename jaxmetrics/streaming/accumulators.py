@@ -217,9 +217,9 @@ def mean_of(
         name: name of the field, which is also the name of the result.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
             With a field `sample_weight`, each example is one example, whatever its weight, and the
-            scale of the weights does not matter. `mean_interval` computes Student's jackknife
-            interval instead, which sums do not show. In float32 the width has an error of 1 % if
-            the mean is 300 standard deviations from 0.
+            scale of the weights does not matter. (`mean_interval` computes a jackknife error, which
+            needs all examples.) In float32 the width has an error of 1 % if the mean is 300
+            standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
@@ -405,11 +405,11 @@ def poisson_bootstrap(
         raise ValueError(
             f"seed must be a Python int that is at least 0 and at most 2^32 - 1, got {seed!r}."
         )
-    statistic, *squares = accumulator.statistics
-    if any(not isinstance(x, SquaredWeights) for x in squares):
-        raise ValueError(
-            f"accumulator must have exactly one statistic, got {len(accumulator.statistics)}."
-        )
+    squares = [x for x in accumulator.statistics if isinstance(x, SquaredWeights)]
+    others = [x for x in accumulator.statistics if x not in squares]
+    if len(others) != 1:
+        raise ValueError(f"accumulator must have exactly one statistic, got {len(others)}.")
+    (statistic,) = others
     replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
     options = (("level", check_level(level)),)
     results = ((name, Applied(_bootstrapped, x, options)) for name, x in accumulator.results)
@@ -518,7 +518,7 @@ def _mean(moments: Array, squares: Array | None, level: float) -> Estimate:
     (n, y, _, w, *_), (nn, _, yy, _, wy, ww) = map(
         _six_sums, (moments, moments if squares is None else squares)
     )
-    mean, n = divide(y, w, xp.nan), n * divide(n, nn)
+    mean, n = divide(y, w, xp.nan), n * divide(n, nn, xp.nan)
     residuals = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
     error = divide(safe_sqrt(divide(n * residuals, n - 1, xp.nan)), w, xp.nan)
     number: Any = {"num_examples" if squares is None else "effective_number": n}
