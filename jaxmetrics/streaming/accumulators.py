@@ -216,21 +216,19 @@ def mean_of(
     Args:
         name: name of the field, which is also the name of the result.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            With a field `sample_weight`, each example is one example, whatever its weight, and the
-            scale of the weights does not matter. (`mean_interval` computes a jackknife error, which
-            needs all examples.) In float32 the width has an error of 1 % if the mean is 300
-            standard deviations from 0.
+            With `sample_weight`, each example is one example, so the scale of weights does not
+            matter. (`mean_interval` computes a jackknife error, which needs all examples.) In
+            float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
             `"loss_by_dataset"`, the mean of each group, `(G,)`. Examples whose group id is out of
-            range are ignored. If a group has a single example, the interval of the macro average is
-            NaN.
+            range are ignored. If a group has one example, the interval of the macro average is NaN.
         num_groups: number of groups G, required with `groups`.
         weights: name of a field of weights w >= 0 for this mean only. `sample_weight` is used for
             all results. By default w = 1. An invalid weight raises ValueError in a NumPy array, and
             makes the mean NaN in a JAX array.
-        frequency: True if `sample_weight` says how often each example occurs.
+        frequency: True if `sample_weight` is how often each example occurs.
 
     Returns:
         An `Accumulator`. If there are no examples, the mean is NaN.

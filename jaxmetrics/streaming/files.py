@@ -115,7 +115,8 @@ def load_state(source: Any, evaluator: Evaluator | None = None) -> EvaluatorStat
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
     Files written by jaxmetrics 0.3 are converted. If a file of 0.3 has an integer statistic and
-    weights, the evaluator must have `weighted=True`.
+    weights, the evaluator must have `weighted=True`. Such files lack the sums of squared weights,
+    without which metrics have values, but no intervals.
 
     You can pass the loaded state to any evaluator that computes the same sums with the same
     settings, such as `num_classes`. `jax_enable_x64` must be the same as when the state was saved.
