@@ -1059,7 +1059,7 @@ STREAMS: dict[str, Row] = {
         "y_true logits loss",
         against(_TRUE, _LOGITS, _LOSS),
         jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, weighted=True),
-        jm.mean_of("loss", level=0.9),
+        jm.mean_of("loss", level=0.9, frequency=True),
         float32=1e-5,
     ),
     "count_metrics": _streamed(
@@ -1074,7 +1074,7 @@ STREAMS: dict[str, Row] = {
             (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
             (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
         ),
-        jm.mean_of("loss", level=0.9),
+        jm.mean_of("loss", level=0.9, frequency=True),
         jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
         float32=1e-5,
     ),

@@ -38,7 +38,7 @@ def everything(*, weighted: bool = False) -> jm.streaming.Evaluator:
     count_metrics = partial(jm.count_metrics, num_classes=K, weighted=weighted)
     return jm.evaluator(
         count_metrics({"accuracy": jm.accuracy, "recall": jm.recall}),
-        count_metrics({"macro_f1": jm.macro(jm.f1)}, method=None if weighted else jm.Delta()),
+        count_metrics({"macro_f1": jm.macro(jm.f1)}, method=jm.Delta()),
         count_metrics({"f1": jm.label_macro(jm.f1)}, one_vs_rest=True),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
@@ -431,7 +431,7 @@ def test_weights_are_declared() -> None:
         ):
             counted.update(counted.init(), **batch)
     leaves = jax.tree.leaves(small(weighted=True).init())
-    assert [x.dtype for x in leaves] == [np.uint32, np.float32, np.float32]
+    assert [x.dtype for x in leaves] == [np.uint32, np.float32, np.float32, np.float32]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -709,8 +709,9 @@ def test_means_of_groups(weighted: bool) -> None:
     values, errors = np.transpose(expected)
 
     halves = [part(batch, slice(0, 50)), part(batch, slice(50, 120))]
-    evaluator, plain = (
-        jm.evaluator(jm.mean_of("loss", level=level, **options)) for level in (0.9, None)
+    evaluator, plain, counting = (
+        jm.evaluator(jm.mean_of("loss", level=level, frequency=frequency, **options))
+        for level, frequency in ((0.9, False), (None, False), (0.9, True))
     )
     results = evaluator.compute(evaluated(evaluator, *halves))
     assert [*results][:3] == ["loss", "macro_loss", "loss_by_dataset"]
@@ -730,12 +731,11 @@ def test_means_of_groups(weighted: bool) -> None:
         plain.compute(evaluated(plain, *halves)),
         {name: getattr(x, "value", x) for name, x in results.items()},
     )
-    twice = evaluator.compute(
-        evaluated(evaluator, batch | {"sample_weight": np.full(120, 2, np.float32)})
-    )
-    again = evaluator.compute(evaluated(evaluator, batch, batch))
-    for name in ("loss", "macro_loss", "loss_by_dataset"):
-        assert_same(twice[name], again[name], rtol=1e-5)
+    heavy = batch | {"sample_weight": np.full(120, 2, np.float32)}
+    for one, copies in ((evaluator, [batch]), (counting, [batch, batch])):
+        of_copies, of_weights = (one.compute(evaluated(one, *x)) for x in (copies, [heavy]))
+        for name in ("loss", "macro_loss", "loss_by_dataset"):
+            assert_same(of_weights[name], of_copies[name], rtol=1e-5)
 
 
 def test_what_is_wrong_in_one_group_stays_there() -> None:
@@ -1322,9 +1322,3 @@ def test_rows_that_are_no_probabilities_are_invalid() -> None:
         evaluator.update(evaluator.init(), y_true=np.array([0, 1, 2, 2]), y_prob=y_prob)
     )
     assert (result["num_examples"], result["num_invalid"]) == (2, 2)
-
-
-@pytest.mark.parametrize("make", [jm.count_metrics, jm.paired_metrics])
-def test_intervals_need_more_than_sums_of_weights(make: Any) -> None:
-    with pytest.raises(ValueError, match="method needs numbers of examples, but weighted=True"):
-        make({"accuracy": jm.accuracy}, num_classes=2, method=jm.Delta(), weighted=True)

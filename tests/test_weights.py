@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,9 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
+from jaxmetrics.streaming.states import _without_squares
+from tests.command_line import Run, answer
 from tests.oracles import fields_of
 
 rng = np.random.default_rng(0)
@@ -233,3 +238,227 @@ def test_coverage_of_weighted_intervals(design: str) -> None:
     for name, x in found.items():
         covered = np.mean((x.low <= truth[name]) & (truth[name] <= x.high))
         assert 0.91 <= covered <= 0.99, (name, covered)
+
+
+X = np.random.default_rng(4).exponential(size=N)
+PROB = np.clip(TRUE * 0.2 + np.random.default_rng(5).random(N) * 0.5, 0, 1)
+BATCH = {"y_true": TRUE, "y_pred": PRED, "y_pred_a": PRED, "y_pred_b": OTHER, "loss": X}
+
+
+def auc(histogram: Any) -> Any:
+    return jm.roc_auc(histogram).value
+
+
+def streamed(*, weighted: bool = True, method: Any = jm.Delta()) -> jm.streaming.Evaluator:  # noqa: B008  # it is frozen
+    options: Any = {"method": method, "weighted": weighted}
+    return jm.evaluator(
+        jm.count_metrics(METRICS, num_classes=3, **options),
+        jm.paired_metrics({"paired": jm.accuracy}, num_classes=3, **options),
+        jm.mean_of("loss", level=0.95),
+        jm.mean_of("size", level=0.95, weights="size_weight"),
+    )
+
+
+def state_of(evaluator: jm.streaming.Evaluator, weights: Any, parts: int = 4) -> Any:
+    batch = BATCH | {"size": X**2, "size_weight": 1 + X}
+    batch |= {} if weights is None else {"sample_weight": weights}
+    state = evaluator.init()
+    for rows in np.split(np.arange(N), parts):
+        state = evaluator.update(state, **{name: x[rows] for name, x in batch.items()})
+    return state
+
+
+def test_streams_have_the_intervals_of_functions(x64: bool) -> None:
+    method, evaluator = jm.Delta(), streamed()
+    found: Any = evaluator.compute(state_of(evaluator, WEIGHTS))
+    rtol = 1e-6 if x64 else 1e-3
+    counts, squares = tables()
+    for name, metric in METRICS.items():
+        close(found[name], jm.interval(metric, counts, squares=squares, method=method), rtol)
+    pairs, of_squares = (
+        jm.paired_confusion_matrix(TRUE, PRED, OTHER, sample_weight=w)
+        for w in (WEIGHTS, WEIGHTS**2)
+    )
+    compared = jm.compare(jm.accuracy, pairs, squares=of_squares, method=method)
+    close(found["paired"].difference, compared.difference, rtol)
+    assert_allclose(found["f1"].effective_number, (counts**2 / squares).sum(), rtol=rtol)
+    scaled: Any = evaluator.compute(state_of(evaluator, 250 * WEIGHTS))
+    equal: Any = evaluator.compute(state_of(evaluator, np.full(N, 2.5)))
+    plain = streamed(weighted=False)
+    unweighted: Any = plain.compute(state_of(plain, None))
+    for name in (*METRICS, "loss", "size"):
+        close(scaled[name], found[name], rtol)
+        close(equal[name], unweighted[name], rtol)
+    with pytest.raises(ValueError, match="sample_weight needs sums of weights"):
+        state_of(plain, WEIGHTS)
+
+
+def test_histograms_of_scores_have_intervals_with_weights() -> None:
+    """Of one event, and of three classes against the rest."""
+    options: Any = {"scale": "probability", "num_bins": 64, "method": jm.Delta(), "weighted": True}
+    evaluator = jm.evaluator(jm.ranking_metrics({"auc": auc}, **options))
+    event = (TRUE > 0).astype(int)
+    batch: Any = {"y_true": event, "y_score": PROB, "sample_weight": WEIGHTS}
+    found = evaluator.compute(evaluator.update(evaluator.init(), **batch))["auc"]
+    sums, squares = (
+        jm.score_histogram(event, PROB, scale="probability", num_bins=64, sample_weight=w)
+        for w in (WEIGHTS, WEIGHTS**2)
+    )
+    close(found, jm.interval(auc, sums, squares=squares, method=jm.Delta()), 1e-4)
+    rows = np.random.default_rng(0).dirichlet(np.ones(3), N)
+    each = jm.evaluator(jm.ranking_metrics({"auc": auc}, num_classes=3, **options))
+    batch = {"y_true": TRUE, "y_prob": rows, "sample_weight": WEIGHTS}
+    areas = each.compute(each.update(each.init(), **batch))["auc"]
+    for k in range(3):
+        one = batch | {"y_true": np.where(k == TRUE, 1, 0), "y_score": rows[:, k]}
+        del one["y_prob"]
+        alone = evaluator.compute(evaluator.update(evaluator.init(), **one))["auc"]
+        close(jax.tree.map(lambda x, k=k: x[k], areas), alone, 1e-4)
+
+
+def test_states_with_weights_are_states() -> None:
+    """Donated, in a scan, merged, and added by psum over eight devices."""
+    evaluator = streamed()
+    arrays = BATCH | {"size": X**2, "size_weight": 1 + X, "sample_weight": WEIGHTS}
+    batch = {name: jnp.asarray(x) for name, x in arrays.items()}
+    update = jax.jit(lambda state, x: evaluator.update(state, **x), donate_argnums=0)
+    states = [update(evaluator.init(), batch)]
+    parts = {name: x.reshape((8, -1)) for name, x in batch.items()}
+    step = lambda state, x: (evaluator.update(state, **x), None)
+    states.append(jax.lax.scan(step, evaluator.init(), parts)[0])
+    halves = ({name: x[s] for name, x in batch.items()} for s in (slice(60), slice(60, N)))
+    states.append(evaluator.merge(*(evaluator.update(evaluator.init(), **x) for x in halves)))
+    mesh = Mesh(np.array(jax.devices("cpu")), ("i",))
+
+    def on_each(batch: Any) -> Any:
+        return evaluator.psum(evaluator.update(evaluator.init(), **batch), "i")
+
+    shards = jax.shard_map(on_each, mesh=mesh, in_specs=P("i"), out_specs=P())
+    states.append(jax.jit(shards)(batch))
+    expected = jax.tree.map(np.asarray, evaluator.compute(state_of(evaluator, WEIGHTS)))
+    for state in states:
+        found = jax.tree.map(np.asarray, evaluator.compute(state))
+        jax.tree.map(partial(assert_allclose, rtol=1e-4), found, expected)
+
+
+def by_definition(x: np.ndarray, s: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+    """The ratio of two sums and its linearized error, one example after the other."""
+    mean = sum(a * b * c for a, b, c in zip(s, w, x, strict=True)) / (s @ w)
+    n = s.sum() ** 2 / (s**2).sum()
+    residuals = sum((a * b * (c - mean)) ** 2 for a, b, c in zip(s, w, x, strict=True))
+    return mean, np.sqrt(n / (n - 1) * residuals) / (s @ w)
+
+
+def test_means_in_streams(x64: bool) -> None:
+    evaluator = streamed()
+    found: Any = evaluator.compute(state_of(evaluator, WEIGHTS))
+    for name, x, w in (("loss", X, np.ones(N)), ("size", X**2, 1 + X)):
+        value, error = by_definition(x, WEIGHTS, w)
+        reach = 1.959964 * error
+        expected = value, value - reach, value + reach, error
+        assert_allclose(fields_of(found[name])[:4], expected, rtol=1e-6 if x64 else 1e-3)
+        number = WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum()
+        assert_allclose(found[name].effective_number, number, rtol=1e-5)
+    of_examples = jm.mean_interval(X, sample_weight=WEIGHTS)
+    assert_allclose(found["loss"].value, of_examples.value, rtol=1e-5)
+    assert_allclose(found["loss"].standard_error, of_examples.standard_error, rtol=0.02)
+
+
+@pytest.mark.parametrize("of_old_version", [False, True])
+def test_reports_of_states_with_weights(of_old_version: bool, tmp_path: Path) -> None:
+    """As of the examples. Earlier versions stored no squares; then there are values only."""
+    rows = 0.6 * np.eye(3)[PRED] + 0.4 * np.random.default_rng(3).dirichlet(np.ones(3), N)
+    evaluator = jm.evaluator(
+        jm.count_metrics(METRICS, num_classes=3, weighted=True),
+        jm.mean_of("loss", level=0.95),
+        jm.ranking_metrics(scale="probability", num_classes=3, weighted=True),
+    )
+    batch: Any = {"y_true": TRUE, "y_prob": rows, "loss": X}
+    for weights in (WEIGHTS, 8 * WEIGHTS // 3, np.ones(N)):
+        state = evaluator.update(evaluator.init(), **batch, sample_weight=weights)
+        if of_old_version:
+            state = _without_squares(state)
+        jm.save_state(tmp_path / "x.npz", state)
+        state = jm.load_state(tmp_path / "x.npz")
+        report: Any = jm.Report.from_state(state)
+        has_weights = (weights != 1).any()
+        expected: Any = jm.report(
+            TRUE, rows.argmax(1), sample_weight=weights if has_weights else None
+        )
+        assert report.num_examples == N
+        assert_allclose(evaluator.compute(state)["f1"], expected["macro_f1"].value, rtol=1e-5)
+        is_known = not (of_old_version and has_weights)
+        for name in ("accuracy", "macro_f1", "matthews_corrcoef", "cohen_kappa", "accuracy_gain"):
+            numbers = np.array(expected[name].numbers, float)
+            numbers[1:] = numbers[1:] if is_known else np.nan
+            assert_allclose(np.array(report[name].numbers, float), numbers, rtol=1e-4, atol=1e-6)
+        assert report["loss"].has_interval == report["recall"]["0"].has_interval == is_known
+        assert report["roc_auc"]["0"].has_interval == (not has_weights)
+        assert ("weights sum to" in report.to_text()) == has_weights
+        assert ("effective number" in report.to_text()) == (has_weights and not of_old_version)
+
+
+def test_states_without_squares_of_weights(tmp_path: Path) -> None:
+    """As earlier versions saved them: they are updated and merged; intervals are refused."""
+    evaluator, values = streamed(), streamed(method=None)
+    state = state_of(evaluator, WEIGHTS)
+    jm.save_state(tmp_path / "old.npz", _without_squares(state))
+    old = jm.load_state(tmp_path / "old.npz", evaluator)
+    expected: Any = values.compute(state_of(values, WEIGHTS))
+    for again in (old, evaluator.merge(old, state), evaluator.merge(state, old)):
+        found: Any = values.compute(again)
+        assert_allclose(found["f1"], expected["f1"], rtol=1e-5)
+        assert_allclose(found["loss"].value, expected["loss"].value, rtol=1e-5)
+        with pytest.raises(
+            ValueError, match=r"without the sums of their squares, because an ear.*"
+        ):
+            evaluator.compute(again)
+    batch = {name: x[:5] for name, x in BATCH.items()}
+    batch |= {"size": X[:5], "size_weight": X[:5]}
+    assert values.compute(evaluator.update(old, **batch))["num_examples"] == N + 5
+
+
+def test_merged_states_with_weights(run: Run, tmp_path: Path) -> None:
+    """On the command line, which computes in double precision."""
+    evaluator = jm.evaluator(jm.count_metrics({}, num_classes=3, weighted=True))
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for path, rows in zip(paths, (slice(60), slice(60, N)), strict=True):
+        batch = {"y_true": TRUE[rows], "y_pred": PRED[rows], "sample_weight": WEIGHTS[rows]}
+        jm.save_state(path, evaluator.update(evaluator.init(), **batch))
+    found = answer(run, "merge", *paths, "--output", tmp_path / "c.npz")
+    report = jm.report(TRUE, PRED, sample_weight=WEIGHTS)
+    expected = report.to_dict()
+    for name in ("num_examples", "sum_of_weights", "effective_number"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5)
+    for name in ("accuracy", "macro_f1", "accuracy_gain"):
+        ends = [found["overall"][name][end] for end in ("value", "low", "high")]
+        assert_allclose(ends, report[name].numbers, rtol=1e-4)
+    assert run("merge", tmp_path / "c.npz")[1].startswith(report.to_text().split("\n")[0])
+
+
+def test_weights_whose_squares_underflow_have_no_interval() -> None:
+    """In float32, where 1e-50 is 0: no number instead of a width of 0."""
+    evaluator = streamed()
+    found: Any = evaluator.compute(state_of(evaluator, 1e-25 * WEIGHTS))
+    for name in (*METRICS, "loss", "size"):
+        assert np.isnan([found[name].low, found[name].high, found[name].standard_error]).all()
+    assert_allclose(found["loss"].value, WEIGHTS @ X / WEIGHTS.sum(), rtol=1e-5)
+
+
+def test_poisson_bootstrap_of_weighted_counts_keeps_squares() -> None:
+    """Standard errors of 400 replicates are within 5 of their own of the linearized error."""
+    options: Any = {"num_classes": 3, "weighted": True}
+    counts = partial(jm.count_metrics, {"accuracy": jm.accuracy}, **options)
+    drawn = jm.evaluator(jm.poisson_bootstrap(counts(), num_samples=400))
+    exact = jm.evaluator(counts(method=jm.Delta()))
+    batch: Any = {"y_true": TRUE, "y_pred": PRED, "sample_weight": WEIGHTS}
+    state = drawn.update(drawn.init(), **batch, unit=np.arange(N))
+    a: Any = drawn.compute(state)["accuracy"]
+    b: Any = exact.compute(exact.update(exact.init(), **batch))["accuracy"]
+    assert_allclose(a.value, b.value, rtol=1e-5)
+    assert_allclose(a.standard_error, b.standard_error, rtol=5 / np.sqrt(800))
+    report = jm.Report.from_state(state)
+    assert_allclose(report["accuracy"].numbers[0], a.value, rtol=1e-5)
+    assert report["accuracy"].has_interval
+    with pytest.raises(ValueError, match="accumulator must not have intervals already"):
+        jm.poisson_bootstrap(counts(method=jm.Delta()))

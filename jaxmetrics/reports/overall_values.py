@@ -80,7 +80,8 @@ _NO_INTERVALS = (
 
 _OF_SUMS = (
     "counts are sums of weights, which do not say how many examples there are, so there are no "
-    "intervals; pass the sums of squared weights, or integers."
+    "intervals; pass the sums of squared weights, or integers. If an earlier version saved this "
+    "state, evaluate the examples again."
 )
 
 
@@ -93,8 +94,8 @@ class Evidence(NamedTuple):
         method: the interval method for metrics that are not proportions; None for the default.
         clusters: one matrix per cluster, `(C, K, K)`, whose sum is `counts`; None if the examples
             are independent.
-        squares: the sums of the squares of weights, `(K, K)`, whose sums are `counts`; None if
-            there are no weights.
+        squares: the sums of the squares of weights, `(K, K)`, whose sums are `counts`, or NaN if
+            unknown; None if there are no weights.
     """
 
     counts: np.ndarray
@@ -121,8 +122,9 @@ class Evidence(NamedTuple):
     @property
     def are_sums(self) -> bool:
         """Whether counts are sums of weights that do not show the number of examples."""
-        is_known = self.clusters is not None or self.squares is not None
-        return not is_known and bool((self.counts != np.round(self.counts)).any())
+        if self.squares is not None:
+            return bool(np.isnan(self.squares).any())
+        return self.clusters is None and bool((self.counts != np.round(self.counts)).any())
 
     def proportions(self, of: Callable[[np.ndarray], Sequence[np.ndarray]]) -> Estimate:
         """Estimate proportions from the function of matrices that returns successes and failures.
@@ -259,7 +261,7 @@ def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
     if evidence.clusters is not None:
         behind, squares = behind.sum(0), (behind**2).sum(0)
     z = normal_quantile(1 - (1 - evidence.level) / 10)
-    return np.flatnonzero(behind**2 <= z**2 * squares)
+    return np.flatnonzero(~(behind**2 > z**2 * squares))  # all if squares are unknown
 
 
 def _outcomes(tables: np.ndarray, chosen: np.ndarray) -> np.ndarray:

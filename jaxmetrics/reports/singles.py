@@ -212,6 +212,10 @@ class Report(AnyReport):
             class_names: K names; "0" to "K - 1" by default.
             level: the confidence level.
 
+        If examples have weights, ROC AUC and calibration error have no interval. Nor has any value
+        whose sums of squared weights are not in the state, because an earlier version saved it, or
+        because `mean_of` was called without `level`.
+
         Raises:
             ValueError: if the state contains no confusion matrix or more than one, or if
                 `from_counts` does not accept the counts or another argument.
@@ -226,6 +230,7 @@ class Report(AnyReport):
         """
         # Imported here, because states need JAX and reports of arrays do not.
         from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
+        from jaxmetrics.streaming.standard_statistics import SquaredWeights
         from jaxmetrics.streaming.totals import as_numpy
 
         tables = state.tables()
@@ -236,16 +241,28 @@ class Report(AnyReport):
                 f" but this state has {len(matrices)} confusion matrices. The statistics of this"
                 f" state are {', '.join(map(repr, state.statistics))}."
             )
-        counts = whole(tables.pop(matrices[0]))
-        _, ignored, invalid = as_numpy(state.examples).tolist()
+        matrix = matrices[0]
+        number, ignored, invalid = as_numpy(state.examples).tolist()
+        counts, squares = tables.pop(matrix), tables.get(SquaredWeights(matrix))
+        differ = counts.sum() != number if squares is None else (squares != counts).any()
+        has_weights = matrix.weighted and differ
+
+        def squares_of(statistic: Any, table: np.ndarray) -> np.ndarray | None:
+            unknown = np.full_like(table, np.nan)  # in states of earlier versions
+            return tables.get(SquaredWeights(statistic), unknown) if has_weights else None
+
         if invalid:
             warn(
                 f"{invalid} examples have a prediction that is no class, such as the argmax of NaN."
                 " They are in no count, although the predictions are wrong."
             )
-        report = cls.from_counts(counts, class_names=class_names, num_ignored=ignored, level=level)
+        options: Any = {"class_names": class_names, "num_ignored": ignored, "level": level}
+        report = cls.from_counts(whole(counts), squares=squares_of(matrix, counts), **options)
+        if has_weights:
+            report = replace(report, num_weighted=number, squares=squares)
         for statistic, table in tables.items():
-            report = report.with_findings(findings_of(statistic, table, report.class_values, level))
+            args = squares_of(statistic, table), report.class_values, level
+            report = report.with_findings(findings_of(statistic, table, *args))
         return report
 
     def with_findings(self, findings: Findings) -> Report:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import TypeAlias
 
 import numpy as np
 
 from jaxmetrics import Estimate, average_precision, calibration_interval, roc_auc
 from jaxmetrics.reports.contents import ClassValues, Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
-from jaxmetrics.reports.values import ReportValue, value_of
+from jaxmetrics.reports.values import ReportValue, exactly, value_of
 from jaxmetrics.streaming.accumulators import means_of
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -21,10 +22,17 @@ from jaxmetrics.streaming.states import EvaluatorState
 
 __all__: list[str] = []
 
+# The table with the squares of weights, which is NaN if unknown; None without weights.
+Squares: TypeAlias = np.ndarray | None
+
 
 @singledispatch
 def findings_of(
-    statistic: object, table: np.ndarray, values: ClassValues, level: float
+    statistic: object,
+    table: np.ndarray,
+    squares: Squares,
+    values: ClassValues,
+    level: float,
 ) -> Findings:
     """Return the values that a statistic, which is not a confusion matrix, adds to a report.
 
@@ -35,8 +43,10 @@ def findings_of(
 
 
 @findings_of.register
-def _(statistic: Moments, table: np.ndarray, values: ClassValues, level: float) -> Findings:
-    means = {name: mean(table, level) for name, mean in means_of(statistic).items()}
+def _(
+    statistic: Moments, table: np.ndarray, squares: Squares, values: ClassValues, level: float
+) -> Findings:
+    means = {name: mean(table, squares, level) for name, mean in means_of(statistic).items()}
     return Findings(
         {
             f"mean_{name}" if name in values.overall else name: value_of(x)
@@ -47,7 +57,13 @@ def _(statistic: Moments, table: np.ndarray, values: ClassValues, level: float) 
 
 
 @findings_of.register
-def _(statistic: ScoreHistogram, table: np.ndarray, values: ClassValues, level: float) -> Findings:
+def _(
+    statistic: ScoreHistogram,
+    table: np.ndarray,
+    squares: Squares,
+    values: ClassValues,
+    level: float,
+) -> Findings:
     if statistic.num_groups is not None:
         return Findings()
     if statistic.num_classes is None:
@@ -58,13 +74,23 @@ def _(statistic: ScoreHistogram, table: np.ndarray, values: ClassValues, level: 
         )
     if statistic.num_classes != len(values.names):
         return Findings()
-    areas = {"roc_auc": area_values(table, level)}
-    return Findings(per_class=areas, tables={"score_histogram": table})
+    areas = area_values(table, level)
+    if squares is not None:
+        areas = [exactly(x.value) for x in areas]
+    return Findings(per_class={"roc_auc": areas}, tables={"score_histogram": table})
 
 
 @findings_of.register
-def _(statistic: CalibrationBins, table: np.ndarray, values: ClassValues, level: float) -> Findings:
+def _(
+    statistic: CalibrationBins,
+    table: np.ndarray,
+    squares: Squares,
+    values: ClassValues,
+    level: float,
+) -> Findings:
     gap = calibration_interval(table, level=level)
+    if squares is not None:  # the bins of examples with weights do not show an interval
+        gap = Estimate(gap.value)
     event = values.names[-1] if statistic.num_classes is None else PREDICTED
     return Findings(
         {"calibration_error": calibration_value(gap)},

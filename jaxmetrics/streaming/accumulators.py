@@ -43,6 +43,7 @@ from jaxmetrics.streaming.standard_statistics import (
     PairedConfusionMatrix,
     PoissonReplicates,
     ScoreHistogram,
+    SquaredWeights,
 )
 from jaxmetrics.streaming.statistics import Statistic
 
@@ -134,10 +135,10 @@ def count_metrics(
             `(G, K, K)`.
         method: interval method, such as `Likelihood()` or `Bootstrap(key)`. If given, results are
             `Estimate`s with an interval. `Delta("logit")` is the delta method on the logit scale,
-            whose interval is within [0, 1]. It cannot be used with weights, because intervals need
-            the sums of their squares, too.
-        weighted: whether batches have the field `sample_weight`. Sums of weights are floats, and an
-            update takes time for the matrix.
+            whose interval is within [0, 1].
+        weighted: whether batches have the field `sample_weight`. Sums of weights are floats, an
+            update takes time for the matrix, and the sums of the squares of weights are stored,
+            too. In intervals, an example with a weight is one example, as in `interval(squares=)`.
         one_vs_rest: if True, metrics are functions of the 2x2 matrix of each class against all
             others, `(K, 2, 2)`, as computed by `jm.one_vs_rest`. This is for many thousands of
             classes, because 3 K numbers are stored instead of K^2. `jm.macro(jm.f1)` then becomes
@@ -156,9 +157,7 @@ def count_metrics(
     k, groups = check_size(num_classes, "num_classes"), _size_or_none(num_groups, "num_groups")
     check_flag(weighted, "weighted")
     if not check_flag(one_vs_rest, "one_vs_rest"):
-        return Accumulator(
-            (ConfusionMatrix(k, groups, weighted),), _with_intervals(metrics, method, weighted)
-        )
+        return _accumulator(ConfusionMatrix(k, groups, weighted), metrics, method)
     if groups is not None or method is not None:
         raise ValueError("one_vs_rest=True cannot be combined with num_groups or method.")
     results = ((name, Applied(_one_vs_rest, x)) for name, x in _named(metrics).items())
@@ -194,10 +193,9 @@ def paired_metrics(
     """
     k = check_size(num_classes, "num_classes")
     table = PairedConfusionMatrix(k, check_flag(weighted, "weighted"))
-    if method is not None:
-        return Accumulator((table,), _with_intervals(metrics, method, weighted, compare))
-    named = _named(metrics).items()
-    return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
+    if method is None:
+        metrics = {name: Applied(_of_pairs, x) for name, x in _named(metrics).items()}
+    return _accumulator(table, metrics, method, compare)
 
 
 def mean_of(
@@ -207,6 +205,7 @@ def mean_of(
     groups: str | None = None,
     num_groups: int | None = None,
     weights: str | None = None,
+    frequency: bool = False,
 ) -> Accumulator:
     """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
 
@@ -217,18 +216,19 @@ def mean_of(
     Args:
         name: name of the field, which is also the name of the result.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            The field `sample_weight` must then be the number of times that each example occurs. In
+            With `sample_weight`, each example is one example, so the scale of weights does not
+            matter. (`mean_interval` computes a jackknife error, which needs all examples.) In
             float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
             `"loss_by_dataset"`, the mean of each group, `(G,)`. Examples whose group id is out of
-            range are ignored. If a group has a single example, the interval of the macro average is
-            NaN.
+            range are ignored. If a group has one example, the interval of the macro average is NaN.
         num_groups: number of groups G, required with `groups`.
         weights: name of a field of weights w >= 0 for this mean only. `sample_weight` is used for
             all results. By default w = 1. An invalid weight raises ValueError in a NumPy array, and
             makes the mean NaN in a JAX array.
+        frequency: True if `sample_weight` is how often each example occurs.
 
     Returns:
         An `Accumulator`. If there are no examples, the mean is NaN.
@@ -268,11 +268,12 @@ def mean_of(
         )
     moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
     found = means_of(moments).items()
+    are_copies = check_flag(frequency, "frequency")
     if level is None:
         return Accumulator((moments,), tuple((key, Applied(_value, x)) for key, x in found))
     options = (("level", check_level(level)),)
-    results = ((key, Applied(_with_interval, x, options)) for key, x in found)
-    return Accumulator((moments,), tuple(results))
+    results = tuple((key, Applied(_with_interval, x, options)) for key, x in found)
+    return Accumulator((moments,) if are_copies else (moments, SquaredWeights(moments)), results)
 
 
 def ranking_metrics(
@@ -320,11 +321,11 @@ def ranking_metrics(
         )
     k = _size_or_none(num_classes, "num_classes")
     groups = _size_or_none(num_groups, "num_groups")
-    weighted = check_flag(weighted, "weighted")
+    check_flag(weighted, "weighted")
     histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups, weighted)
     if metrics is None:
         metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
-    return Accumulator((histogram,), _with_intervals(metrics, method, weighted))
+    return _accumulator(histogram, metrics, method)
 
 
 def calibration_metrics(
@@ -337,7 +338,8 @@ def calibration_metrics(
     Args:
         metrics: dict from the name of each metric to a function of the result `(B, 3)` of
             `jm.calibration_bins`. Default: `{"calibration_error": jm.calibration_error}`. Use
-            `{"calibration_error": jm.calibration_interval}` for a confidence interval.
+            `{"calibration_error": jm.calibration_interval}` for a confidence interval, which
+            counts an example of weight 2 as two equal examples, as with `frequency=True`.
         num_bins: number of bins B of equal width.
         num_classes: number of classes K. If given, metrics are computed for the probability of the
             predicted class. Pass class ids `y_true`, and `y_prob` or `logits` of shape `(..., K)`.
@@ -392,7 +394,7 @@ def poisson_bootstrap(
             f" {shown(accumulator)}."
         )
     schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
-    if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
+    if not {_estimated, _with_interval, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
             "accumulator must not have intervals already. Make it without method= and level=, and"
             " without poisson_bootstrap."
@@ -401,15 +403,15 @@ def poisson_bootstrap(
         raise ValueError(
             f"seed must be a Python int that is at least 0 and at most 2^32 - 1, got {seed!r}."
         )
-    if len(accumulator.statistics) != 1:
-        raise ValueError(
-            f"accumulator must have exactly one statistic, got {len(accumulator.statistics)}."
-        )
-    (statistic,) = accumulator.statistics
+    squares = [x for x in accumulator.statistics if isinstance(x, SquaredWeights)]
+    others = [x for x in accumulator.statistics if x not in squares]
+    if len(others) != 1:
+        raise ValueError(f"accumulator must have exactly one statistic, got {len(others)}.")
+    (statistic,) = others
     replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
     options = (("level", check_level(level)),)
     results = ((name, Applied(_bootstrapped, x, options)) for name, x in accumulator.results)
-    return Accumulator((statistic, replicates), tuple(results))
+    return Accumulator((statistic, replicates, *squares), tuple(results))
 
 
 def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
@@ -426,7 +428,9 @@ def _one_vs_rest(metric: Metric, counts: jax.Array) -> Any:
     return metric(tables(tp, fp, fn, tn))
 
 
-def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, level: float) -> Any:
+def _bootstrapped(
+    result: Metric, table: jax.Array, replicates: jax.Array, *squares: jax.Array, level: float
+) -> Any:
     row = Row(as_floats(result), table)
     found = estimate_of(row(table), row(replicates), level, "percentile")
     return with_level(row.unflatten(found), level, "percentile")
@@ -445,30 +449,54 @@ def _named(metrics: Metrics) -> Metrics:
     return metrics
 
 
-def _with_intervals(
+def _accumulator(
+    statistic: ConfusionMatrix | PairedConfusionMatrix | ScoreHistogram,
     metrics: Metrics,
     method: IntervalMethod | None,
-    weighted: bool,
-    estimated: Callable[..., Any] = interval,
-) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
+    function: Callable[..., Any] = interval,
+) -> Accumulator:
+    """Return the accumulator of metrics, whose intervals are computed by `function`."""
+    statistics = (statistic, SquaredWeights(statistic)) if statistic.weighted else (statistic,)
     named = _named(metrics).items()
-    if method is None:
-        return tuple(named)
-    if weighted:
-        raise ValueError(
-            "method needs numbers of examples, but weighted=True adds up weights. Leave out method,"
-            " and compute intervals from confusion_matrix(..., sample_weight=w) and its squares."
+    if method is not None:
+        check_method(method)
+        options = ("function", function), ("method", method)
+        return Accumulator(
+            statistics, tuple((k, Applied(_estimated, x, options)) for k, x in named)
         )
-    check_method(method)
-    return tuple((name, Applied(estimated, x, (("method", method),))) for name, x in named)
+    if statistic.weighted:
+        return Accumulator(statistics, tuple((k, Applied(_of_sums, x)) for k, x in named))
+    return Accumulator(statistics, tuple(named))
+
+
+def _of_sums(metric: Metric, sums: jax.Array, squares: jax.Array | None = None) -> Any:
+    return metric(sums)
+
+
+def _estimated(
+    metric: Metric,
+    sums: jax.Array,
+    *squares: jax.Array | None,
+    function: Callable[..., Any],
+    method: IntervalMethod,
+) -> Any:
+    if any(x is None for x in squares):
+        raise ValueError(
+            "The state contains sums of weights without the sums of their squares, because an"
+            " earlier version saved it. Intervals need both, so evaluate the examples again. To"
+            " compute values only, make the evaluator without method."
+        )
+    return function(metric, sums, squares=squares[0] if squares else None, method=method)
 
 
 def _size_or_none(size: int | None, name: str) -> int | None:
     return None if size is None else check_size(size, name)
 
 
-def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
-    """Return named functions that estimate means from a table of moments at a confidence level."""
+def means_of(moments: Moments) -> dict[str, Callable[[Array, Array | None, float], Estimate]]:
+    """Return named functions that estimate means at a confidence level from tables of moments, with
+    weights and with their squares. Without squares, weights are numbers of equal examples.
+    """
     name = moments.name
     if moments.num_groups is None:
         return {name: _mean}
@@ -476,29 +504,38 @@ def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
     return {name: _mean_of_all, f"macro_{name}": _macro_mean, by_group: _mean}
 
 
-def _mean(moments: Array, level: float) -> Estimate:
-    """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
+def _mean(moments: Array, squares: Array | None, level: float) -> Estimate:
+    """Estimate `m = sum s y / sum s w` from moments `(..., 3)` or `(..., 6)`, with y = wx and the
+    sample weights s.
 
-    The standard error is `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` for the ratio of two sums over
-    n examples (Cochran 1977, Sampling Techniques, equation 6.13). If w = 1, the result is the
-    standard error of a mean.
+    The standard error is `sqrt(n / (n - 1) sum (s y - m s w)^2) / sum s w` for the ratio of two
+    sums over n examples (Cochran 1977, Sampling Techniques, equation 6.13). Here n is Kish's
+    effective number, `(sum s)^2 / sum s^2`. If w = s = 1, the result is the standard error of a
+    mean.
     """
-    n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
-    w, wy, ww = of_weights or (n, y, n)
-    mean = divide(y, w, xp.nan)
-    squares = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
-    error = divide(safe_sqrt(divide(n * squares, n - 1, xp.nan)), w, xp.nan)
-    found = normal_estimate(mean, error, normal_quantile(level), num_examples=n)
+    (n, y, _, w, *_), (nn, _, yy, _, wy, ww) = map(
+        _six_sums, (moments, moments if squares is None else squares)
+    )
+    mean, n = divide(y, w, xp.nan), n * divide(n, nn, xp.nan)
+    residuals = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
+    error = divide(safe_sqrt(divide(n * residuals, n - 1, xp.nan)), w, xp.nan)
+    number: Any = {"num_examples" if squares is None else "effective_number": n}
+    found = normal_estimate(mean, error, normal_quantile(level), **number)
     return with_level(found, level, "normal")
 
 
-def _mean_of_all(moments: Array, level: float) -> Estimate:
-    return _mean(moments.sum(-2), level)
+def _six_sums(moments: Array) -> tuple[Array, ...]:
+    n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
+    return n, y, yy, *(of_weights or (n, y, n))
 
 
-def _macro_mean(moments: Array, level: float) -> Estimate:
+def _mean_of_all(moments: Array, squares: Array | None, level: float) -> Estimate:
+    return _mean(moments.sum(-2), None if squares is None else squares.sum(-2), level)
+
+
+def _macro_mean(moments: Array, squares: Array | None, level: float) -> Estimate:
     """Estimate the unweighted mean of the means of independent groups with values."""
-    means, is_seen = _mean(moments, level), moments[..., 0] > 0
+    means, is_seen = _mean(moments, squares, level), moments[..., 0] > 0
     value, squares = (
         xp.where(is_seen, x, 0).sum(-1) for x in (means.value, means.standard_error**2)
     )
@@ -508,11 +545,11 @@ def _macro_mean(moments: Array, level: float) -> Estimate:
     return with_level(found, level, "normal")
 
 
-def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:
-    return mean(moments, 0.95).value
+def _value(mean: Callable[..., Estimate], moments: Array) -> Array:
+    return mean(moments, None, 0.95).value
 
 
 def _with_interval(
-    mean: Callable[[Array, float], Estimate], moments: Array, *, level: float
+    mean: Callable[..., Estimate], moments: Array, squares: Array | None = None, *, level: float
 ) -> Estimate:
-    return mean(moments, level)
+    return mean(moments, squares, level)

@@ -13,9 +13,9 @@ with one number per example must have the same shape, with any number of axes. F
 number per example and class have one more axis. Two fields can be used with every accumulator:
 
 - `where`: boolean mask that is False for examples to ignore, such as padding of the last batch.
-- `sample_weight`: weight of each example. An example of weight 2 counts like two equal examples.
-  `count_metrics`, `paired_metrics` and `ranking_metrics` need `weighted=True`, because they count
-  in integers otherwise.
+- `sample_weight`: weight of each example. In values, an example of weight 2 counts like two equal
+  examples; in intervals, it is one example. `count_metrics`, `paired_metrics` and `ranking_metrics`
+  need `weighted=True`, because they count in integers otherwise.
 
 If the true label or the group of an example is out of range, all accumulators ignore the example.
 If a prediction is out of range or unknown (a logit or score is NaN), no accumulator of classes
@@ -55,10 +55,11 @@ from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,
     PairedConfusionMatrix,
+    SquaredWeights,
     counts_cells,
     valid_predictions,
 )
-from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
+from jaxmetrics.streaming.states import EvaluatorState, merge_checked, state_of
 from jaxmetrics.streaming.statistics import (
     MASK,
     WEIGHT,
@@ -184,13 +185,13 @@ class Evaluator:
             is_read = not on_device(x, mask) and (mask is None or mask.shape == x.shape)
             if self._kinds[name] is Kind.WEIGHTS and is_read:
                 as_weights(x, name, mask)
-        return _update(state, fields, statistics=self.statistics)
+        return _update(state, fields)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
         """Add two states of the same evaluator, for example from two hosts."""
         self._check(a)
         self._check(b)
-        return merge(a, b)
+        return merge_checked(a, b)
 
     def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
         """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
@@ -223,15 +224,22 @@ class Evaluator:
         return tuple(sorted({s for x in self.accumulators for s in x.statistics}, key=repr))
 
     @cached_property
+    def _without_squares(self) -> tuple[Statistic, ...]:
+        """List the statistics in states of earlier versions."""
+        return tuple(x for x in self.statistics if not isinstance(x, SquaredWeights))
+
+    @cached_property
     def _kinds(self) -> dict[str, Kind]:
         of_all = {MASK: Kind.NUMBERS, WEIGHT: Kind.WEIGHTS}
         return kinds_by_name([of_all, *(statistic.fields for statistic in self.statistics)])
 
     def _check(self, state: EvaluatorState) -> None:
         leaves, structure = jax.tree.flatten(state)
-        expected = _layout(self, float_dtype())
-        if structure != expected[0] or tuple((x.shape, x.dtype) for x in leaves) != expected[1]:
-            raise _mismatch(state, jax.eval_shape(self.init))
+        for statistics in self.statistics, self._without_squares:
+            expected, arrays = _layout(statistics, float_dtype())
+            if structure == expected and tuple((x.shape, x.dtype) for x in leaves) == arrays:
+                return
+        raise _mismatch(state, jax.eval_shape(self.init))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -247,10 +255,10 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
 
 @lru_cache(maxsize=256)
 def _layout(
-    evaluator: Evaluator, dtype: np.dtype
+    statistics: tuple[Statistic, ...], dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
     """Return the structure, shapes and dtypes of states for a float `dtype`."""
-    leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
+    leaves, structure = jax.tree.flatten(jax.eval_shape(partial(_init, statistics)))
     return structure, tuple((x.shape, x.dtype) for x in leaves)
 
 
@@ -286,10 +294,9 @@ _COUNTED_ONCE = ConfusionMatrix, PairedConfusionMatrix
 
 
 @promoting
-@partial(jax.jit, static_argnames="statistics")
-def _update(
-    state: EvaluatorState, fields: dict[str, jax.Array], *, statistics: tuple[Statistic, ...]
-) -> EvaluatorState:
+@jax.jit
+def _update(state: EvaluatorState, fields: dict[str, jax.Array]) -> EvaluatorState:
+    statistics: tuple[Any, ...] = state.statistics
     batch = Batch(fields, kinds_by_name(s.fields for s in statistics))
     present = jnp.ones(batch.size, bool) if batch.where is None else batch.where
     if batch.weight is not None:
@@ -344,7 +351,7 @@ def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
 def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
     tables = dict(zip(state.statistics, map(as_floats, state.totals), strict=True))
     results = {
-        name: result(*(tables[statistic] for statistic in accumulator.statistics))
+        name: result(*(tables.get(statistic) for statistic in accumulator.statistics))
         for accumulator in evaluator.accumulators
         for name, result in accumulator.results
     }

@@ -33,6 +33,8 @@ from jaxmetrics.streaming.standard_statistics import (
     PairedConfusionMatrix,
     PoissonReplicates,
     ScoreHistogram,
+    SquaredWeights,
+    innermost,
 )
 from jaxmetrics.streaming.states import EvaluatorState, state_of
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
@@ -51,6 +53,7 @@ _KINDS: dict[str, type] = {
     "paired_confusion_matrix": PairedConfusionMatrix,
     "poisson_bootstrap": PoissonReplicates,
     "score_histogram": ScoreHistogram,
+    "squared_weights": SquaredWeights,
 }
 # Options of statistics that are not integers.
 _TYPES_OF_OPTIONS: dict[str, Any] = {
@@ -112,7 +115,8 @@ def load_state(source: Any, evaluator: Evaluator | None = None) -> EvaluatorStat
     """Load the running sums of an evaluator (its state) from a file written by `save_state`.
 
     Files written by jaxmetrics 0.3 are converted. If a file of 0.3 has an integer statistic and
-    weights, the evaluator must have `weighted=True`.
+    weights, the evaluator must have `weighted=True`. Such files lack the sums of squared weights,
+    without which metrics have values, but no intervals.
 
     You can pass the loaded state to any evaluator that computes the same sums with the same
     settings, such as `num_classes`. `jax_enable_x64` must be the same as when the state was saved.
@@ -204,7 +208,8 @@ def _from_tree(state: Any, evaluator: Evaluator | None) -> EvaluatorState:
         members = state if isinstance(state, Mapping) else vars(state)
         totals = [Totals(**x) if isinstance(x, Mapping) else Totals(*x) for x in members["totals"]]
         parts = jax.tree.map(np.asarray, totals)
-        known = () if evaluator is None else evaluator.statistics
+        statistics = () if evaluator is None else evaluator.statistics
+        known = [x for x in statistics if not isinstance(x, SquaredWeights)]
         old = (_with_weights(statistic, False) for statistic in known)
         named = dict(zip(old, parts, strict=True))
         return _from_version_2(np.asarray(members["examples"]), named, known)
@@ -295,11 +300,9 @@ def _checked_total(statistic: Statistic | SavedStatistic, array: np.ndarray) -> 
 
 def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
     """Raise if sums are impossible, whatever the examples."""
-    replicated: Any = statistic
-    while isinstance(replicated, PoissonReplicates):
-        replicated = replicated.statistic
-    may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
-    if isinstance(replicated, Moments):
+    of = innermost(statistic)
+    may_be_negative = np.full(sums.shape, not isinstance(of, tuple(_NAMES_OF_KINDS)))
+    if isinstance(of, Moments):
         may_be_negative[..., 1::3] = True  # only sums of values may be negative
     possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
     if not possible.all():

@@ -321,8 +321,36 @@ class CalibrationBins(_OfColumns):
         return calibration_bins(*columns, num_bins=self.num_bins, **options)
 
 
+class _OfStatistic:
+    """Base class of statistics that are another statistic with other weights."""
+
+    statistic: Statistic
+    is_integer = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.statistic.shape
+
+    @property
+    def fields(self) -> Fields:
+        return self.statistic.fields
+
+    def is_usable(self, batch: Batch) -> jax.Array | None:
+        return self.statistic.is_usable(batch)
+
+
 @dataclass(frozen=True)
-class PoissonReplicates:
+class SquaredWeights(_OfStatistic):
+    """Another statistic with the squares of the weights, which intervals need."""
+
+    statistic: Statistic
+
+    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+        return self.statistic.table(batch, None if weight is None else weight**2, keep)
+
+
+@dataclass(frozen=True)
+class PoissonReplicates(_OfStatistic):
     """S replicates of another statistic for the Poisson bootstrap. In each replicate all examples
     of a unit have the same Poisson(1) weight.
     """
@@ -330,7 +358,6 @@ class PoissonReplicates:
     statistic: Statistic
     num_samples: int
     seed: int
-    is_integer = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -340,9 +367,6 @@ class PoissonReplicates:
     def fields(self) -> Fields:
         return {**self.statistic.fields, "unit": Kind.UNITS}
 
-    def is_usable(self, batch: Batch) -> jax.Array | None:
-        return self.statistic.is_usable(batch)
-
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         times = _poisson_of_units(batch.units("unit"), self.num_samples, self.seed)
         return self.statistic.table(batch, times if weight is None else times * weight, keep)
@@ -350,9 +374,15 @@ class PoissonReplicates:
 
 def valid_predictions(statistic: Any, batch: Batch) -> jax.Array | None:
     """Return a mask `(n,)` of the valid predictions, or None if a statistic is not of classes."""
-    while isinstance(statistic, PoissonReplicates):
+    of = innermost(statistic)
+    return of.has_valid_prediction(batch) if isinstance(of, _OfColumns) else None
+
+
+def innermost(statistic: Any) -> Any:
+    """Return the statistic whose weights are changed by replicates or squares."""
+    while isinstance(statistic, _OfStatistic):
         statistic = statistic.statistic
-    return statistic.has_valid_prediction(batch) if isinstance(statistic, _OfColumns) else None
+    return statistic
 
 
 def counts_cells(statistic: Any, num_examples: int) -> TypeGuard[_OfLabels]:

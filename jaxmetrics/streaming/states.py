@@ -11,6 +11,7 @@ import numpy as np
 from jaxmetrics._arguments.single import is_integer
 from jaxmetrics._places.compilation import promoting
 from jaxmetrics._places.namespaces import is_jax, on_one_cpu
+from jaxmetrics.streaming.standard_statistics import SquaredWeights
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import add, as_numpy
 
@@ -53,13 +54,22 @@ def state_of(
 
 
 def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Check that two states have the same statistics, and add them."""
+    """Check that two states have the same statistics, and add them. Squares of weights are left out
+    unless both states contain them.
+    """
+    if a.statistics != b.statistics:
+        a, b = map(_without_squares, (a, b))
     shapes_of_a, shapes_of_b = ([x.shape for x in jax.tree.leaves(state)] for state in (a, b))
     if a.statistics != b.statistics or shapes_of_a != shapes_of_b:
         only_one = sorted(map(repr, {*a.statistics} ^ {*b.statistics}))
         difference = ", ".join(only_one) or "tables of different shapes"
         raise ValueError(f"states of different evaluators: {difference}.")
     return merge(a, b)
+
+
+def _without_squares(state: EvaluatorState) -> EvaluatorState:
+    totals = zip(state.statistics, state.totals, strict=True)
+    return state_of(state.examples, {s: x for s, x in totals if not isinstance(s, SquaredWeights)})
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
