@@ -575,7 +575,13 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     *(
         ("report x.csv --counts", "the confusion matrix contains shares", text)
-        for text in ("a,b\n.9,.1\n.2,.8\n", "a,b\n90.5,9.5\n20,80\n", ".45,.05\n.1,.4\n")
+        for text in (
+            "a,b\n.9,.1\n.2,.8\n",
+            "a,b\n90.5,9.5\n20,80\n",
+            ".45,.05\n.1,.4\n",
+            ".03,.11,.11\n.11,.18,.14\n.11,.11,.08\n",  # rounded, with the sum 0.98
+            "33.4,33.4,33.4\n16.8,16.8,66.8\n0,0,100\n",
+        )
     ),
     *(
         (f"report x.csv {option}", "Add --pos-label with the class that has the higher", text)
@@ -991,6 +997,10 @@ COUNTED: list[tuple[Any, ...]] = [
     ("report x.jsonl --true o.t --pred o.p", "a b", [[0, 1], [1, 1]], NESTED),
     ("report x.jsonl --true o.t --pred o.p --weight o.w", "a b", [[0, 3], [0.5, 2]], NESTED),
     ("report x.jsonl --prob p", "0 1", RIGHT_AND_WRONG, LINES),
+    *(  # a byte-order mark
+        (f"report {name} --prob p", "0 1", RIGHT_AND_WRONG, pack(f"\ufeff{LINES}".encode()))
+        for name, pack in (("x.jsonl", bytes), ("x.ndjson", bytes), ("x.jsonl.gz", gzip.compress))
+    ),
     ("report x.jsonl --prob p --ignore ''", "0 1", RIGHT_AND_WRONG, f'{LINES}{{"y_true": 1}}'),
     ("report x.parquet --prob p", "0 1", RIGHT_AND_WRONG, LISTS),
     (

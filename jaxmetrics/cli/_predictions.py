@@ -168,6 +168,7 @@ class Columns:
         if "weight" in self.numbers:
             weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
             computed["weight"] = weights[:, 0]
+            computed["is weighted"] = weights[:, 0] > 0  # rows of weight 0 are counted apart
             if options.count is None and options.cluster is None:
                 computed["square"] = weights[:, 0] ** 2
         if "pred" not in self.labels and self.positive is None:
@@ -420,7 +421,7 @@ class Predictions:
         """Return the classes that occur in rows that are not ignored and have a weight."""
         rows, names = self.rows.filter(COUNTED), [*self.labels]
         if "weight" in rows.columns:
-            rows = rows.filter(pl.col("weight") > 0)
+            rows = rows.filter("is weighted")
         return {names[i] for i in rows[role].unique() if i >= 0}
 
     def squares(self) -> np.ndarray | None:
@@ -433,7 +434,7 @@ class Predictions:
         """Return the number of rows that are not ignored, if rows are examples with weights."""
         if self.options.weight is None:
             return None
-        return int(self.rows.filter(pl.col(COUNTED) & (pl.col("weight") > 0))["number"].sum())
+        return int(self.rows.filter(COUNTED, "is weighted")["number"].sum())
 
     def counts(self, amount: str = "weight") -> np.ndarray:
         """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers

@@ -23,8 +23,8 @@ START = 2**22  # the number of bytes that show the columns of a text file
 COMPRESSED = (".gz", ".zst")
 
 _ZSTD_BYTES = 2**10  # few compressed bytes, because they may expand by a factor of 32 thousand
-# Constants and escapes that Polars does not read in JSON as Python does.
-_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+# Constants, escapes and a mark at the start that Polars does not read in JSON as Python does.
+_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]", rb"\A\xef\xbb\xbf")
 OF_INSPECT = (
     "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
     " (from inspect_ai.analysis), and give the name of that FILE."
