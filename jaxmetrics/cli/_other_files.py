@@ -383,9 +383,11 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
             )
     counts = _numbers([[cell.replace(table.decimal, ".") for cell in row] for row in rows])
     has_fractions = counts.size and (counts != counts.round()).any()
-    rounding = 0.01 + 0.005 * counts.size  # the shares may have two decimals
+    rounding = 0.01 + 0.005 * counts.size  # shares may have two decimals
     if has_fractions and any(
-        np.allclose(counts.sum(axis), total, rounding) for axis in (None, 0, 1) for total in (1, 100)
+        np.allclose(counts.sum(axis), total, rounding)
+        for axis in (None, 0, 1)
+        for total in (1, 100)
     ):
         raise InputError(
             "the confusion matrix contains shares, which do not say how many examples there are."
