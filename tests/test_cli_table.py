@@ -548,7 +548,7 @@ REFUSED: list[tuple[Any, ...]] = [
     *(
         (
             f"report x.csv{suffix}",
-            "row 3: 'y_true' is 'y_true', the name of the column. If files were joined with their",
+            "row 3: 'y_true' is 'y_true', the name of a column. If files were joined with their",
             joined(f"{LABELS}a,b\nb,b\n".encode()),
         )
         for suffix, joined in (
@@ -556,6 +556,19 @@ REFUSED: list[tuple[Any, ...]] = [
             (".gz", lambda x: gzip.compress(x) * 2),
             (".zst", lambda x: zstandard.compress(x) * 2),
         )
+    ),
+    *(
+        (f"report x.csv {options}", f"row 2: {cell}, the name of a column", text)
+        for options, cell, text in (
+            ("", "'y_true' is 'y_pred'", f"{LABELS}a,b\ny_pred,y_true\nb,b\n"),
+            ("", "'y_pred' is 'y_pred'", f"\ufeff{LABELS}a,b\n\ufeff{LABELS}b,b\n"),
+            ("--true t --pred p", "'t' is 'p'", "t,p\na,b\np,t\nb,b\n"),
+        )
+    ),
+    (
+        "report x.jsonl",
+        "is not an object. A list of objects needs the suffix .json.",
+        '[{"y_true": "a", "y_pred": "a"}, {"y_true": "b", "y_pred": "a"}]',
     ),
     *(
         ("report x.csv", f"the first line, {names}, is read as the names", text)
@@ -999,8 +1012,10 @@ COUNTED: list[tuple[Any, ...]] = [
     ("report x.jsonl --prob p", "0 1", RIGHT_AND_WRONG, LINES),
     *(  # a byte-order mark
         (f"report {name} --prob p", "0 1", RIGHT_AND_WRONG, pack(f"\ufeff{LINES}".encode()))
-        for name, pack in (("x.jsonl", bytes), ("x.ndjson", bytes), ("x.jsonl.gz", gzip.compress))
+        for name, pack in (("x.jsonl", bytes), ("x.json", bytes), ("x.jsonl.gz", gzip.compress))
     ),
+    ("report x.ndjson --prob p", "0 1", RIGHT_AND_WRONG, LINES.replace("{", "\ufeff{")),
+    ("report x.json --prob p", "0 1", RIGHT_AND_WRONG, LINES),
     ("report x.jsonl --prob p --ignore ''", "0 1", RIGHT_AND_WRONG, f'{LINES}{{"y_true": 1}}'),
     ("report x.parquet --prob p", "0 1", RIGHT_AND_WRONG, LISTS),
     (
