@@ -322,6 +322,15 @@ untyped: Any = jm  # what goes in has wrong types
 SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0.5, 3.0]])
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
+    **{
+        f"infinite trials {method or successes}": (
+            lambda successes=successes, method=method: jm.proportion_interval(
+                [1, successes], [2, np.inf], **method
+            ),
+            r"trials\[1\] is inf, but the number of trials is finite",
+        )
+        for successes, method in ((7, {}), (np.inf, {}), (7, {"method": "likelihood"}))
+    },
     "rates": (
         lambda: untyped.proportion_interval([3, 0.9], [10, 20]),
         r"successes\[1\] is 0.9, a rate",
