@@ -323,6 +323,17 @@ SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
     **{
+        f"statistic {value!r}": (
+            lambda value=value: jm.bootstrap_examples(0, lambda x: value, [1.0, 2, 4]),
+            f"statistic must return {expected}",
+        )
+        for value, expected in ((None, "an array"), ({}, "an array"), ("x", "numbers"))
+    },
+    "threshold": (
+        lambda: jm.confusion_matrix_at_thresholds([0, 1], [0.1, 0.9], [0.5, np.nan]),
+        r"thresholds\[1\] is nan, but a threshold must be a number",
+    ),
+    **{
         f"infinite trials {method or successes}": (
             lambda successes=successes, method=method: jm.proportion_interval(
                 [1, successes], [2, np.inf], **method

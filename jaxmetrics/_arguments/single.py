@@ -132,7 +132,7 @@ def check_real(array: Array, name: str) -> None:
         found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
         way = ""
         if array.dtype.kind in "OU":
-            with suppress(TypeError, ValueError):
+            with suppress(TypeError, ValueError, OverflowError):
                 if not np.isnan(array.astype(float)).any():
                     way = f" To convert all of them, pass numpy.asarray({name}, float)."
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.{way}")

@@ -96,7 +96,8 @@ def report(
         weights = weights.astype(float)  # because sums in float16 are limited to 65,504
     prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
-    named = {} if groups is None else rows_of_groups(groups, true >= 0)
+    are_examples = true >= 0 if weights is None else (true >= 0) & (weights > 0)
+    named = {} if groups is None else rows_of_groups(groups, are_examples)
     k, place = len(names), np.arange(len(true))
 
     def report_of(group: str | None, level: float) -> Report:
