@@ -324,7 +324,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
     **{
         f"statistic {value!r}": (
-            lambda value=value: jm.bootstrap_examples(0, lambda x: value, [1.0, 2, 4]),
+            partial(jm.bootstrap_examples, 0, lambda x, value=value: value, [1.0, 2, 4]),
             f"statistic must return {expected}",
         )
         for value, expected in ((None, "an array"), ({}, "an array"), ("x", "numbers"))
@@ -334,13 +334,11 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         r"thresholds\[1\] is nan, but a threshold must be a number",
     ),
     **{
-        f"infinite trials {method or successes}": (
-            lambda successes=successes, method=method: jm.proportion_interval(
-                [1, successes], [2, np.inf], **method
-            ),
+        f"infinite trials of {successes} successes": (
+            partial(jm.proportion_interval, [1, successes], [2, np.inf]),
             r"trials\[1\] is inf, but the number of trials is finite",
         )
-        for successes, method in ((7, {}), (np.inf, {}), (7, {"method": "likelihood"}))
+        for successes in (0, 7, np.inf)
     },
     "rates": (
         lambda: untyped.proportion_interval([3, 0.9], [10, 20]),
