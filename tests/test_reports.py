@@ -677,6 +677,13 @@ REFUSALS: list[tuple[Any, str]] = [
         lambda: jm.report(Y, Y, sample_weight=[-1.0, 1.0]),
         r"sample_weight\[0\] is -1.0, expected a finite number",
     ),
+    *(
+        (
+            lambda more=more: jm.report(Y, Y, sample_weight=[1.0, 2, 3], **more),
+            r"sample_weight must have shape \(n,\) = \(2,\), got \(3,\)",
+        )
+        for more in ({}, {"groups": ["x", "y"]}, {"frequency": True})
+    ),
     (
         lambda: jm.report(Y, Y, sample_weight=["a", "b"]),
         "sample_weight must hold real numbers, got dtype object",
