@@ -475,6 +475,7 @@ def confusion_matrix_at_thresholds(
     cuts = as_float(thresholds, "thresholds")
     expected = "have shape (T,) with at least one threshold"
     require(cuts.ndim == 1 and cuts.size > 0, "thresholds", expected, cuts.shape)
+    refuse_where(np.isnan, cuts, "thresholds", "but a threshold must be a number.")
     examples = binary_examples(y_true, y_score, sample_weight, where, as_scores, name="y_score")
     bins = _bins_between_unsorted(cuts, examples.values)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, cuts.size + 1)]

@@ -14,6 +14,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -321,6 +322,24 @@ untyped: Any = jm  # what goes in has wrong types
 SPARSE, TENSOR = sparse.csr_matrix(np.eye(2, dtype=int)), Tensor([[2.0, 1.0], [0.5, 3.0]])
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: untyped.proportion_interval(0.85, 100), "successes is 0.85, a rate and not"),
+    **{
+        f"statistic {value!r}": (
+            partial(jm.bootstrap_examples, 0, lambda x, value=value: value, [1.0, 2, 4]),
+            f"statistic must return {expected}",
+        )
+        for value, expected in ((None, "an array"), ({}, "an array"), ("x", "numbers"))
+    },
+    "threshold": (
+        lambda: jm.confusion_matrix_at_thresholds([0, 1], [0.1, 0.9], [0.5, np.nan]),
+        r"thresholds\[1\] is nan, but a threshold must be a number",
+    ),
+    **{
+        f"infinite trials of {successes} successes": (
+            partial(jm.proportion_interval, [1, successes], [2, np.inf]),
+            r"trials\[1\] is inf, but the number of trials is finite",
+        )
+        for successes in (0, 7, np.inf)
+    },
     "rates": (
         lambda: untyped.proportion_interval([3, 0.9], [10, 20]),
         r"successes\[1\] is 0.9, a rate",
@@ -464,3 +483,24 @@ def test_what_looks_odd_is_right() -> None:
     assert np.isnan(jm.fit_temperature([0, 1], [[0.5, 0.5]] * 2))  # any temperature fits alike
     assert np.isnan(jm.fit_temperature([0, 1], [[2.0, 2.0]] * 2))
     assert jm.cross_entropy([[0.5, 0.5]], [1]) == np.log(2)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_convertible"),
+    [
+        (np.array([0.2, 0.7, 1], object), True),
+        (["0.2", "0.7", "1"], True),
+        ([Decimal("0.2"), Decimal("0.7"), Decimal(1)], True),
+        (np.array([0.2, None, 1], object), False),
+        (["0.2", "high", "1"], False),
+    ],
+)
+def test_numbers_of_another_type_say_how_to_convert_them(values: Any, is_convertible: bool) -> None:
+    for call, name in (
+        (lambda x: jm.roc_auc([0, 1, 1], x), "y_score"),
+        (lambda x: jm.brier_score([0, 1, 1], x), "y_prob"),
+        (lambda x: jm.mean_interval([1, 2, 3], sample_weight=x), "sample_weight"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must hold real numbers") as error:
+            call(values)
+        assert (f"pass numpy.asarray({name}, float)" in str(error.value)) == is_convertible

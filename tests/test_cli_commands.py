@@ -393,6 +393,7 @@ def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
 
 LABELS = "y_true,y_pred\n"
 TWO_WAYS = "the classes {} and {} differ only in case, spaces, zeros or invisible characters."
+OF_NAMES = "the first line, '0', '1'"
 OF_TOTALS = "the last row and the last column of the confusion matrix are the sums"
 NONE_COMMON = "the true and the predicted classes have no class in common"
 ATTEMPTED = "--value v_1 --cluster id"
@@ -404,6 +405,8 @@ TOLD: list[tuple[Any, ...]] = [
         "y_true,y_pred,n\na,a,3\nb,b,2\n",
     ),
     ("report x.csv --counts", OF_TOTALS, ",a,b,All\na,5,1,6\nb,2,7,9\nAll,7,8,15\n"),
+    ("report x.csv --counts", OF_NAMES, "0,1,2\n5,1,0\n2,8,1\n"),
+    ("report x.csv --counts", OF_NAMES, "0,1\n5,3\n"),
     (
         "report x.csv",
         "have no class in common: 'Cat', 'Dog' and 'cat', 'dog'",

@@ -54,6 +54,27 @@ def feed(data: bytes, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sys, "stdin", Stdin)
 
 
+@pytest.mark.parametrize("options", ["", "--cluster id", "--prob p --pos-label b", "--ignore c"])
+def test_rows_of_weight_zero_are_no_examples(options: str, run: Run, tmp_path: Path) -> None:
+    """Rows with equal labels are counted together, whatever their weights."""
+    rows = [(label, pred, w) for w in (0, 2.5) for label in "ab" for pred in "aabb"]
+    text = "".join(f"{i},{y},{p},{w},.{i:02}\n" for i, (y, p, w) in enumerate(rows))
+    path = write(tmp_path / "x.csv", f"id,y_true,y_pred,w,p\n{text}")
+    found = json.loads(run("report", path, "--weight", "w", "--json", *options.split())[1])
+    assert (found["num_examples"], found["sum_of_weights"]) == (8, 20)
+
+
+@pytest.mark.parametrize("option", ["--weight", "--count"])
+def test_groups_of_weight_zero_are_left_out(option: str, run: Run, tmp_path: Path) -> None:
+    rows = "a,a,x,1\nb,a,x,2\na,b,y,0\nb,b,y,0\na,b,z,2\nb,b,z,1\n"
+    path = write(tmp_path / "x.csv", f"y_true,y_pred,g,w\n{rows}")
+    found = json.loads(run("report", path, option, "w", "--group", "g", "--json")[1])
+    assert {name: x["confusion_matrix"] for name, x in found["groups"].items()} == {
+        "x": [[1, 0], [2, 0]],
+        "z": [[0, 2], [0, 1]],
+    }
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", ".arrow", ".csv.gz"])
 def test_standard_input_and_pipes(
     suffix: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -548,7 +548,7 @@ REFUSED: list[tuple[Any, ...]] = [
     *(
         (
             f"report x.csv{suffix}",
-            "row 3: 'y_true' is 'y_true', the name of the column. If files were joined with their",
+            "row 3: 'y_true' is 'y_true', the name of a column. If files were joined with their",
             joined(f"{LABELS}a,b\nb,b\n".encode()),
         )
         for suffix, joined in (
@@ -556,6 +556,19 @@ REFUSED: list[tuple[Any, ...]] = [
             (".gz", lambda x: gzip.compress(x) * 2),
             (".zst", lambda x: zstandard.compress(x) * 2),
         )
+    ),
+    *(
+        (f"report x.csv {options}", f"row 2: {cell}, the name of a column", text)
+        for options, cell, text in (
+            ("", "'y_true' is 'y_pred'", f"{LABELS}a,b\ny_pred,y_true\nb,b\n"),
+            ("", "'y_pred' is 'y_pred'", f"\ufeff{LABELS}a,b\n\ufeff{LABELS}b,b\n"),
+            ("--true t --pred p", "'t' is 'p'", "t,p\na,b\np,t\nb,b\n"),
+        )
+    ),
+    (
+        "report x.jsonl",
+        "is not an object. A list of objects needs the suffix .json.",
+        '[{"y_true": "a", "y_pred": "a"}, {"y_true": "b", "y_pred": "a"}]',
     ),
     *(
         ("report x.csv", f"the first line, {names}, is read as the names", text)
@@ -575,7 +588,13 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     *(
         ("report x.csv --counts", "the confusion matrix contains shares", text)
-        for text in ("a,b\n.9,.1\n.2,.8\n", "a,b\n90.5,9.5\n20,80\n", ".45,.05\n.1,.4\n")
+        for text in (
+            "a,b\n.9,.1\n.2,.8\n",
+            "a,b\n90.5,9.5\n20,80\n",
+            ".45,.05\n.1,.4\n",
+            ".03,.11,.11\n.11,.18,.14\n.11,.11,.08\n",  # rounded, with the sum 0.98
+            "33.4,33.4,33.4\n16.8,16.8,66.8\n0,0,100\n",
+        )
     ),
     *(
         (f"report x.csv {option}", "Add --pos-label with the class that has the higher", text)
@@ -991,6 +1010,12 @@ COUNTED: list[tuple[Any, ...]] = [
     ("report x.jsonl --true o.t --pred o.p", "a b", [[0, 1], [1, 1]], NESTED),
     ("report x.jsonl --true o.t --pred o.p --weight o.w", "a b", [[0, 3], [0.5, 2]], NESTED),
     ("report x.jsonl --prob p", "0 1", RIGHT_AND_WRONG, LINES),
+    *(  # a byte-order mark
+        (f"report {name} --prob p", "0 1", RIGHT_AND_WRONG, pack(f"\ufeff{LINES}".encode()))
+        for name, pack in (("x.jsonl", bytes), ("x.json", bytes), ("x.jsonl.gz", gzip.compress))
+    ),
+    ("report x.ndjson --prob p", "0 1", RIGHT_AND_WRONG, LINES.replace("{", "\ufeff{")),
+    ("report x.json --prob p", "0 1", RIGHT_AND_WRONG, LINES),
     ("report x.jsonl --prob p --ignore ''", "0 1", RIGHT_AND_WRONG, f'{LINES}{{"y_true": 1}}'),
     ("report x.parquet --prob p", "0 1", RIGHT_AND_WRONG, LISTS),
     (

@@ -677,6 +677,13 @@ REFUSALS: list[tuple[Any, str]] = [
         lambda: jm.report(Y, Y, sample_weight=[-1.0, 1.0]),
         r"sample_weight\[0\] is -1.0, expected a finite number",
     ),
+    *(
+        (
+            lambda more=more: jm.report(Y, Y, sample_weight=[1.0, 2, 3], **more),
+            r"sample_weight must have shape \(n,\) = \(2,\), got \(3,\)",
+        )
+        for more in ({}, {"groups": ["x", "y"]}, {"frequency": True})
+    ),
     (
         lambda: jm.report(Y, Y, sample_weight=["a", "b"]),
         "sample_weight must hold real numbers, got dtype object",
@@ -754,7 +761,7 @@ REFUSALS: list[tuple[Any, str]] = [
     ),
     (
         lambda: jm.multilabel_report(np.zeros((0, 2), int), np.zeros((0, 2), int)),
-        "there are no examples to report on",
+        "y_true and y_pred contain no examples to report on",
     ),
     (lambda: jm.report(FOURS, ZEROS, y_prob=THIRDS), rf"y_true\[2\] {BEYOND}"),
     (lambda: jm.report(ZEROS, FOURS, class_names=[*"abc"]), rf"y_pred\[2\] {BEYOND}"),
@@ -961,6 +968,15 @@ def test_a_comparison_begins_with_its_verdict() -> None:
     ):
         assert sentence in words_of(jm.comparison_report(y, *pair, rope=rope).to_text())
     assert "With 80 %" not in jm.comparison_report(y, good, good).to_text()
+
+
+@pytest.mark.parametrize("is_frequency", [False, True])
+def test_groups_of_weight_zero_are_left_out(is_frequency: bool) -> None:
+    y, pred, groups = [*"abbaab"], [*"aabbbb"], [*"xxyyzz"]
+    options: Any = {"frequency": is_frequency, "class_names": ["a", "b"]}
+    report = jm.report(y, pred, sample_weight=[1, 2, 0, 0, 2, 1], groups=groups, **options)
+    found = {name: group.counts.tolist() for name, group in report.groups.items()}
+    assert found == {"x": [[1, 0], [2, 0]], "z": [[0, 2], [0, 1]]}
 
 
 def test_a_report_of_groups() -> None:

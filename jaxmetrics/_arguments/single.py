@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -129,7 +130,12 @@ def is_integer(x: Array) -> bool:
 def check_real(array: Array, name: str) -> None:
     if not (is_integer(array) or xp.issubdtype(array.dtype, np.floating)):
         found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.")
+        way = ""
+        if array.dtype.kind in "OU":
+            with suppress(TypeError, ValueError, OverflowError):
+                if not np.isnan(array.astype(float)).any():
+                    way = f" To convert all of them, pass numpy.asarray({name}, float)."
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.{way}")
 
 
 def check_integer(ids: Array, name: str) -> None:

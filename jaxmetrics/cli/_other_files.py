@@ -361,6 +361,12 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
     if names is not None and table.separator is not None:
         names = [re.sub(r"_duplicated_\d+$", "", name).strip() for name in names]
         if len(rows) != len(names) and all(map(is_number, names)):  # there is no header
+            if names == [str(i) for i in range(len(names))]:
+                warnings.warn(
+                    f"the first line, {listed(names)}, is read as the counts of the first class. If"
+                    " it names the classes, the row of a class is missing.",
+                    stacklevel=2,
+                )
             rows, names = [names, *rows], None
     if names is not None and len(names) == len(rows) + 1:
         title, names = names[0].casefold(), names[1:]
@@ -377,8 +383,11 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
             )
     counts = _numbers([[cell.replace(table.decimal, ".") for cell in row] for row in rows])
     has_fractions = counts.size and (counts != counts.round()).any()
+    rounding = 0.01 + 0.005 * counts.size  # shares may have two decimals
     if has_fractions and any(
-        np.allclose(counts.sum(axis), total, 0.01) for axis in (None, 0, 1) for total in (1, 100)
+        np.allclose(counts.sum(axis), total, rounding)
+        for axis in (None, 0, 1)
+        for total in (1, 100)
     ):
         raise InputError(
             "the confusion matrix contains shares, which do not say how many examples there are."

@@ -168,6 +168,7 @@ class Columns:
         if "weight" in self.numbers:
             weights = self._checked(rows, ["weight"], _within(0, _GREATEST), "a number >= 0")
             computed["weight"] = weights[:, 0]
+            computed["is weighted"] = weights[:, 0] > 0  # rows of weight 0 are counted apart
             if options.count is None and options.cluster is None:
                 computed["square"] = weights[:, 0] ** 2
         if "pred" not in self.labels and self.positive is None:
@@ -360,9 +361,9 @@ class Predictions:
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
             reason = refusal_of(label)
-            if label == columns.labels[role].name:
+            if label in (columns.labels[x].name for x in roles):
                 reason = (
-                    "the name of the column. If files were joined with their headers, leave out"
+                    "the name of a column. If files were joined with their headers, leave out"
                     " the other headers, or give the name of a folder with the files"
                 )
             if reason is None and columns.prob_classes and label not in columns.prob_classes:
@@ -416,12 +417,16 @@ class Predictions:
             listed.append({**content, "columns": columns})
         return listed
 
+    @property
+    def examples(self) -> pl.DataFrame:
+        """The rows that are not ignored and whose weight is not 0."""
+        rows = self.rows.filter(COUNTED)
+        return rows.filter("is weighted") if "weight" in rows.columns else rows
+
     def names(self, role: str) -> set[str]:
-        """Return the classes that occur in rows that are not ignored and have a weight."""
-        rows, names = self.rows.filter(COUNTED), [*self.labels]
-        if "weight" in rows.columns:
-            rows = rows.filter(pl.col("weight") > 0)
-        return {names[i] for i in rows[role].unique() if i >= 0}
+        """Return the classes that occur in examples."""
+        names = [*self.labels]
+        return {names[i] for i in self.examples[role].unique() if i >= 0}
 
     def squares(self) -> np.ndarray | None:
         """Return the sums of the squares of weights, `(K, K)`, if rows are examples with weights
@@ -430,10 +435,8 @@ class Predictions:
         return self.counts("square") if "square" in self.rows.columns else None
 
     def num_weighted(self) -> int | None:
-        """Return the number of rows that are not ignored, if rows are examples with weights."""
-        if self.options.weight is None:
-            return None
-        return int(self.rows.filter(pl.col(COUNTED) & (pl.col("weight") > 0))["number"].sum())
+        """Return the number of examples, if they have weights."""
+        return None if self.options.weight is None else int(self.examples["number"].sum())
 
     def counts(self, amount: str = "weight") -> np.ndarray:
         """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
@@ -458,7 +461,7 @@ class Predictions:
 
     def groups(self) -> list[str]:
         """List the groups, sorted."""
-        names, k = self.rows.filter(COUNTED)["group"].unique(), len(self.classes)
+        names, k = self.examples["group"].unique(), len(self.classes)
         if len(names) > MAX_GROUPS:
             raise InputError(
                 f"the column {self.options.group!r} has more than {MAX_GROUPS} different values,"

@@ -18,7 +18,7 @@ import sys
 import zipfile
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -487,8 +487,10 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
     """Scan text whose first bytes are known: JSON lines, or separated values with a header."""
     check_text(first)
     if kind == _JSON:
-        source = lines_of_table(json.loads(cast(bytes, source)))
-        kind, first = ".jsonl", source[:START]
+        with suppress(json.JSONDecodeError):  # several lines of JSON
+            source = lines_of_table(json.loads(cast(bytes, source)))
+            first = source[:START]
+        kind = ".jsonl"
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
         return FileTable(json_lines(source, first))

@@ -23,8 +23,8 @@ START = 2**22  # the number of bytes that show the columns of a text file
 COMPRESSED = (".gz", ".zst")
 
 _ZSTD_BYTES = 2**10  # few compressed bytes, because they may expand by a factor of 32 thousand
-# Constants and escapes that Polars does not read in JSON as Python does.
-_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]")
+# Constants, escapes and byte-order marks that Polars does not read in JSON as Python does.
+_UNUSUAL = (rb"NaN", rb"Infinity", rb"\\u[dD]", rb"\xef\xbb\xbf")
 OF_INSPECT = (
     "the file is perhaps a log of Inspect. Save the samples with samples_df(logs).to_parquet(FILE)"
     " (from inspect_ai.analysis), and give the name of that FILE."
@@ -112,7 +112,8 @@ def json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
         if line.strip():
             row = json.loads(line)
             if not isinstance(row, dict):
-                raise InputError(f"cannot be read: {shortened(line.decode())} is not an object")
+                way = " A list of objects needs the suffix .json." if isinstance(row, list) else ""
+                raise InputError(f"{shortened(line.decode())} is not an object.{way}")
             _add_fields(fields, row)
     with ExitStack() as files:
         text: Any = source

@@ -43,10 +43,7 @@ def as_floats(metric: Metric) -> Metric:
 
 
 def _floats(metric: Metric, counts: Array) -> Any:
-    values = trees.map(as_floating, estimated(metric, read_only(counts)))
-    if not trees.leaves(values):
-        raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
-    return values
+    return as_values(estimated(metric, read_only(counts)), "metric")
 
 
 def name_of(metric: Metric) -> str:
@@ -64,19 +61,25 @@ def read_only(x: Array) -> Array:
     return x
 
 
-def as_floating(x: Any) -> Array:
-    """Return a value of a metric in the dtype of the computation."""
+def as_values(values: Any, name: str) -> Any:
+    """Convert what a user's function `name` returned to the dtype of the computation."""
+    if not trees.leaves(values):
+        raise ValueError(f"{name} must return an array or a pytree of arrays, got {values!r}.")
+    return trees.map(lambda x: _as_floating(x, name), values)
+
+
+def _as_floating(x: Any, name: str) -> Array:
     if is_jax(x):
         if x.dtype.kind == "c":
-            raise TypeError(f"metric must return real numbers, got {x.dtype}.")
+            raise TypeError(f"{name} must return real numbers, got {x.dtype}.")
         return x.astype(float_dtype(x))
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"metric must return numbers, got {shown(x)}.")
+        raise TypeError(f"{name} must return numbers, got {shown(x)}.")
     if array.dtype.kind != "c":
         return array.astype(float)
     if not takes_complex.get():
-        raise TypeError(f"metric must return real numbers, got {array.dtype}.")
+        raise TypeError(f"{name} must return real numbers, got {array.dtype}.")
     return array  # a derivative is computed by complex steps
 
 

@@ -35,7 +35,7 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._numerics.arithmetic import matmul
 from jaxmetrics._places.chunks import LANES, map_chunks
 from jaxmetrics._places.compilation import compiled
-from jaxmetrics._places.jax_imports import jax, trees
+from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.estimates import Estimate, with_level
@@ -43,7 +43,7 @@ from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
     answers_on_device,
-    as_floating,
+    as_values,
     check_counts,
     check_finite,
     check_num_samples,
@@ -323,7 +323,7 @@ def _bootstrap_examples(
         else:
             listed = drawn if members is None else members.of(drawn)
             values = statistic(*(x[listed] for x in examples))
-        return trees.map(as_floating, values)
+        return as_values(values, "statistic")
 
     everything = (np if isinstance(key, HostKey) else jax.numpy).arange(number)
     tried = np.random.default_rng(0).integers(number, size=(3, number))

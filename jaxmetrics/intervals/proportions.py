@@ -102,9 +102,9 @@ def proportion_interval(
         If there are no trials, the value is NaN and the interval is [0, 1].
 
     Raises:
-        ValueError: if `successes` are not in `[0, trials]`, if they lie between 0 and 1 although
-            `trials` are integers above 1 (they are rates), if `level` is not in (0, 1), or if the
-            method is unknown. Under jit, invalid `successes` give NaN instead.
+        ValueError: if `trials` are infinite, if `successes` are not in `[0, trials]`, if they lie
+            between 0 and 1 although `trials` are integers above 1 (they are rates), if `level` is
+            not in (0, 1), or if the method is unknown. Under jit, invalid numbers give NaN instead.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]
@@ -132,6 +132,7 @@ def _proportion_interval(
     if is_integer(arrays[1]):
         message = "a rate and not a number of successes. Pass successes=rate * trials."
         refuse_where((s > 0) & (s < 1) & (n > 1), s, "successes", message)
+    refuse_where(np.isinf, n, "trials", "but the number of trials is finite.")
     message = "but successes lie between 0 and the number of trials."
     refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)

@@ -128,7 +128,7 @@ def _checked(**named: ArrayLike) -> list[np.ndarray]:
         labels.append(numbers == 1)
     true, pred = labels
     if true.ndim == 2 and not len(true):
-        raise ValueError("there are no examples to report on.")
+        raise ValueError("y_true and y_pred contain no examples to report on.")
     if true.shape != pred.shape or true.ndim != 2 or not true.size:
         raise ValueError(
             "y_true and y_pred must have the same shape (n, L), with one column for each label,"

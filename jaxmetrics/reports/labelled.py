@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._arguments.indices import check_order
-from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host
+from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host, require
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
@@ -94,9 +94,12 @@ def report(
         possible = (weights >= 0) & (weights < np.inf)
         check_each(possible, weights, "sample_weight", "a finite number >= 0")
         weights = weights.astype(float)  # because sums in float16 are limited to 65,504
+        expected = f"have shape (n,) = {true.shape}"
+        require(weights.shape == true.shape, "sample_weight", expected, weights.shape)
     prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
-    named = {} if groups is None else rows_of_groups(groups, true >= 0)
+    are_examples = true >= 0 if weights is None else (true >= 0) & (weights > 0)
+    named = {} if groups is None else rows_of_groups(groups, are_examples)
     k, place = len(names), np.arange(len(true))
 
     def report_of(group: str | None, level: float) -> Report:

@@ -371,7 +371,7 @@ def checked_labels(
         )
     (n,) = shapes[0]
     if n == 0:
-        raise ValueError("there are no examples to report on.")
+        raise ValueError(f"{enumeration([*named])} contain no examples to report on.")
     columns = {name: _number_of_columns(x, n, name) for name, x in probs.items() if x is not None}
     if class_names is None:
         class_names = ordered_categories(named)
