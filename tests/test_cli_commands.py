@@ -90,10 +90,17 @@ FILES = "compare a.csv b.parquet --id id"
 JSONL = "a.jsonl b.jsonl"
 
 
+ASKED = np.select([np.arange(N) % 9 == 4, np.arange(N) % 31 == 7], ["?", ""], WORDS[1])
+X = A.with_columns(y_pred=pl.Series(ASKED))
+UNPARSED = "--invalid ? --invalid ''"
+OF_INVALID: dict[str, Any] = {"y_true": WORDS[0], "y_pred": ASKED, "invalid": ["?", ""]}
+
+
 def number(of: str, least: Any) -> dict[str, float]:
     return {f"num_{of}": np.ceil(least)}
 
 
+LABELS = "y_true,y_pred\n"
 COMPUTED: list[tuple[Any, ...]] = [
     # Predictions.
     ("report a.csv", lambda: jm.report(*OF_A)),
@@ -223,6 +230,110 @@ COMPUTED: list[tuple[Any, ...]] = [
     (
         "leaderboard a.csv b.parquet --id id",
         lambda: jm.leaderboard(jm.accuracy, TRUE, PREDS).to_dict(["a.csv", "b.parquet"]),
+    ),
+    # Labels of predictions that are no classes.
+    *(
+        (
+            f"report x{suffix} {UNPARSED} {options}",
+            lambda more=more: jm.report(**OF_INVALID | more),
+            X,
+        )
+        for suffix in (".csv", ".parquet")
+        for options, more in (
+            ("", {}),
+            ("--invalid never --invalid ''", {"invalid": ["?", "", "never"]}),
+            ("--cluster patient", {"clusters": PATIENTS}),
+            ("--group site", {"groups": SITES}),
+            ("--count patient", {"sample_weight": PATIENTS, "frequency": True}),
+            ("--weight patient", {"sample_weight": PATIENTS}),
+            ("--prob p_", {"y_prob": PROBS[0]}),
+        )
+    ),
+    (  # a label that is left out of the truth counts as wrong in predictions
+        "report x.csv --ignore=-1 --invalid=-1",
+        lambda: {
+            "num_ignored": 1,
+            "num_invalid": 1,
+            "confusion_matrix": [[1, 0, 1], [0, 1, 0], [0, 0, 0]],
+        },
+        f"{LABELS}0,0\n1,1\n-1,-1\n0,-1\n",
+    ),
+    (
+        "report x.csv --pos-label dog --invalid ? --invalid ''",
+        lambda: jm.report(
+            1 * (TRUE == 1),
+            np.select([ASKED == "?", ASKED == ""], [2, 3], 1 * (ASKED == "dog")),
+            class_names=["not dog", "dog", "?", ""],
+            invalid=["?", ""],
+        ),
+        X,
+    ),
+    *(
+        (
+            f"report x.csv --counts --invalid {label}",
+            lambda: jm.Report.from_counts(
+                [[5, 1, 2], [2, 8, 0], [0, 0, 0]], class_names=[*"ab?"], invalid="?"
+            ),
+            content,
+        )
+        for label, content in (
+            ("?", "?,a,b\n0,0,0\n2,5,1\n0,2,8\n"),
+            ("?", "y_true,y_pred,count\na,a,5\na,b,1\na,?,2\nb,a,2\nb,b,8\n"),
+        )
+    ),
+    (
+        f"compare x.csv y.csv {UNPARSED} --prob p_",
+        lambda: jm.comparison_report(
+            WORDS[0],
+            ASKED,
+            WORDS[2],
+            y_prob_a=PROBS[0],
+            y_prob_b=PROBS[1],
+            invalid=["?", ""],
+            names=("x.csv", "y.csv"),
+        ),
+        X,
+        B,
+    ),
+    (
+        f"compare x.csv y.csv {UNPARSED} --id id --cluster patient",
+        lambda: jm.comparison_report(
+            *(WORDS[0], ASKED, WORDS[2]),
+            clusters=PATIENTS,
+            invalid=["?", ""],
+            names=("x.csv", "y.csv"),
+        ),
+        X,
+        B,
+    ),
+    *(
+        (
+            f"leaderboard x.csv y.csv {UNPARSED} --metric {name}",
+            lambda metric=metric: jm.leaderboard(
+                metric, WORDS[0], [ASKED, WORDS[2]], labels=[*NAMES, "?", ""]
+            ).to_dict(["x.csv", "y.csv"]),
+            X,
+            B,
+        )
+        for name, metric in (
+            ("accuracy", jm.accuracy),
+            ("macro_f1", jm.macro(jm.f1, classes=range(3))),
+            ("accuracy_of_valid", jm.micro(jm.precision, classes=range(3))),
+            ("f1 --pos-label dog", None),
+        )
+        if metric is not None
+    ),
+    (
+        f"plan x.csv {UNPARSED} --metric macro_f1 --half-width .05",
+        lambda: number(
+            "examples",
+            jm.required_examples(
+                jm.macro(jm.f1, classes=range(3)),
+                jm.confusion_matrix(WORDS[0], ASKED, labels=[*NAMES, "?", ""]),
+                half_width=0.05,
+            ),
+        ),
+        X,
     ),
     # Plans.
     (
@@ -391,7 +502,6 @@ def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
         assert found.get(key) == (pytest.approx(x, rel=1e-9) if isinstance(x, float) else x), key
 
 
-LABELS = "y_true,y_pred\n"
 TWO_WAYS = "the classes {} and {} differ only in case, spaces, zeros or invisible characters."
 OF_TOTALS = "the last row and the last column of the confusion matrix are the sums"
 NONE_COMMON = "the true and the predicted classes have no class in common"
@@ -452,6 +562,10 @@ TOLD: list[tuple[Any, ...]] = [
     # Sentences.
     ("report x.csv --group g", "(missing)", "y_true,y_pred,g\na,a,x\nb,b,\na,b,x\n"),
     ("report a.csv --format csv", "name,class,value"),
+    (f"report x.csv {UNPARSED}", "34 invalid predictions (14.2 %), 3 classes", X),
+    (f"report x.csv {UNPARSED} --gate 'valid_rate >= .5'", "passed", X),
+    (f"report x.csv {UNPARSED} --examples 9", " cat ? ", X),
+    (f"compare x.csv y.csv {UNPARSED} --gate 'valid_rate <= 0' --examples 5", "valid rate", X, B),
     ("report a.csv --format json", '{ "num_examples": 240'),
     ("report a.csv --format every-eval-ever", '"evaluation_name": "accuracy"'),
     ("report x.csv --labels-prefix t_ p_", "150 examples, 3 labels", TAG_FRAME),

@@ -157,12 +157,12 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv",
-        "row 2: 'y_pred' is '', which is no class; --ignore '' leaves",
+        "'y_pred' is '', which is no class; --ignore '' leaves such rows out; --invalid '' counts",
         "y_true,y_pred\na,a\nb,\n",
     ),
     (
         "report x.csv",
-        "row 2: 'y_pred' is '-1', which is no class id; --ignore=-1 leaves",
+        "'-1', which is no class id; --ignore=-1 leaves such rows out; --invalid=-1 counts it as",
         "y_true,y_pred\n0,1\n1,-1\n",
     ),
     (
@@ -638,6 +638,26 @@ REFUSED: list[tuple[Any, ...]] = [
         "the column 'id' has only 1 different values in 3 rows. If rows with the same value are",
         "id,y_true,y_pred\n7,a,a\n7,b,b\n7,a,b\n",
     ),
+    *(
+        (
+            f"{command} --invalid b --invalid ?",
+            "x.csv: row 2: 'y_true' is 'b', which --invalid names, but only predictions can be",
+            *[f"{LABELS}a,a\nb,b\na,?\nb,?\n"] * 2,
+        )
+        for command in ("report x.csv", "compare x.csv y.csv", "leaderboard x.csv y.csv")
+    ),
+    (
+        "report x.csv --counts --invalid b",
+        "invalid names the label 'b', which is the true class of 3 examples",
+        "a,b\n5,1\n1,2\n",
+    ),
+    (
+        "plan x.csv --counts --invalid b --half-width .1",
+        "invalid names the label 'b', which is the true class of 3 examples",
+        "a,b\n5,1\n1,2\n",
+    ),
+    ("report x.csv --invalid ?", "two classes, but the file contains 'a'.", f"{LABELS}a,a\na,?\n"),
+    ("report x.csv --invalid ? --value w", "cannot be used together with --invalid", PREDICTIONS),
     # Text: compressed, separated, JSON lines.
     *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),
     *((f"report x.csv.{x}", "cannot be read", f(PETS.encode())[:-9]) for x, f in ZIPPED.items()),

@@ -43,14 +43,16 @@ def rest_of(positive: str) -> str:
     return f"not {positive}"
 
 
-def refusal_of(label: str) -> str | None:
-    """Return why a label is not a valid class, or None if it is valid."""
+def refusal_of(label: str, role: str) -> str | None:
+    """Return why a true or predicted label is not a valid class, or None if it is valid."""
+    option = f"={label}" if label else " ''"
+    wrong = f"; --invalid{option} counts it as a wrong prediction" if role == "pred" else ""
     if label == "":
-        return "which is no class; --ignore '' leaves such rows out"
+        return f"which is no class; --ignore '' leaves such rows out{wrong}"
     if re.fullmatch(r"-\d+(\.0*)?", label):
         return (
-            f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
-            " give it another name"
+            f"which is no class id; --ignore={label} leaves such rows out{wrong}; to use it as a"
+            " class, give it another name"
         )
     if re.fullmatch(r"\[[-+.,\s\deE]*\]", label):
         return "a list of numbers, but a class was expected"

@@ -311,7 +311,7 @@ def read_counts(path: Path, options: Namespace) -> Matrix:
         if cells is None:
             return _matrix(table, options)
     rows = count_predictions([path], cells)
-    return Matrix(rows.counts(), rows.classes, rows.ignored(), is_of_cells=True)
+    return Matrix(rows.counts(), rows.axis_names, rows.ignored(), is_of_cells=True)
 
 
 def _cells(table: FileTable, options: Namespace) -> Namespace | None:

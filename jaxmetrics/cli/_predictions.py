@@ -41,7 +41,9 @@ from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
+from jaxmetrics.reports.values import number
 
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
@@ -259,6 +261,7 @@ class Predictions:
         positive: the positive class, or None if no class is given as positive.
         prob_classes: the classes of the columns of probabilities.
         classes: the classes of the report.
+        axis_names: the classes, and after them the labels of `--invalid`.
         frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
             are counted, `number` and, with weights, `weight` are sums over equal rows.
         num_rows: the number of rows of all files.
@@ -274,6 +277,11 @@ class Predictions:
     frames: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
     size: float = 0.0
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The classes, and after them the labels of `--invalid`."""
+        return [*self.classes, *self.options.invalid]
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -301,7 +309,7 @@ class Predictions:
                         " all files."
                     )
                 self.positive, self.prob_classes = columns.positive, columns.prob_classes
-                for name in self.prob_classes:
+                for name in [*self.prob_classes, *self.options.invalid]:
                     self.labels.setdefault(name, len(self.labels))
                 before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
                 is_counted = not self.is_held and not columns.numbers
@@ -322,7 +330,9 @@ class Predictions:
         if "group" in texts:
             texts["group"] = texts["group"].replace("", _NO_GROUP)
         roles = [role for role in LABELS if role in texts]  # without computed predictions
-        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.options.ignore)))
+        ignore, invalid = self.options.ignore, self.options.invalid
+        left_out = {"true": ignore, "pred": [x for x in ignore if x not in invalid]}
+        is_ignored = pl.any_horizontal(pl.col(role).is_in(left_out[role]) for role in roles)
         rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
         rows = columns.with_numbers(rows) if columns.numbers else rows
         self._check_labels(columns, rows, roles)
@@ -342,8 +352,10 @@ class Predictions:
 
     def _counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Count equal rows, and return the first row number of equal rows."""
-        keys = pl.exclude(ROW, "weight", "square")
-        sums = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
+        keys, number = pl.exclude(ROW, "weight", "square"), pl.len()
+        if "weight" in rows.collect_schema():  # examples of weight 0 are not counted
+            number = (~pl.col(COUNTED) | (pl.col("weight") > 0)).sum()
+        sums = [number.cast(pl.Int64).alias("number"), pl.col(ROW).min()]
         return rows.group_by(keys).agg(*sums, pl.col("^(weight|square)$").sum())
 
     def _check_labels(self, columns: Columns, rows: pl.DataFrame, roles: Sequence[str]) -> None:
@@ -359,7 +371,7 @@ class Predictions:
         new = labels.filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
-            reason = refusal_of(label)
+            reason = refusal_of(label, role)
             if label == columns.labels[role].name:
                 reason = (
                     "the name of the column. If files were joined with their headers, leave out"
@@ -373,6 +385,13 @@ class Predictions:
                 name = columns.labels[role].name
                 raise InputError(f"row {row}: {name!r} is {shortened(label)!r}, {reason}")
             self.labels[label] = len(self.labels)
+        true = rows.filter(pl.col(COUNTED) & pl.col("true").is_in(self.options.invalid))
+        if len(true):
+            row, label = true.sort(ROW).select(ROW, "true").row(0)
+            raise InputError(
+                f"row {row}: {columns.labels['true'].name!r} is {label!r}, which --invalid names,"
+                f" but only predictions can be invalid; --ignore={label!r} leaves such rows out"
+            )
         if "cluster" in columns.labels:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
             if len(missing):
@@ -385,7 +404,7 @@ class Predictions:
         """Return class ids, which are negative for ignored rows; labels of no class have the id 0,
         which is the id of the rest if there is a positive class.
         """
-        rows, numbers = self.rows, {name: i for i, name in enumerate(self.classes)}
+        rows, numbers = self.rows, {name: i for i, name in enumerate(self.axis_names)}
         places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
         ignored = int(IGNORED) if role == "true" else -1
         return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], ignored)
@@ -394,7 +413,7 @@ class Predictions:
     def confidence(self) -> np.ndarray | None:
         """The probability of the predicted class, `(n,)`, or None without probabilities."""
         prob, pred = self.column("prob"), self.ids("pred")
-        return None if prob is None else prob[np.arange(len(pred)), pred]
+        return None if prob is None else confidence_of(prob, pred)
 
     def listed(
         self, places: Iterable[int], confidence: np.ndarray | None, **ids: np.ndarray
@@ -409,9 +428,9 @@ class Predictions:
         for i in places:
             row = rows.row(i, named=True)
             content = {name: row[name] for name in (FILE, "row", "group") if name in row}
-            content |= {name: self.classes[x[i]] for name, x in ids.items()}
+            content |= {name: self.axis_names[x[i]] for name, x in ids.items()}
             if confidence is not None:
-                content["probability"] = float(confidence[i])
+                content["probability"] = number(float(confidence[i]))
             columns = {name: row[role] for role, name in shown.items()}
             listed.append({**content, "columns": columns})
         return listed
@@ -421,7 +440,7 @@ class Predictions:
         rows, names = self.rows.filter(COUNTED), [*self.labels]
         if "weight" in rows.columns:
             rows = rows.filter(pl.col("weight") > 0)
-        return {names[i] for i in rows[role].unique() if i >= 0}
+        return {names[i] for i in rows[role].unique() if i >= 0} - {*self.options.invalid}
 
     def squares(self) -> np.ndarray | None:
         """Return the sums of the squares of weights, `(K, K)`, if rows are examples with weights
@@ -436,10 +455,10 @@ class Predictions:
         return int(self.rows.filter(pl.col(COUNTED) & (pl.col("weight") > 0))["number"].sum())
 
     def counts(self, amount: str = "weight") -> np.ndarray:
-        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
-        if the weights are integers.
+        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters, where K is the number of
+        `axis_names`. The counts are integers if the weights are integers.
         """
-        rows, k = self.rows, len(self.classes)
+        rows, k = self.rows, len(self.axis_names)
         settings: Any = {"num_classes": k}
         amounts = rows[amount if amount in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
@@ -493,11 +512,11 @@ def count_predictions(
             raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        rows.classes = classes_of(rows.labels, rows.positive, options)
-        if not rows.classes or len(rows.labels) < 2:
+        labels = [x for x in rows.labels if x not in options.invalid]
+        rows.classes = classes_of(labels, rows.positive, options)
+        if not rows.classes or len(labels) < 2:
             raise InputError(
-                "a report needs at least two classes, but the file contains"
-                f" {listed([*rows.labels])}."
+                f"a report needs at least two classes, but the file contains {listed(labels)}."
             )
         if rows.positive is None:
             check_kinds(rows.names("true"), rows.names("pred"))

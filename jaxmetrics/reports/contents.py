@@ -60,6 +60,8 @@ class SampleSize(NamedTuple):
     """The numbers of examples, of ignored examples, and of clusters if there are any.
 
     If examples have weights, `weight` is their sum, and `effective` their effective number.
+    `num_invalid` is the number of invalid predictions, or their weight; None if no label is
+    invalid.
     """
 
     number: float
@@ -68,18 +70,24 @@ class SampleSize(NamedTuple):
     units: str = "examples"
     weight: float | None = None
     effective: float | None = None
+    num_invalid: float | None = None
+    share_invalid: float = 0.0
 
     def __str__(self) -> str:
         clusters = (
             "" if self.num_clusters is None else f" in {quantity(self.num_clusters, 'clusters')}"
         )
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        invalid = ""
+        if self.num_invalid is not None:
+            number = quantity(round(self.num_invalid, 4), "invalid predictions")
+            invalid = f", {number} ({100 * self.share_invalid:.3g} %)"
         weights = ""
         if self.weight is not None:
             weights = f", weights sum to {self.weight:.6g}"
         if self.effective is not None:
             weights += f", effective number {self.effective:.4g}"
-        return f"{quantity(self.number, self.units)}{clusters}{ignored}{weights}"
+        return f"{quantity(self.number, self.units)}{clusters}{ignored}{invalid}{weights}"
 
     @property
     def units_drawn(self) -> tuple[float, str]:
@@ -91,12 +99,16 @@ class SampleSize(NamedTuple):
     def content(self) -> dict[str, Any]:
         """Return the numbers by name, for JSON."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
-        weights = {"sum_of_weights": self.weight, "effective_number": self.effective}
+        others = {
+            "num_invalid": self.num_invalid,
+            "sum_of_weights": self.weight,
+            "effective_number": self.effective,
+        }
         return {
             f"num_{self.units}": self.number,
             "num_ignored": self.num_ignored,
             **clusters,
-            **{name: x for name, x in weights.items() if x is not None},
+            **{name: x for name, x in others.items() if x is not None},
         }
 
 

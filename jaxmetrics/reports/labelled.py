@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,14 @@ from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_h
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
+    as_invalid,
     check_each,
     checked_labels,
     checked_probabilities,
     rows_of_groups,
 )
 from jaxmetrics.reports.probabilities import (
+    confidence_of,
     findings_of_examples,
     probability_findings,
     probability_sums,
@@ -39,6 +41,7 @@ def report(
     clusters: ArrayLike | Sequence[Any] | None = None,
     groups: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
+    invalid: Hashable | Sequence[Hashable] | None = None,
     level: float = 0.95,
     method: IntervalMethod | None = None,
 ) -> Report:
@@ -59,6 +62,11 @@ def report(
             `disparities` (see `compare_groups`).
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
+        invalid: the label or labels of predictions that are no class, such as "[invalid]" for an
+            answer that cannot be parsed. They count as wrong, and averages do not include them.
+            They add `accuracy_of_valid`, the accuracy of the other predictions, and `valid_rate`,
+            the share of the other predictions. With ids and `class_names`, they may also be the
+            last names.
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
             `Likelihood()`, or `Delta` for clusters with weights.
@@ -68,7 +76,8 @@ def report(
 
     Raises:
         TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
-            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
+            column of `y_prob`; if there are not 2 to 4096 classes; if all examples are ignored; or
+            if an invalid label is a true label.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
@@ -79,6 +88,8 @@ def report(
     class  n  precision         recall            specificity       F1
     cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
     ...
+    >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?").sample)
+    36 examples, 9 invalid predictions (25 %)
     >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
@@ -86,7 +97,10 @@ def report(
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     others = {"sample_weight": sample_weight, "groups": groups, "clusters": clusters}
     check_order(**labels, y_prob=y_prob, **others)
-    (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
+    not_valid = as_invalid(invalid)
+    (true, pred), names = checked_labels(
+        "report", class_names, {"y_prob": y_prob}, not_valid, **labels
+    )
     weights, are_copies = None, check_flag(frequency, "frequency")
     if sample_weight is not None:
         weights = on_host(sample_weight, "sample_weight")
@@ -97,7 +111,7 @@ def report(
     prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
     named = {} if groups is None else rows_of_groups(groups, true >= 0)
-    k, place = len(names), np.arange(len(true))
+    k, place = len(names) + len(not_valid), np.arange(len(true))
 
     def report_of(group: str | None, level: float) -> Report:
         """Make the report on a group, or on all examples."""
@@ -115,7 +129,8 @@ def report(
             squares = confusion_matrix(t, p, num_classes=k, sample_weight=w**2)
         result = Report.from_counts(
             confusion_matrix(t, p, num_classes=k, **options),
-            class_names=names,
+            class_names=[*names, *map(str, not_valid)],
+            invalid=not_valid,
             squares=squares,
             num_ignored=int((~counted).sum()),
             level=level,
@@ -125,7 +140,7 @@ def report(
             result = replace(result, num_weighted=int((counted & (w > 0)).sum()))
         if prob is not None:
             q = prob[rows]
-            confidence = q[counted, p[counted]].astype(float)
+            confidence = confidence_of(q[counted], p[counted])
             sums = probability_sums(t, q, w)
             result = result.with_findings(probability_findings(sums, result.class_names, level))
             if numbers is not None or squares is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
@@ -28,6 +28,7 @@ from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
+    as_invalid,
     check_each,
     check_number_of_classes,
     mistakes_in,
@@ -93,6 +94,8 @@ class Report(AnyReport):
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
         num_ignored: the number of examples with a negative true label, such as -1.
+        invalid: the labels of invalid predictions, which are no classes. `counts` has a row of
+            zeros and a column for each of them, after the K classes.
         overall: dict from the name of each metric to its value, which has the attributes `value`,
             `low`, `high`, `standard_error` and `estimate`, an `Estimate`. `method` is the name of
             the interval method. `note` is a sentence that helps to interpret the value. Both may be
@@ -147,6 +150,7 @@ class Report(AnyReport):
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
     examples: LabelledExamples | None = None
+    invalid: tuple[str, ...] = ()
 
     @classmethod
     def from_counts(
@@ -157,6 +161,7 @@ class Report(AnyReport):
         soft_counts: ArrayLike | None = None,
         squares: ArrayLike | None = None,
         num_ignored: int = 0,
+        invalid: Hashable | Sequence[Hashable] | None = None,
         level: float = 0.95,
         method: IntervalMethod | None = None,
     ) -> Report:
@@ -171,6 +176,8 @@ class Report(AnyReport):
             squares: `(K, K)`, if examples have weights: the sums of their squares, where `counts`
                 are the sums of the weights.
             num_ignored: the number of ignored examples that the report shows.
+            invalid: the name or names in `class_names` that are no classes but mark invalid
+                predictions, as in `report`. Their rows must be 0.
             level: the confidence level.
             method: the interval method for metrics that are not proportions. The default is
                 `Likelihood()`, or `Delta` for sums of weights. For more than 1024 classes, these
@@ -187,19 +194,22 @@ class Report(AnyReport):
         """
         if method is not None:
             check_method(method)
-        tables = _checked_tables(counts)
-        matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
-        names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
+        tables, labels = _checked_tables(counts), as_invalid(invalid)
         squares = None if squares is None else on_host(squares, "squares").astype(float)
-        evidence = Evidence(as_counts(matrix), level, method, clusters, squares)
+        tables, squares, names = with_invalid_last(tables, squares, class_names, labels)
+        k, matrix = len(names), tables if tables.ndim == 2 else tables.sum(0)
+        check_number_of_classes(k, "report")
+        clusters = None if tables.ndim == 2 else tables
+        evidence = Evidence(as_counts(matrix), level, method, clusters, squares, k)
         overall = overall_values(evidence)
         if soft_counts is not None:
-            soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
+            soft = np.asarray(as_square(soft_counts, k, "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         number = None if clusters is None else int(number_of_clusters(clusters))
-        rates = per_class_values(evidence)
+        rates = per_class_values(evidence, (..., slice(k)))
         shared: Any = {"num_clusters": number, "squares": squares}
-        return cls(matrix, names, level, num_ignored, overall, rates, **shared)
+        shared["invalid"] = tuple(map(str, labels))
+        return cls(matrix, tuple(names), level, num_ignored, overall, rates, **shared)
 
     @classmethod
     def from_state(
@@ -262,7 +272,12 @@ class Report(AnyReport):
     @cached_property  # computed once
     def support(self) -> np.ndarray:
         """Return the number of examples of each true class."""
-        return self.counts.sum(-1)
+        return self.counts.sum(-1)[: len(self.class_names)]
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The names of the rows and columns of the counts: classes and invalid labels."""
+        return [*self.class_names, *self.invalid]
 
     @property
     def notes(self) -> dict[str, str]:
@@ -275,6 +290,9 @@ class Report(AnyReport):
         size = SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
         if self.num_weighted is not None:
             size = size._replace(weight=self.counts.sum().item())
+        if self.invalid:
+            invalid = self.counts[:, len(self.class_names) :].sum().item()
+            size = size._replace(num_invalid=invalid, share_invalid=invalid / self.counts.sum())
         if self.squares is not None:
             effective = self.counts.sum() ** 2 / self.squares.sum()
             size = size._replace(effective=effective.item())
@@ -318,8 +336,8 @@ class Report(AnyReport):
         most = np.argsort(-times, axis=None, kind="stable")[:number]
         return [
             Mistake(
-                self.class_names[i],
-                self.class_names[j],
+                self.axis_names[i],
+                self.axis_names[j],
                 int(times[i, j]),
                 position[order[(true[order] == i) & (pred[order] == j)]],
             )
@@ -379,6 +397,7 @@ class Report(AnyReport):
             **self._more_content(),
             **({"mistakes": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
+            **({"invalid_labels": [*self.invalid]} if self.invalid else {}),
             "confusion_matrix": self.counts.tolist(),
         }
 
@@ -397,6 +416,40 @@ def whole(counts: np.ndarray) -> np.ndarray:
     return counts
 
 
+def with_invalid_last(
+    tables: np.ndarray,
+    squares: np.ndarray | None,
+    class_names: Sequence[str] | None,
+    invalid: Sequence[Hashable],
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Move the rows and columns of invalid labels to the end, and return the names of the classes.
+
+    Raises:
+        ValueError: if an invalid label is a true class.
+    """
+    names = distinct_names_of(class_names, tables.shape[-1], "class_names")
+    if not invalid:
+        return tables, squares, names
+    labels = list(map(str, invalid))
+    added = [x for x in labels if x not in names]
+    classes, names = [x for x in names if x not in labels], names + added
+    order = list(map(names.index, classes + labels))
+
+    def sorted_labels(x: np.ndarray) -> np.ndarray:
+        widths = [(0, 0)] * (x.ndim - 2) + [(0, len(added))] * 2
+        return np.pad(x, widths)[..., order, :][..., order]
+
+    tables = sorted_labels(tables)
+    true = tables[..., len(classes) :, :].sum(-1).reshape((-1, len(labels))).sum(0)
+    if true.any():
+        i = int(true.argmax())
+        raise ValueError(
+            f"invalid names the label {labels[i]!r}, which is the true class of {true[i]:g}"
+            " examples, but only predictions can be invalid."
+        )
+    return tables, None if squares is None else sorted_labels(squares), classes
+
+
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
     """Check the counts, which may have a cluster axis, and convert them to int64 or floats."""
     matrix = on_host(counts, "counts")
@@ -407,7 +460,6 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
             "counts must be a single square confusion matrix of shape (K, K) or, if there is one"
             f" matrix for each cluster, an array of shape (C, K, K), got {matrix.shape}."
         )
-    check_number_of_classes(matrix.shape[-1], "report")
     # The largest float32 is 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
