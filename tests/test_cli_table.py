@@ -429,7 +429,6 @@ REFUSED: list[tuple[Any, ...]] = [
         "must name two columns or more, one column for each system",
         SCORES,
     ),
-    ("report x.csv --value acc --group task", "row 2: the group is missing", "acc,task\n1,x\n0,\n"),
     (
         "report x.csv --counts --group g --prob p",
         "--counts cannot be used together with --prob, --group",

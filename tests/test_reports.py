@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics as sk
 from numpy.testing import assert_allclose, assert_array_equal
@@ -836,10 +837,6 @@ REFUSALS: list[tuple[Any, str]] = [
         "600 clusters, each with a table of 1000000 cells",
     ),
     (
-        lambda: jm.report(Y * 9, Y * 9, groups=["a", None] * 9),
-        r"groups\[1\] is missing .* Leave out examples without an id",
-    ),
-    (
         lambda: jm.report(Y * 9, Y * 9, groups=[0, "0"] * 9),
         "printed alike. Convert all ids to strings. The ids are 0, '0'",
     ),
@@ -1099,6 +1096,28 @@ def test_a_report_of_groups() -> None:
     assert alone.outline().verdict == ""
     clustered = jm.report(y, pred, groups=np.arange(300) % 2, clusters=np.arange(300) // 5)
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["x", None, "x", ""],
+        ["x", np.nan, "x", None],
+        np.array(["x", "", "x", None], object),
+        np.array([1.0, np.nan, 1.0, np.nan]),
+        np.array(["2024", "NaT", "2024", "NaT"], "M8[Y]"),
+        pd.Series([1, None, 1, None], dtype="Int64"),
+    ],
+)
+def test_examples_without_a_group_are_a_group(groups: Any) -> None:
+    repeated = pd.concat([groups] * 9, ignore_index=True) if hasattr(groups, "iloc") else groups
+    repeated = repeated if len(repeated) > 4 else np.tile(np.asarray(groups, object), 9).tolist()
+    y_true, y_pred = [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9
+    found = jm.report(y_true, y_pred, groups=repeated).groups
+    assert len(found) == 2
+    assert (found.pop("(missing)")["accuracy"].value, found.popitem()[1].num_examples) == (1, 18)
+    scores = jm.score_report(y_pred, groups=repeated)["group"]
+    assert scores["(missing)"].value == 1
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])

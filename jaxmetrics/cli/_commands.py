@@ -186,14 +186,14 @@ def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: flo
     if not rows.is_held:
         settings |= {"squares": rows.squares(), "num_ignored": rows.ignored()}
         report = Report.from_counts(rows.counts(), **settings)
-        report = replace(report, num_weighted=rows.num_weighted())
+        report = replace(report, num_weighted=rows.num_weighted(), cluster=rows.cluster)
         return report if shares is None else report_at_prevalence(report, shares)
     weights, clusters, score = map(rows.column, ("weight", "cluster", "score"))
     settings |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
     settings["frequency"] = rows.options.count is not None
     true = rows.ids("true")
     report = make_report(true, rows.ids("pred"), **settings)
-    report = replace(report, counts=whole(report.counts))
+    report = replace(report, counts=whole(report.counts), cluster=rows.cluster)
     if shares is not None:
         report = report_at_prevalence(report, shares)
     if score is None:
@@ -244,14 +244,15 @@ def _comparison_of(
     named: Any = {"class_names": files[0].axis_names, "names": names}
     named["invalid"] = options.invalid
     report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
-    figures, more = {**report.figures}, {"num_classes": len(files[0].axis_names), **settings}
+    figures, size = {**report.figures}, len(files[0].axis_names)
     for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
-        comparison = compare_predictions(metric, true, *preds, **more)
+        comparison = compare_predictions(metric, true, *preds, num_classes=size, **settings)
         figures[name] = compared(comparison)
     if options.score is not None:
         scores: Any = [x.column("score") for x in files]
         figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
-    return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
+    ignored = files[0].num_rows - len(true)
+    return replace(report, figures=figures, num_ignored=ignored, cluster=files[0].cluster)
 
 
 def _preds(files: Sequence[Predictions]) -> np.ndarray:
@@ -297,7 +298,8 @@ def leaderboard(options: Namespace) -> TabularReport:
     with progress("ranking"), refusals(options.files[0]):
         board = rank(function, true, _preds(files), **settings)
     number = None if clusters is None else len({*clusters})
-    sample = SampleSize(len(true), files[0].num_rows - len(true), number)
+    ignored, cluster = files[0].num_rows - len(true), files[0].cluster
+    sample = SampleSize(len(true), ignored, number, cluster=cluster)
     return ranking_report(board, names, options.metric, sample, level=options.level)
 
 

@@ -39,7 +39,7 @@ from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
-from jaxmetrics.clusters import check_size_of_tables
+from jaxmetrics.clusters import NO_GROUP, check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
@@ -54,7 +54,6 @@ _MOST_BYTES = 2**30  # size of the score histograms of all groups
 _BYTES_OF_CLASS = 2**16  # size of the score histograms of one class
 _LISTED = 12  # the largest number of columns or values in an error message
 _GREATEST = float(np.finfo(float).max)
-_NO_GROUP = "(missing)"  # the name of the group of rows without a group
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -265,6 +264,7 @@ class Predictions:
         frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
             are counted, `number` and, with weights, `weight` are sums over equal rows.
         num_rows: the number of rows of all files.
+        cluster: the column of clusters, or None.
         size: the size of the frames in bytes.
     """
 
@@ -276,6 +276,7 @@ class Predictions:
     classes: list[str] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
+    cluster: str | None = None
     size: float = 0.0
 
     @property
@@ -297,7 +298,7 @@ class Predictions:
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
             with opened(path, self.options) as table:
-                cluster = next(iter(clusters_of(table, self.options)), None)
+                self.cluster = cluster = next(iter(clusters_of(table, self.options)), None)
                 if self.frames and (cluster is None) == ("cluster" in self.frames[0].columns):
                     raise InputError(REPEATED_IN_SOME)
                 with reading():
@@ -328,7 +329,7 @@ class Predictions:
         self.num_rows += int(rows["number"].sum()) if is_number else len(rows)
         texts = {x: columns.table.written(y.name, pl.col(x)) for x, y in columns.labels.items()}
         if "group" in texts:
-            texts["group"] = texts["group"].replace("", _NO_GROUP)
+            texts["group"] = texts["group"].replace("", NO_GROUP)
         roles = [role for role in LABELS if role in texts]  # without computed predictions
         ignore, invalid = self.options.ignore, self.options.invalid
         left_out = {"true": ignore, "pred": [x for x in ignore if x not in invalid]}
@@ -494,7 +495,7 @@ class Predictions:
                 f"--prob with {k} classes and {len(names)} groups needs more than 1 GiB of memory."
                 " Leave out --group or --prob."
             )
-        return sorted_classes(names)
+        return sorted_classes({*names} - {NO_GROUP}) + [NO_GROUP] * (NO_GROUP in names)
 
     def of_group(self, name: str) -> Predictions:
         """Return the rows of one group."""

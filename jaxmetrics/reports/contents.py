@@ -60,6 +60,7 @@ class SampleSize(NamedTuple):
     """The numbers of examples, of ignored examples, and of clusters if there are any.
 
     If examples have weights, `weight` is their sum, and `effective` their effective number.
+    `cluster` is the name of the column of cluster ids, if it is known.
     `num_invalid` is the number of invalid predictions, or their weight; None if no label is
     invalid.
     """
@@ -72,11 +73,13 @@ class SampleSize(NamedTuple):
     effective: float | None = None
     num_invalid: float | None = None
     share_invalid: float = 0.0
+    cluster: str | None = None
 
     def __str__(self) -> str:
-        clusters = (
-            "" if self.num_clusters is None else f" in {quantity(self.num_clusters, 'clusters')}"
-        )
+        clusters = ""
+        if self.num_clusters is not None:
+            name = f" ({printable(self.cluster)})" if self.cluster else ""
+            clusters = f" in {quantity(self.num_clusters, 'clusters')}{name}"
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         invalid = ""
         if self.num_invalid is not None:
@@ -98,8 +101,9 @@ class SampleSize(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the numbers by name, for JSON."""
-        clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
         others = {
+            "num_clusters": self.num_clusters,
+            "cluster": self.cluster,
             "num_invalid": self.num_invalid,
             "sum_of_weights": self.weight,
             "effective_number": self.effective,
@@ -107,7 +111,6 @@ class SampleSize(NamedTuple):
         return {
             f"num_{self.units}": self.number,
             "num_ignored": self.num_ignored,
-            **clusters,
             **{name: x for name, x in others.items() if x is not None},
         }
 

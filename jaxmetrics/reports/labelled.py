@@ -59,7 +59,7 @@ def report(
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
             correlated. Fewer than 20 clusters give a warning.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
-            `disparities` (see `compare_groups`).
+            `disparities` (see `compare_groups`). None, NaN and "" are the group "(missing)".
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
         invalid: the label or labels of predictions that are no class, such as "[invalid]" for an

@@ -36,7 +36,7 @@ from jaxmetrics import (
     weighted,
 )
 from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
-from jaxmetrics._arguments.labels import as_ids, as_names, ordered_categories
+from jaxmetrics._arguments.labels import as_ids, as_names, is_missing, ordered_categories
 from jaxmetrics._arguments.single import (
     IGNORED,
     ArrayLike,
@@ -51,7 +51,7 @@ from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._sums.cell_sums import cells
 from jaxmetrics._text.wording import enumeration, fraction, listed, warn
-from jaxmetrics.clusters import numbered_clusters
+from jaxmetrics.clusters import NO_GROUP, numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.reports.contents import POSTERIOR
 from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
@@ -516,9 +516,13 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
-    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
+    is_list = isinstance(groups, list | tuple)
+    ids = [
+        NO_GROUP if is_missing(x) or (isinstance(x, str) and x == "") else x
+        for x in (groups if is_list else on_host(cast(Any, groups), "groups"))
+    ]
+    numbers, _ = numbered_clusters(ids, counted.shape, "groups")
     present, first = np.unique(np.where(counted, numbers, -1), return_index=True)
-    ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(present, first, strict=True) if g >= 0}
     if len(named) < (present >= 0).sum():
         different = [repr(ids[i]) for g, i in zip(present, first, strict=True) if g >= 0]

@@ -74,6 +74,7 @@ class ComparisonReport(AnyReport):
         p_value: p-value of McNemar's test of equal accuracy. It is the mid-p value of `mcnemar`, or
             its p-value for clusters if there are clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
+        cluster: the column of cluster ids that the command line read, or None.
         score_histograms: the array `score_histogram` of a `Report` on A and of a `Report` on B,
             `(2, K, 2, bins)`. None without probabilities, or if there are more than 100 classes.
         calibration_bins: the array `calibration_bins` of a `Report` on A and of a `Report` on B,
@@ -109,6 +110,7 @@ class ComparisonReport(AnyReport):
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
     invalid: tuple[str, ...] = ()
+    cluster: str | None = None
 
     @property
     def num_examples(self) -> int:
@@ -138,7 +140,9 @@ class ComparisonReport(AnyReport):
 
     @property
     def _sample(self) -> SampleSize:
-        return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        return SampleSize(
+            self.num_examples, self.num_ignored, self.num_clusters, cluster=self.cluster
+        )
 
     def __getitem__(self, name: str) -> Compared:
         """Return the values of a metric."""

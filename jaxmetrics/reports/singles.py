@@ -108,6 +108,7 @@ class Report(AnyReport):
             there were no probabilities.
         calibrated_event: whose probability is in `calibration_bins`.
         num_clusters: the number of clusters, or None if the examples are independent.
+        cluster: the column of cluster ids that the command line read, or None.
         squares, num_weighted: if `counts` are sums of weights, the sums of their squares, `(K, K)`,
             and the number of examples; None if unknown.
         groups: dict from the name of each group to a report on this group, if there are groups.
@@ -151,6 +152,7 @@ class Report(AnyReport):
     gates: Sequence[JudgedGate] = ()
     examples: LabelledExamples | None = None
     invalid: tuple[str, ...] = ()
+    cluster: str | None = None
 
     @classmethod
     def from_counts(
@@ -287,7 +289,9 @@ class Report(AnyReport):
     @property
     def sample(self) -> SampleSize:
         """The numbers of examples, of ignored examples, and of clusters."""
-        size = SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        size = SampleSize(
+            self.num_examples, self.num_ignored, self.num_clusters, cluster=self.cluster
+        )
         if self.num_weighted is not None:
             size = size._replace(weight=self.counts.sum().item())
         if self.invalid:
