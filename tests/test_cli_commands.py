@@ -2,6 +2,7 @@
 groups, clusters, one class, labels, scores, many classifiers and plans.
 """
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -739,6 +740,27 @@ def test_items_of_other_groups_and_files_do_not_repeat(run: Run, folder: Path) -
     assert json.loads(run("report", "parts", "--json")[1])["num_clusters"] == 18
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("report {}", "{}.csv"),
+        ("report {} --value w", "{}.jsonl"),
+        ("compare {} {}", "{}.parquet"),
+        ("compare {} {} --value w", "{}.csv"),
+        ("leaderboard {0} {0}", "{}.csv"),
+    ],
+)
+def test_ids_that_repeat_between_files_are_of_different_items(
+    command: str, name: str, run: Run, folder: Path
+) -> None:
+    (folder / "parts").mkdir()
+    rows = A.with_columns(w=pl.Series(RIGHT[0]))
+    for i in range(3):
+        write(folder / "parts" / name.format(i), rows[i::3].with_columns(id=np.arange(N // 3)))
+    assert "num_clusters" not in answer(run, *command.format("parts", "parts").split())
+
+
 def lm_eval_rows(number: int, **columns: Any) -> pl.DataFrame:
     """Rows in the format of lm-evaluation-harness."""
     return pl.DataFrame(
@@ -774,11 +796,13 @@ def test_folders_of_lm_evaluation_harness(run: Run, folder: Path) -> None:
     groups = np.repeat(["arc_easy", "gsm8k"], [90, 140])
     clusters = np.r_[:160, 90:160]
     values = {"bounds": (0, 1), "clusters": clusters}
+    read: dict[str, Any] = {}
     for command, expected in (
         ("report a", jm.score_report(RIGHT[0, items], groups=groups, **values)),
         ("compare a b", jm.score_report(*RIGHT[:2, items], groups=groups, **values)),
     ):
         code, out, err = run(*command.split(), "--value", "acc,exact_match", "--json")
+        read[command] = code, out
         assert (code, "left out: 'cola'" in err) == (0, True)
         found = flat(json.loads(out)["values"])
         for key, x in flat(expected.to_dict()["values"]).items():
@@ -786,12 +810,22 @@ def test_folders_of_lm_evaluation_harness(run: Run, folder: Path) -> None:
     for option, grouped in (("", None), ("--group task", groups)):
         ranking = f"leaderboard a b --value acc,exact_match {option} --json".split()
         board = jm.score_leaderboard(RIGHT[:2, items], groups=grouped, **values)
-        found = flat(json.loads(run(*ranking)[1]))
+        read[f"leaderboard a b {option}"] = run(*ranking)[:2]
+        found = flat(json.loads(read[f"leaderboard a b {option}"][1]))
         for key, x in flat(board.to_dict([*"ab"])).items():
             assert found[key] == (pytest.approx(x, rel=1e-9) if isinstance(x, float) else x), key
     command = "report a --value exact_match --where filter=strict --json"
     found = json.loads(run(*command.split())[1])["values"]["mean"]
     assert found["value"] == pytest.approx(RIGHT[0, 90:160].mean())
+    for model in "ab":  # compressed, and compressed in part
+        for path in sorted((folder / model).glob("*.jsonl"))[: 2 + (model == "a")]:
+            path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.rename(folder / path.name)
+    for command in ("report a", "compare a b", "leaderboard a b --group task"):
+        code, out, err = run(*command.split(), "--value", "acc,exact_match", "--json")
+        assert (code, out, "left out: 'cola'" in err) == (*read[command], True)
+    for path in folder.glob("samples_*01T*.jsonl"):
+        path.rename(folder / "a" / path.name)
     cola = "a/samples_cola_2026-11-01T10-00-00.123.jsonl"
     answered = answer(run, "report", cola, "--true", "mcc.0", "--pred", "mcc.1")
     counts = jm.confusion_matrix(*pairs.T, num_classes=2)

@@ -777,6 +777,17 @@ REFUSALS: list[tuple[Any, str]] = [
     (lambda: jm.report(Y, Y, invalid=1.5), "invalid must be a sequence of names"),
     (lambda: jm.report([0, 1, 1], [0, 1, -1]), r"pass invalid= with this label"),
     (lambda: jm.report([], []), "no examples to report on"),
+    *(
+        (call, r"\(2, 3\).* If all elements are examples, pass \.ravel\(\) of each array")
+        for call in (
+            lambda: jm.report(np.zeros((2, 3), int), np.zeros((2, 3), int)),
+            lambda: jm.report(np.zeros((2, 3), int), np.zeros(6, int)),
+            lambda: jm.report([*"aba"], np.full((2, 3), "a")),
+            lambda: jm.comparison_report(*np.zeros((3, 2, 3), int)),
+            lambda: jm.compare_predictions(jm.accuracy, *np.zeros((3, 2, 3), int), num_classes=2),
+            lambda: jm.plots.confusion_matrix(*np.zeros((2, 2, 3), int)),
+        )
+    ),
     (lambda: jm.report([0, 1, 1], Y), r"with the same number of examples n, got \(3,\), \(2,\)"),
     (
         lambda: jm.report(Y, Y, sample_weight=[-1.0, 1.0]),
@@ -1113,7 +1124,7 @@ def test_examples_without_a_group_are_a_group(groups: Any) -> None:
     repeated = pd.concat([groups] * 9, ignore_index=True) if hasattr(groups, "iloc") else groups
     repeated = repeated if len(repeated) > 4 else np.tile(np.asarray(groups, object), 9).tolist()
     y_true, y_pred = [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9
-    found = jm.report(y_true, y_pred, groups=repeated).groups
+    found = {**jm.report(y_true, y_pred, groups=repeated).groups}
     assert len(found) == 2
     assert (found.pop("(missing)")["accuracy"].value, found.popitem()[1].num_examples) == (1, 18)
     scores = jm.score_report(y_pred, groups=repeated)["group"]

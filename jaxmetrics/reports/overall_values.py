@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
 from jaxmetrics._arguments.labels import as_ids, as_names, is_missing, ordered_categories
 from jaxmetrics._arguments.single import (
     IGNORED,
+    RAVEL,
     ArrayLike,
     as_rows,
     check_real,
@@ -397,7 +398,7 @@ def checked_labels(
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise ValueError(
             f"{enumeration([*named])} must have shape (n,) with the same number of examples n, got"
-            f" {', '.join(map(str, shapes))}."
+            f" {', '.join(map(str, shapes))}.{RAVEL if max(map(len, shapes)) > 1 else ''}"
         )
     (n,) = shapes[0]
     if n == 0:
@@ -516,11 +517,8 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
-    is_list = isinstance(groups, list | tuple)
-    ids = [
-        NO_GROUP if is_missing(x) or (isinstance(x, str) and x == "") else x
-        for x in (groups if is_list else on_host(cast(Any, groups), "groups"))
-    ]
+    values: Any = groups if isinstance(groups, list | tuple) else on_host(groups, "groups")
+    ids = [NO_GROUP if is_missing(x) or (isinstance(x, str) and not x) else x for x in values]
     numbers, _ = numbered_clusters(ids, counted.shape, "groups")
     present, first = np.unique(np.where(counted, numbers, -1), return_index=True)
     named = {str(ids[i]): numbers == g for g, i in zip(present, first, strict=True) if g >= 0}
