@@ -53,20 +53,16 @@ def report(
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
-        sample_weight: `(n,)`, weights of the examples, such as those of a survey. Their scale does
-            not matter. With weights, ROC AUC has no interval.
+        sample_weight: `(n,)`, weights of any scale. With weights, ROC AUC has no interval.
         frequency: True if the weights say how often each example occurs.
-        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. Fewer than 20 clusters give a warning.
+        clusters: `(n,)`, ids of clusters of correlated examples. Fewer than 20 give a warning.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
             `disparities` (see `compare_groups`). None, NaN and "" are the group "(missing)".
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
-        invalid: the label or labels of predictions that are no class, such as "[invalid]" for an
-            answer that cannot be parsed. They count as wrong, and averages do not include them.
-            They add `accuracy_of_valid`, the accuracy of the other predictions, and `valid_rate`,
-            the share of the other predictions. With ids and `class_names`, they may also be the
-            last names.
+        invalid: the label or labels of predictions that are no class, such as answers that cannot
+            be parsed. They count as wrong, and averages do not include them. They add the accuracy
+            and the share of the other predictions, `accuracy_of_valid` and `valid_rate`.
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
             `Likelihood()`, or `Delta` for clusters with weights.
@@ -75,21 +71,17 @@ def report(
         A `Report` with NumPy arrays. With groups, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
-            column of `y_prob`; if there are not 2 to 4096 classes; if all examples are ignored; or
-            if an invalid label is a true label.
+        TypeError, ValueError: if labels are neither strings nor integers, or unknown; if a true
+            label is invalid; if there are not 2 to 4096 classes; or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
-    <BLANKLINE>
-    Accuracy 0.750 [0.245, 0.985] is not shown to be above 0.500, the accuracy of
-    always predicting the most frequent class: the difference is 0.250 [-0.505, ...
-    class  n  precision         recall            specificity       F1
-    cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
     ...
-    >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?").sample)
-    36 examples, 9 invalid predictions (25 %)
+    class  n  precision         recall            specificity       F1
+    ...
+    >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?")["valid_rate"])
+    0.750 [0.588, 0.872]
     >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])

@@ -97,9 +97,8 @@ class Report(AnyReport):
         invalid: the labels of invalid predictions, which are no classes. `counts` has a row of
             zeros and a column for each of them, after the K classes.
         overall: dict from the name of each metric to its value, which has the attributes `value`,
-            `low`, `high`, `standard_error` and `estimate`, an `Estimate`. `method` is the name of
-            the interval method. `note` is a sentence that helps to interpret the value. Both may be
-            None.
+            `low`, `high`, `standard_error`, `estimate` (an `Estimate`), `method` (of the interval)
+            and `note` (a sentence that helps to interpret the value). The last two may be None.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
         score_histogram: for each class, two histograms of its predicted log-odds, `(K, 2, B)` for B
             bins. The first is of the examples of all other classes, the second of the examples of
@@ -114,8 +113,7 @@ class Report(AnyReport):
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
             two groups. For overall metrics the class is "".
-        listed: examples of the most frequent mistakes, for the option `--examples` of the command
-            line.
+        listed: examples of the most frequent mistakes, for `--examples` of the command line.
         gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
             with its verdict: passed, failed or unknown.
         examples: the labels of the examples, for the method `mistakes`. None if the report was made
