@@ -1071,6 +1071,15 @@ COUNTED: list[tuple[Any, ...]] = [
             ' {"y_true": "b", "y_pred": "b"}]',
         )
     ),
+    # Of the predictions, none is valid.
+    *(
+        (f"{command} --invalid ? --invalid ''", "a b ? ", [[0, 0, 1, 0], [0, 0, 0, 1]], text)
+        for command, text in (
+            ("report x.csv", f"{LABELS}a,?\nb,\n"),
+            ("report x.jsonl", '{"y_true": "a", "y_pred": "?"}\n{"y_true": "b", "y_pred": null}\n'),
+            ("report x.npz", arrays(["a", "b"], ["?", ""])),
+        )
+    ),
     # A threshold replaces the column of predictions.
     ("report x.csv --score s --threshold 1.5", "0 1", [[1, 0], [0, 1]], BOTH),
     ("report x.csv --prob p_ --threshold .7 --pos-label 1", "0 1", [[1, 0], [1, 0]], BOTH),
@@ -1081,5 +1090,6 @@ COUNTED: list[tuple[Any, ...]] = [
 def test_counts(row: Any, run: Run, folder: Path) -> None:
     command, classes, counts, *contents = row
     found = answer(run, *with_files(command, *contents))
-    names = [x["name"] for x in found["classes"]]
-    assert (names, found["confusion_matrix"]) == (classes.split(), counts)
+    names = [x["name"] for x in found["classes"]] + found.get("invalid_labels", [])
+    counts = counts + [[0] * len(names)] * (len(names) - len(counts))
+    assert (" ".join(names).split(), found["confusion_matrix"]) == (classes.split(), counts)

@@ -64,7 +64,7 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
     and names.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    kinds = {_kind(true), _kind(pred)}
+    kinds = {_kind(names) for names in (true, pred) if names}  # no prediction may be valid
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
@@ -75,7 +75,7 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
 def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
     """Warn if no true class is predicted."""
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    if not set(true) & set(pred):
+    if pred and not set(true) & set(pred):
         warnings.warn(
             f"{file and f'{file}: '}the true and the predicted classes have no class in common:"
             f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"

@@ -72,7 +72,6 @@ class SampleSize(NamedTuple):
     weight: float | None = None
     effective: float | None = None
     num_invalid: float | None = None
-    share_invalid: float = 0.0
     cluster: str | None = None
 
     def __str__(self) -> str:
@@ -84,7 +83,8 @@ class SampleSize(NamedTuple):
         invalid = ""
         if self.num_invalid is not None:
             number = quantity(round(self.num_invalid, 4), "invalid predictions")
-            invalid = f", {number} ({100 * self.share_invalid:.3g} %)"
+            total = self.number if self.weight is None else self.weight
+            invalid = f", {number} ({100 * self.num_invalid / total:.3g} %)"
         weights = ""
         if self.weight is not None:
             weights = f", weights sum to {self.weight:.6g}"

@@ -197,9 +197,8 @@ class Report(AnyReport):
         tables, labels = _checked_tables(counts), as_invalid(invalid)
         squares = None if squares is None else on_host(squares, "squares").astype(float)
         tables, squares, names = with_invalid_last(tables, squares, class_names, labels)
-        k, matrix = len(names), tables if tables.ndim == 2 else tables.sum(0)
-        check_number_of_classes(k, "report")
-        clusters = None if tables.ndim == 2 else tables
+        matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
+        check_number_of_classes(k := len(names), "report")
         evidence = Evidence(as_counts(matrix), level, method, clusters, squares, k)
         overall = overall_values(evidence)
         if soft_counts is not None:
@@ -294,7 +293,7 @@ class Report(AnyReport):
             size = size._replace(weight=self.counts.sum().item())
         if self.invalid:
             invalid = self.counts[:, len(self.class_names) :].sum().item()
-            size = size._replace(num_invalid=invalid, share_invalid=invalid / self.counts.sum())
+            size = size._replace(num_invalid=invalid)
         if self.squares is not None:
             effective = self.counts.sum() ** 2 / self.squares.sum()
             size = size._replace(effective=effective.item())
