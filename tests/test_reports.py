@@ -132,7 +132,7 @@ def test_invalid_predictions_are_wrong_and_no_class(true: Any, pred: Any, option
     content = report.to_dict()
     assert (content["num_invalid"], len(content["classes"])) == ((IDS > 2).sum(), 3)
     assert f"{(IDS > 2).sum()} invalid predictions (14 %), 3 classes" in report.to_text()
-    assert "invalid predictions, 3 classes" in report.to_html()
+    assert "invalid predictions (14 %), 3 classes." in report.to_html()
     macro_f1 = jm.macro(jm.f1, classes=[0, 1, 2])
     alike(report["macro_f1"], jm.interval(macro_f1, report.counts))
     valid = jm.proportion_interval((IDS < 3).sum(), 300, method="likelihood")
@@ -178,6 +178,9 @@ def test_invalid_predictions_of_reports_of_all_kinds() -> None:
     kinds = likely.mistakes(20)
     assert {x.pred for x in kinds} == {*NAMES_MANY}
     assert sum(x.times for x in kinds) == (IDS != Y_MANY).sum()
+    none = jm.report([0, 1, 1], [-1, -1, -1], invalid=-1)
+    assert (none["accuracy"].value, none["valid_rate"].value) == (0, 0)
+    assert math.isnan(none["accuracy_of_valid"].value)
 
 
 def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:

@@ -96,10 +96,11 @@ def metrics_of(num_classes: int | None, num_labels: int) -> dict[str, Metric]:
     if num_classes is None or num_classes == num_labels:
         return COMPARED
     classes = range(num_classes)
+    of_valid = micro(precision, classes=classes)
     return COMPARED | {
         "macro_f1": macro(f1, classes=classes),
         "micro_f1": micro(f1, classes=classes),
-        "accuracy_of_valid": micro(precision, classes=classes),
+        "accuracy_of_valid": lambda counts: of_valid(counts, zero_division=np.nan),
         "valid_rate": lambda counts: selection_rate(counts)[..., :num_classes].sum(-1),
     }
 
