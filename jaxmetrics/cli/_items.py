@@ -25,7 +25,7 @@ REPEATED_IN_SOME = (
 
 def clusters_of(table: FileTable, options: Namespace) -> list[str]:
     """Return the columns of clusters: `--cluster`, or else the columns that identify items, which
-    are `--id` and those of usual names, if items repeat.
+    are `--id` (in reports) and those of usual names, if items repeat.
 
     A warning says that the rows of an item are treated as one cluster. Rows of different groups are
     different items, unless the groups are attempts at the same items.
@@ -34,7 +34,9 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
         return [options.cluster] if options.cluster else []
     within = [] if options.group is None or options.group in _ATTEMPTS else [options.group]
     roles = [options.true, options.pred, options.value, *within]
-    for item in dict.fromkeys([options.id, *_ITEMS]):
+    # Elsewhere, rows must have different ids.
+    may_repeat = options.command == "report" and options.value is None
+    for item in dict.fromkeys([options.id, *_ITEMS] if may_repeat else _ITEMS):
         if item not in table.names or item in roles:
             continue
         columns = [item, *within]
