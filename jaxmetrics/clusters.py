@@ -26,6 +26,7 @@ FEWEST = 20  # least number of clusters for which intervals had their level in s
 # largest variance of a proportion. Agresti and Coull (1998), The American Statistician 52, add
 # trials to a proportion for the same reason.
 COIN_TOSS = 1 / 4
+NO_GROUP = "(missing)"  # the name of the group of examples without a group
 _MOST_CELLS = 2**27  # greatest number of cells in the tables of all clusters, 1 GB
 
 

@@ -47,6 +47,7 @@ from jaxmetrics._arguments.example_arguments import (
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import are_integers, as_names, ordered_categories, sorted_classes
 from jaxmetrics._arguments.single import (
+    RAVEL,
     ArrayLike,
     as_array,
     as_class_ids,
@@ -293,7 +294,7 @@ def ids_of_labels(
         present, inverse = _distinct(array)
     except TypeError as error:  # a row in a list of lists is not a label
         raise TypeError(
-            f"{name} must be a flat list or a NumPy array of labels, but {error}."
+            f"{name} must be a flat list or a NumPy array of labels, but {error}.{RAVEL}"
         ) from None
     codes = np.array([ids.get(label, -1) for label in present], np.int64)
     result = codes[inverse].reshape(array.shape)

@@ -6,7 +6,8 @@ non-empty cell, so a lazy table needs little memory.
 
 - **Labels** are strings, integers or bool. For categorical columns, the categories are the labels.
   Floats without fractional part are converted to integers.
-- **Rows are ignored** if the true label or the group is null, NaN or a negative integer.
+- **Rows are ignored** if the true label is null, NaN or a negative integer, or the group a negative
+  integer.
   `num_ignored` is their number. Such a prediction for any other row raises an error, because it is
   a wrong prediction. A label -1 in `labels` is a class.
 - `sample_weight` is the name of a column of weights. If the table has one row per cell of the
@@ -14,7 +15,8 @@ non-empty cell, so a lazy table needs little memory.
   Floats are summed by the engine in float64, so the last digits of a sum depend on the order in
   which the engine reads the rows.
 - `groups` and `clusters` are names of columns of ids. The result then has one matrix per group or
-  cluster, in additional leading axes.
+  cluster, in additional leading axes. Rows whose group is null, NaN or "" are the last group, whose
+  name is "(missing)".
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import numpy as np
 from jaxmetrics._arguments.labels import as_names, ordered_categories, sorted_classes
 from jaxmetrics._arguments.single import as_number, check_option
 from jaxmetrics._text.wording import shown
+from jaxmetrics.clusters import NO_GROUP
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins
 
@@ -261,8 +264,12 @@ def _counted(
         labels = _two_classes(values["y_true"], labels, columns["y_true"])
     elif labels is None:
         labels = _ordered_classes(_as_lazy_frame(table), class_columns)
+    groups_found = [None if x == "" else x for x in values.get("groups", ())]
+    numbered_groups = _numbered(x for x in groups_found if not _is_ignored(x))
+    if None in groups_found:
+        values["groups"], numbered_groups[None] = groups_found, len(numbered_groups)
     ids = dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
-        "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
+        "groups": numbered_groups,
         "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
         "predicted": _numbered([False, True]),
         "bins": _numbered(range(scores.num_bins if scores else 0)),
@@ -300,7 +307,8 @@ def _counted(
     if sample_weight is not None:
         squares = tabulated(np.array(cells["square"].to_list(), float))
     classes, group_names, cluster_names = (
-        tuple(map(str, ids[role])) for role in ("y_true", "groups", "clusters")
+        tuple(NO_GROUP if x is None else str(x) for x in ids[role])
+        for role in ("y_true", "groups", "clusters")
     )
     num_ignored = weight[~is_kept].sum().item()
     names = classes, group_names, cluster_names

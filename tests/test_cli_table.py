@@ -157,12 +157,12 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv",
-        "row 2: 'y_pred' is '', which is no class; --ignore '' leaves",
+        "'y_pred' is '', which is no class; --ignore '' leaves such rows out; --invalid '' counts",
         "y_true,y_pred\na,a\nb,\n",
     ),
     (
         "report x.csv",
-        "row 2: 'y_pred' is '-1', which is no class id; --ignore=-1 leaves",
+        "'-1', which is no class id; --ignore=-1 leaves such rows out; --invalid=-1 counts it as",
         "y_true,y_pred\n0,1\n1,-1\n",
     ),
     (
@@ -429,7 +429,6 @@ REFUSED: list[tuple[Any, ...]] = [
         "must name two columns or more, one column for each system",
         SCORES,
     ),
-    ("report x.csv --value acc --group task", "row 2: the group is missing", "acc,task\n1,x\n0,\n"),
     (
         "report x.csv --counts --group g --prob p",
         "--counts cannot be used together with --prob, --group",
@@ -657,6 +656,26 @@ REFUSED: list[tuple[Any, ...]] = [
         "the column 'id' has only 1 different values in 3 rows. If rows with the same value are",
         "id,y_true,y_pred\n7,a,a\n7,b,b\n7,a,b\n",
     ),
+    *(
+        (
+            f"{command} --invalid b --invalid ?",
+            "x.csv: row 2: 'y_true' is 'b', which --invalid names, but only predictions can be",
+            *[f"{LABELS}a,a\nb,b\na,?\nb,?\n"] * 2,
+        )
+        for command in ("report x.csv", "compare x.csv y.csv", "leaderboard x.csv y.csv")
+    ),
+    (
+        "report x.csv --counts --invalid b",
+        "invalid names the label 'b', which is the true class of 3 examples",
+        "a,b\n5,1\n1,2\n",
+    ),
+    (
+        "plan x.csv --counts --invalid b --half-width .1",
+        "invalid names the label 'b', which is the true class of 3 examples",
+        "a,b\n5,1\n1,2\n",
+    ),
+    ("report x.csv --invalid ?", "two classes, but the file contains 'a'.", f"{LABELS}a,a\na,?\n"),
+    ("report x.csv --invalid ? --value w", "cannot be used together with --invalid", PREDICTIONS),
     # Text: compressed, separated, JSON lines.
     *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),
     *((f"report x.csv.{x}", "cannot be read", f(PETS.encode())[:-9]) for x, f in ZIPPED.items()),
@@ -1077,6 +1096,15 @@ COUNTED: list[tuple[Any, ...]] = [
             ' {"y_true": "b", "y_pred": "b"}]',
         )
     ),
+    # Of the predictions, none is valid.
+    *(
+        (f"{command} --invalid ? --invalid ''", "a b ? ", [[0, 0, 1, 0], [0, 0, 0, 1]], text)
+        for command, text in (
+            ("report x.csv", f"{LABELS}a,?\nb,\n"),
+            ("report x.jsonl", '{"y_true": "a", "y_pred": "?"}\n{"y_true": "b", "y_pred": null}\n'),
+            ("report x.npz", arrays(["a", "b"], ["?", ""])),
+        )
+    ),
     # A threshold replaces the column of predictions.
     ("report x.csv --score s --threshold 1.5", "0 1", [[1, 0], [0, 1]], BOTH),
     ("report x.csv --prob p_ --threshold .7 --pos-label 1", "0 1", [[1, 0], [1, 0]], BOTH),
@@ -1087,5 +1115,6 @@ COUNTED: list[tuple[Any, ...]] = [
 def test_counts(row: Any, run: Run, folder: Path) -> None:
     command, classes, counts, *contents = row
     found = answer(run, *with_files(command, *contents))
-    names = [x["name"] for x in found["classes"]]
-    assert (names, found["confusion_matrix"]) == (classes.split(), counts)
+    names = [x["name"] for x in found["classes"]] + found.get("invalid_labels", [])
+    counts = counts + [[0] * len(names)] * (len(names) - len(counts))
+    assert (" ".join(names).split(), found["confusion_matrix"]) == (classes.split(), counts)

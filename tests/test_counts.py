@@ -771,6 +771,14 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: matrix(np.zeros((2, 3), int), np.zeros((4, 3), int)),
         r"batch axes, which must broadcast as in NumPy.*\(2, 3\).*\(4, 3\)",
     ),
+    *(
+        (call, r"If all elements are examples, pass \.ravel\(\) of each array")
+        for call in (
+            lambda: matrix(np.zeros((2, 3), int), np.zeros(6, int)),
+            lambda: matrix(np.zeros((2, 3), int), np.zeros((2, 4), int)),
+            lambda: matrix([PETS, PETS], [PETS, PETS], labels=PETS),
+        )
+    ),
     (
         lambda: soft([0], [[0.1, 0.2, 0.7]], num_classes=2),
         "The last axis of y_prob has one entry for each of 3 classes, but num_classes is 2",

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics as sk
 from numpy.testing import assert_allclose, assert_array_equal
@@ -92,6 +93,94 @@ def test_report_equals_sklearn() -> None:
     }
     assert [*report.overall] == [*expected]
     assert {name: x.value for name, x in report.overall.items()} == approx(expected)
+
+
+Y_MANY = np.random.default_rng(3).integers(0, 3, 300)
+IDS = np.where(np.arange(300) % 4 == 0, (Y_MANY + 1) % 3, Y_MANY)
+IDS[5::9], IDS[7::31] = 3, 4  # invalid
+NAMES_MANY = np.array(["ant", "bee", "cow", "?", ""])
+OF_IDS: dict[str, Any] = {"class_names": NAMES_MANY, "invalid": ["?", ""]}
+INVALID: list[tuple[Any, ...]] = [
+    (NAMES_MANY[Y_MANY], NAMES_MANY[IDS], {"invalid": ["?", ""]}),
+    (NAMES_MANY[Y_MANY], NAMES_MANY[np.minimum(IDS, 3)], {"invalid": "?"}),
+    (Y_MANY, np.where(IDS < 3, IDS, -1), {"invalid": -1}),
+    (Y_MANY, IDS, {"invalid": (3, 4, 9)}),  # the last one never occurs
+    (Y_MANY, IDS, OF_IDS),
+]
+
+
+@pytest.mark.parametrize(("true", "pred", "options"), INVALID)
+def test_invalid_predictions_are_wrong_and_no_class(true: Any, pred: Any, options: Any) -> None:
+    """As scikit-learn with `labels=` the true classes."""
+    report, classes = jm.report(true, pred, **options), np.unique(true)
+    expected = {
+        "accuracy": sk.accuracy_score(true, pred),
+        "balanced_accuracy": sk.recall_score(true, pred, labels=classes, average="macro"),
+        "matthews_corrcoef": sk.matthews_corrcoef(true, pred),
+        "cohen_kappa": sk.cohen_kappa_score(true, pred),
+        "accuracy_of_valid": (true == pred)[IDS < 3].mean(),
+        "valid_rate": (IDS < 3).mean(),
+    }
+    for average in ("macro", "micro", "weighted"):
+        expected[f"{average}_f1"] = sk.f1_score(true, pred, labels=classes, average=average)
+    assert {name: report[name].value for name in expected} == approx(expected)
+    rates = sk.precision_recall_fscore_support(true, pred, labels=classes)
+    for name, theirs in zip(("precision", "recall", "f1"), rates, strict=False):
+        assert [x.value for x in report[name].values()] == approx(theirs)
+    assert_array_equal(report.support, rates[3])
+    assert not report.counts[3:].any()
+    content = report.to_dict()
+    assert (content["num_invalid"], len(content["classes"])) == ((IDS > 2).sum(), 3)
+    assert f"{(IDS > 2).sum()} invalid predictions (14 %), 3 classes" in report.to_text()
+    assert "invalid predictions (14 %), 3 classes." in report.to_html()
+    macro_f1 = jm.macro(jm.f1, classes=[0, 1, 2])
+    alike(report["macro_f1"], jm.interval(macro_f1, report.counts))
+    valid = jm.proportion_interval((IDS < 3).sum(), 300, method="likelihood")
+    alike(report["valid_rate"], valid)
+    perfect = jm.comparison_report(true, pred, true, **options)["macro_f1"]
+    gap = jm.compare_predictions(macro_f1, Y_MANY, IDS, Y_MANY, num_classes=5)
+    alike(perfect.difference, gap.difference)
+    alike(perfect.a, report["macro_f1"])
+
+
+def test_invalid_predictions_of_reports_of_all_kinds() -> None:
+    """Values of groups and of populations; intervals of clusters and weights; probabilities."""
+    patients, weights = np.arange(300) // 3, 1.0 + np.arange(300) % 2
+    table: dict[str, Any] = {"num_classes": 5}
+    counts, macro_f1 = jm.confusion_matrix(Y_MANY, IDS, **table), jm.macro(jm.f1, classes=range(3))
+    clustered = jm.report(Y_MANY, IDS, clusters=patients, **OF_IDS)
+    tables = jm.confusion_matrix(Y_MANY, IDS, groups=patients, **table)
+    alike(clustered["macro_f1"], jm.interval(macro_f1, tables, cluster_axis=-3))
+    weighted = jm.report(Y_MANY, IDS, sample_weight=weights, **OF_IDS)
+    sums, squares = (
+        jm.confusion_matrix(Y_MANY, IDS, sample_weight=w, **table) for w in (weights, weights**2)
+    )
+    alike(weighted["macro_f1"], jm.interval(macro_f1, sums, squares=squares))
+    assert weighted.to_dict()["num_invalid"] == weights[IDS > 2].sum()
+    groups = jm.report(Y_MANY, IDS, groups=patients % 2, **OF_IDS).groups
+    for name, group in groups.items():
+        rows = patients % 2 == int(name)
+        assert group.to_dict() == jm.report(Y_MANY[rows], IDS[rows], **OF_IDS).to_dict()
+    shares = [0.2, 0.3, 0.5]
+    moved = report_at_prevalence(
+        jm.report(Y_MANY, IDS, **OF_IDS), dict(zip(NAMES_MANY, shares, strict=False))
+    )
+    metric = jm.at_prevalence(macro_f1, [*shares, 0, 0])
+    alike(moved["macro_f1"], jm.interval(metric, counts, stratified=True))
+    order = [3, 0, 4, 2, 1]
+    sorted_elsewhere = of_counts(
+        counts[order][:, order], class_names=[*NAMES_MANY[order]], invalid=["?", ""]
+    )
+    alike(sorted_elsewhere["macro_f1"], jm.report(Y_MANY, IDS, **OF_IDS)["macro_f1"])
+    prob = np.eye(3)[Y_MANY] / 2 + 1 / 6
+    likely = jm.report(Y_MANY, IDS, y_prob=prob, **OF_IDS)
+    alike(likely["log_loss"], jm.report(Y_MANY, Y_MANY, y_prob=prob)["log_loss"])
+    kinds = likely.mistakes(20)
+    assert {x.pred for x in kinds} == {*NAMES_MANY}
+    assert sum(x.times for x in kinds) == (IDS != Y_MANY).sum()
+    none = jm.report([0, 1, 1], [-1, -1, -1], invalid=-1)
+    assert (none["accuracy"].value, none["valid_rate"].value) == (0, 0)
+    assert math.isnan(none["accuracy_of_valid"].value)
 
 
 def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
@@ -671,7 +760,37 @@ REFUSALS: list[tuple[Any, str]] = [
         r"soft_counts must have shape \(K, K\) = \(2, 2\)",
     ),
     (lambda: jm.report([-1, -1], Y), "no examples to report on"),
+    *(
+        (call, r"is .*, which invalid= names, but only predictions can be invalid")
+        for call in (
+            lambda: jm.report(Y, Y, invalid=1),
+            lambda: jm.report([*"ab?"], [*"ab?"], invalid="?"),
+            lambda: jm.comparison_report([0, 1, 2], [0, 1, 2], [0, 1, 2], invalid=[2]),
+        )
+    ),
+    (
+        lambda: of_counts(np.eye(3), class_names=[*"ab?"], invalid="?"),
+        r"invalid names the label '\?', which is the true class of 1 examples",
+    ),
+    (lambda: jm.report([*"aa"], [*"a?"], invalid="?"), "at least two classes, got 1"),
+    (
+        lambda: jm.report(Y, Y, class_names=[*"?ab"], invalid="?"),
+        r"class_names must end with the invalid labels \?, got \?, a, b",
+    ),
+    (lambda: jm.report(Y, Y, invalid=1.5), "invalid must be a sequence of names"),
+    (lambda: jm.report([0, 1, 1], [0, 1, -1]), r"pass invalid= with this label"),
     (lambda: jm.report([], []), "no examples to report on"),
+    *(
+        (call, r"\(2, 3\).* If all elements are examples, pass \.ravel\(\) of each array")
+        for call in (
+            lambda: jm.report(np.zeros((2, 3), int), np.zeros((2, 3), int)),
+            lambda: jm.report(np.zeros((2, 3), int), np.zeros(6, int)),
+            lambda: jm.report([*"aba"], np.full((2, 3), "a")),
+            lambda: jm.comparison_report(*np.zeros((3, 2, 3), int)),
+            lambda: jm.compare_predictions(jm.accuracy, *np.zeros((3, 2, 3), int), num_classes=2),
+            lambda: jm.plots.confusion_matrix(*np.zeros((2, 2, 3), int)),
+        )
+    ),
     (lambda: jm.report([0, 1, 1], Y), r"with the same number of examples n, got \(3,\), \(2,\)"),
     (
         lambda: jm.report(Y, Y, sample_weight=[-1.0, 1.0]),
@@ -737,10 +856,6 @@ REFUSALS: list[tuple[Any, str]] = [
     (
         lambda: jm.comparison_report(*[np.arange(600) % 100] * 3, clusters=np.arange(600)),
         "600 clusters, each with a table of 1000000 cells",
-    ),
-    (
-        lambda: jm.report(Y * 9, Y * 9, groups=["a", None] * 9),
-        r"groups\[1\] is missing .* Leave out examples without an id",
     ),
     (
         lambda: jm.report(Y * 9, Y * 9, groups=[0, "0"] * 9),
@@ -1013,6 +1128,28 @@ def test_a_report_of_groups() -> None:
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
 
 
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["x", None, "x", ""],
+        ["x", np.nan, "x", None],
+        np.array(["x", "", "x", None], object),
+        np.array([1.0, np.nan, 1.0, np.nan]),
+        np.array(["2024", "NaT", "2024", "NaT"], "M8[Y]"),
+        pd.Series([1, None, 1, None], dtype="Int64"),
+    ],
+)
+def test_examples_without_a_group_are_a_group(groups: Any) -> None:
+    repeated = pd.concat([groups] * 9, ignore_index=True) if hasattr(groups, "iloc") else groups
+    repeated = repeated if len(repeated) > 4 else np.tile(np.asarray(groups, object), 9).tolist()
+    y_true, y_pred = [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9
+    found = {**jm.report(y_true, y_pred, groups=repeated).groups}
+    assert len(found) == 2
+    assert (found.pop("(missing)")["accuracy"].value, found.popitem()[1].num_examples) == (1, 18)
+    scores = jm.score_report(y_pred, groups=repeated)["group"]
+    assert scores["(missing)"].value == 1
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_a_multilabel_report_of_any_number_of_labels(number: int) -> None:
     """The error of the Hamming loss is the error of the mean share of wrong labels."""
@@ -1078,7 +1215,13 @@ def test_a_report_says_what_is_registered_for_a_statistic() -> None:
     assert "total_cost" not in jm.Report.from_state(state).overall
 
     @findings_of.register
-    def _(statistic: Total, table: np.ndarray, found: ClassValues, level: float) -> Findings:
+    def _(
+        statistic: Total,
+        table: np.ndarray,
+        squares: np.ndarray | None,
+        values: ClassValues,
+        level: float,
+    ) -> Findings:
         return Findings({"total_cost": exactly(table)})
 
     assert jm.Report.from_state(state)["total_cost"].value == 3.5

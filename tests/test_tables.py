@@ -278,8 +278,14 @@ VISITS: Columns = {
     "site": ["x", "y", None, "x", "x"],
     "patient": [7, -5, -5, 40, 7],
 }
-NONE, ONE_EACH, MISSED, TRUE_NEGATIVE = np.array(
-    [[[0, 0], [0, 0]], [[1, 0], [0, 1]], [[0, 0], [1, 0]], [[1, 0], [0, 0]]]
+NONE, ONE_EACH, MISSED, TRUE_NEGATIVE, TRUE_POSITIVE = np.array(
+    [
+        [[0, 0], [0, 0]],
+        [[1, 0], [0, 1]],
+        [[0, 0], [1, 0]],
+        [[1, 0], [0, 0]],
+        [[0, 0], [0, 1]],
+    ]
 )
 AXES: list[tuple[Columns, dict[str, Any], Any, str, str, str, int]] = [
     # Columns, options, counts, names of classes, groups and clusters, and how many are ignored.
@@ -304,13 +310,35 @@ AXES: list[tuple[Columns, dict[str, Any], Any, str, str, str, int]] = [
         [TRUE_NEGATIVE, [[0, 0], [0, 3]]],
         *("0 1", "0 1", "", 0),
     ),
-    (VISITS, {"groups": "site"}, [ONE_EACH + MISSED, TRUE_NEGATIVE], "0 1", "x y", "", 1),
+    (
+        VISITS,
+        {"groups": "site"},
+        [ONE_EACH + MISSED, TRUE_NEGATIVE, TRUE_POSITIVE],
+        *("0 1", "x y (missing)", "", 0),
+    ),
+    *(
+        (
+            FOUR | {"site": sites},
+            {"groups": "site"},
+            [ONE_EACH, TRUE_POSITIVE + MISSED],
+            *("0 1", f"{name} (missing)", "", 0),
+        )
+        for name, sites in (
+            ("x", ["x", "x", "", None]),
+            ("3", [3, 3, None, None]),
+            ("3", [3.0, 3.0, NAN, NAN]),
+        )
+    ),
     (VISITS, {"clusters": "patient"}, [ONE_EACH, ONE_EACH, MISSED], "0 1", "", "-5 7 40", 0),
     (
         VISITS,
         {"groups": "site", "clusters": "patient"},
-        [[NONE, ONE_EACH, MISSED], [TRUE_NEGATIVE, NONE, NONE]],
-        *("0 1", "x y", "-5 7 40", 1),
+        [
+            [NONE, ONE_EACH, MISSED],
+            [TRUE_NEGATIVE, NONE, NONE],
+            [TRUE_POSITIVE, NONE, NONE],
+        ],
+        *("0 1", "x y (missing)", "-5 7 40", 0),
     ),
 ]
 

@@ -36,6 +36,8 @@ _LOOKED_AT = 2**20  # number of values that are searched for the invalid value o
 # This label marks ignored examples in truth that this package makes. If it were -1, there would be
 # a warning that -1 may be a class.
 IGNORED = np.int8(-100)
+# The end of messages about labels of tokens or pixels, `(n, T)`.
+RAVEL = " If all elements are examples, pass .ravel() of each array."
 _MOST_COUNT = 1e300  # so that sums of counts are finite
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
@@ -501,8 +503,9 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
     except ValueError:  # batch axes do not broadcast
         pass
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    hint = RAVEL if any(len(shape) > 1 for shape in shapes.values()) else ""
     raise ValueError(
         "All arguments must have at least one axis, because the last axis is the axis of examples,"
         " and the same number of examples on it. All other axes are batch axes, which must"
-        f" broadcast as in NumPy, but the shapes are {described}."
+        f" broadcast as in NumPy, but the shapes are {described}.{hint}"
     )

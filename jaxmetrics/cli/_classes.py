@@ -43,14 +43,16 @@ def rest_of(positive: str) -> str:
     return f"not {positive}"
 
 
-def refusal_of(label: str) -> str | None:
-    """Return why a label is not a valid class, or None if it is valid."""
+def refusal_of(label: str, role: str) -> str | None:
+    """Return why a true or predicted label is not a valid class, or None if it is valid."""
+    option = f"={label}" if label else " ''"
+    wrong = f"; --invalid{option} counts it as a wrong prediction" if role == "pred" else ""
     if label == "":
-        return "which is no class; --ignore '' leaves such rows out"
+        return f"which is no class; --ignore '' leaves such rows out{wrong}"
     if re.fullmatch(r"-\d+(\.0*)?", label):
         return (
-            f"which is no class id; --ignore={label} leaves such rows out; to use it as a class,"
-            " give it another name"
+            f"which is no class id; --ignore={label} leaves such rows out{wrong}; to use it as a"
+            " class, give it another name"
         )
     if re.fullmatch(r"\[[-+.,\s\deE]*\]", label):
         return "a list of numbers, but a class was expected"
@@ -62,7 +64,7 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
     and names.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    kinds = {_kind(true), _kind(pred)}
+    kinds = {_kind(names) for names in (true, pred) if names}  # no prediction may be valid
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
@@ -73,7 +75,7 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
 def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
     """Warn if no true class is predicted."""
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
-    if not set(true) & set(pred):
+    if pred and not set(true) & set(pred):
         warnings.warn(
             f"{file and f'{file}: '}the true and the predicted classes have no class in common:"
             f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"

@@ -15,11 +15,11 @@ import numpy as np
 from jaxmetrics import (
     ComparisonReport,
     Report,
-    binary,
     compare_predictions,
     comparison_report,
     delong_interval,
     f1,
+    macro,
     multilabel_report,
     paired_confusion_matrix,
     precision,
@@ -48,22 +48,25 @@ from jaxmetrics.reports.contents import Findings, SampleSize
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import Gate, judged
 from jaxmetrics.reports.grouped import grouped_report
-from jaxmetrics.reports.overall_values import COMPARED
+from jaxmetrics.reports.overall_values import metrics_of
 from jaxmetrics.reports.pairs import compared_areas
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.score_means import report_of_scores
-from jaxmetrics.reports.singles import whole
+from jaxmetrics.reports.singles import whole, with_invalid_last
 from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
 
 _POSITIVE_METRICS: dict[str, Metric] = {
-    "precision": binary(precision),
-    "recall": binary(recall),
-    "specificity": binary(specificity),
-    "f1": binary(f1),
+    name: macro(rate, classes=[1])
+    for name, rate in (
+        ("precision", precision),
+        ("recall", recall),
+        ("specificity", specificity),
+        ("f1", f1),
+    )
 }
 
 
@@ -116,7 +119,9 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
 
 def _report_of_counts(options: Namespace) -> AnyReport:
     check_alone(
-        options, "counts", "true", "pred", "weight", "count", "pos-label", "prevalence", "gate"
+        options,
+        "counts",
+        *("true", "pred", "weight", "count", "pos-label", "prevalence", "invalid", "gate"),
     )
     (file,) = options.files
     paths = parts_of(file)
@@ -132,6 +137,7 @@ def _report_of_counts(options: Namespace) -> AnyReport:
             " Leave out --pos-label."
         )
     settings: Any = {"class_names": matrix.class_names, "num_ignored": matrix.num_ignored}
+    settings["invalid"] = options.invalid
 
     def report_at(level: float) -> Report:
         report = Report.from_counts(matrix.counts, level=level, **settings)
@@ -175,18 +181,19 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
 
 def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
-    settings: Any = {"class_names": rows.classes, "level": level}
+    settings: Any = {"class_names": rows.axis_names, "level": level}
+    settings["invalid"] = rows.options.invalid
     if not rows.is_held:
         settings |= {"squares": rows.squares(), "num_ignored": rows.ignored()}
         report = Report.from_counts(rows.counts(), **settings)
-        report = replace(report, num_weighted=rows.num_weighted())
+        report = replace(report, num_weighted=rows.num_weighted(), cluster=rows.cluster)
         return report if shares is None else report_at_prevalence(report, shares)
     weights, clusters, score = map(rows.column, ("weight", "cluster", "score"))
     settings |= {"y_prob": rows.column("prob"), "sample_weight": weights, "clusters": clusters}
     settings["frequency"] = rows.options.count is not None
     true = rows.ids("true")
     report = make_report(true, rows.ids("pred"), **settings)
-    report = replace(report, counts=whole(report.counts))
+    report = replace(report, counts=whole(report.counts), cluster=rows.cluster)
     if shares is not None:
         report = report_at_prevalence(report, shares)
     if score is None:
@@ -234,16 +241,18 @@ def _comparison_of(
     settings: Any = {"clusters": clusters, "rope": options.rope, "level": level}
     probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
     names: Any = [shown(file) for file in options.files]
-    named = {"class_names": files[0].classes, "names": names}
+    named: Any = {"class_names": files[0].axis_names, "names": names}
+    named["invalid"] = options.invalid
     report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
-    figures = {**report.figures}
+    figures, size = {**report.figures}, len(files[0].axis_names)
     for name, metric in _POSITIVE_METRICS.items() if options.pos_label is not None else ():
-        comparison = compare_predictions(metric, true, *preds, num_classes=2, **settings)
+        comparison = compare_predictions(metric, true, *preds, num_classes=size, **settings)
         figures[name] = compared(comparison)
     if options.score is not None:
         scores: Any = [x.column("score") for x in files]
         figures["roc_auc"] = compared_areas(true == 1, scores, **settings)
-    return replace(report, figures=figures, num_ignored=files[0].num_rows - len(true))
+    ignored = files[0].num_rows - len(true)
+    return replace(report, figures=figures, num_ignored=ignored, cluster=files[0].cluster)
 
 
 def _preds(files: Sequence[Predictions]) -> np.ndarray:
@@ -283,12 +292,14 @@ def leaderboard(options: Namespace) -> TabularReport:
     inputs, names = _contenders(paths, _columns_of_predictions(paths, options))
     files = match_predictions([(x, with_options(options, pred=pred)) for x, pred in inputs])
     true, clusters = files[0].ids("true"), files[0].column("cluster")
-    function, k = _metric(options.metric, options.pos_label), len(files[0].classes)
-    settings: Any = {"num_classes": k, "clusters": clusters, "level": options.level}
+    size = len(files[0].axis_names)
+    function = _metric(options, size)
+    settings: Any = {"num_classes": size, "clusters": clusters, "level": options.level}
     with progress("ranking"), refusals(options.files[0]):
         board = rank(function, true, _preds(files), **settings)
     number = None if clusters is None else len({*clusters})
-    sample = SampleSize(len(true), files[0].num_rows - len(true), number)
+    ignored, cluster = files[0].num_rows - len(true), files[0].cluster
+    sample = SampleSize(len(true), ignored, number, cluster=cluster)
     return ranking_report(board, names, options.metric, sample, level=options.level)
 
 
@@ -364,8 +375,11 @@ def _columns_of_predictions(paths: Sequence[Path], options: Namespace) -> Sequen
     return columns
 
 
-def _metric(name: str, positive: str | None) -> Metric:
-    known = COMPARED | (_POSITIVE_METRICS if positive is not None else {})
+def _metric(options: Namespace, size: int) -> Metric:
+    """Return the metric of `--metric` for matrices of this size, with the invalid labels."""
+    name, positive = options.metric, options.pos_label
+    known = metrics_of(size - len(options.invalid), size)
+    known = known | (_POSITIVE_METRICS if positive is not None else {})
     if name not in known:
         hint = "" if positive is not None else f"; with --pos-label {', '.join(_POSITIVE_METRICS)}"
         raise InputError(f"--metric is one of {', '.join(known)}{hint}, got {name!r}")
@@ -400,22 +414,24 @@ def _plan_of_width(options: Namespace) -> TabularReport:
             " say which cluster a row belongs to. Leave out one of these options."
         )
     if options.counts:
-        matrix = read_counts(file, options).counts
+        given = read_counts(file, options)
+        with refusals(file):
+            matrix, *_ = with_invalid_last(given.counts, None, given.class_names, options.invalid)
     else:
         matrix = count_predictions(parts_of(file), options).counts()
-    function = _metric(options.metric, options.pos_label)
+    function = _metric(options, matrix.shape[-1])
     with refusals("plan"):
         return width_plan(function, options.metric, matrix, options.half_width, options.level)
 
 
 def _plan_of_difference(options: Namespace) -> TabularReport:
     files = match_predictions([(file, options) for file in options.files])
-    true, preds, k = files[0].ids("true"), _preds(files), len(files[0].classes)
+    true, preds, k = files[0].ids("true"), _preds(files), len(files[0].axis_names)
     if (clusters := files[0].column("cluster")) is None:
         paired = paired_confusion_matrix(true, *preds, num_classes=k)
     else:
         paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
-    function = _metric(options.metric, options.pos_label)
+    function = _metric(options, k)
     with refusals("plan"):
         return difference_plan(
             function, options.metric, paired, options.difference, options.power, options.level

@@ -24,8 +24,8 @@ REPEATED_IN_SOME = (
 
 
 def clusters_of(table: FileTable, options: Namespace) -> list[str]:
-    """Return the columns of clusters: `--cluster`, or else the columns that identify items, if
-    items repeat.
+    """Return the columns of clusters: `--cluster`, or else the columns that identify items, which
+    are `--id` (in reports) and those of usual names, if items repeat.
 
     A warning says that the rows of an item are treated as one cluster. Rows of different groups are
     different items, unless the groups are attempts at the same items.
@@ -34,7 +34,11 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
         return [options.cluster] if options.cluster else []
     within = [] if options.group is None or options.group in _ATTEMPTS else [options.group]
     roles = [options.true, options.pred, options.value, *within]
-    for item in [x for x in _ITEMS if x in table.names and x not in roles]:
+    # Elsewhere, rows must have different ids.
+    may_repeat = options.command == "report" and options.value is None
+    for item in dict.fromkeys([options.id, *_ITEMS] if may_repeat else _ITEMS):
+        if item not in table.names or item in roles:
+            continue
         columns = [item, *within]
         try:
             asked = {name: table.label(name) for name in columns}

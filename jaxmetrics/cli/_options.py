@@ -158,7 +158,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
-        "Leave out rows whose true or predicted class is LABEL. The option may be repeated.",
+        "Leave out rows whose true or predicted class is LABEL; rows whose predicted class is also"
+        " a LABEL of --invalid are not left out. The option may be repeated.",
+        "LABEL",
+        action="append",
+        type=_label,
+        default=[],
+    ),
+    "invalid": _option(
+        "A predicted label that is no class, such as the mark of an answer that could not be"
+        " parsed. It counts as a wrong prediction, and averages over classes do not include it. The"
+        " option may be repeated.",
         "LABEL",
         action="append",
         type=_label,
@@ -310,8 +320,8 @@ COMMANDS = {
             }
         },
         "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
-        " cluster prevalence ignore counts gate examples id-of-examples show where separator"
-        " decimal level output html json format",
+        " cluster prevalence ignore invalid counts gate examples id-of-examples show where"
+        " separator decimal level output html json format",
     ),
     "compare": _Command(
         "_commands",
@@ -324,8 +334,8 @@ COMMANDS = {
             },
             "B": {"help": "Predictions of the second classifier for the same examples."},
         },
-        "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
-        " examples show where separator decimal level output html json format",
+        "true pred value bounds prob score threshold pos-label id cluster group ignore invalid rope"
+        " gate examples show where separator decimal level output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -338,8 +348,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label id cluster group ignore where separator decimal"
-        " level output html json format",
+        "true preds values bounds metric pos-label id cluster group ignore invalid where separator"
+        " decimal level output html json format",
         "Leaderboard",
     ),
     "plan": _Command(
@@ -355,7 +365,7 @@ COMMANDS = {
             }
         },
         "half-width difference power metric true pred value bounds pos-label id cluster ignore"
-        " counts where separator decimal level output json format",
+        " invalid counts where separator decimal level output json format",
         "Plan",
     ),
     "merge": _Command(

@@ -39,6 +39,7 @@ from jaxmetrics.cli._reader import (
     parts_of,
 )
 from jaxmetrics.cli._text_files import ROW, check_size
+from jaxmetrics.clusters import NO_GROUP
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
 
@@ -55,7 +56,8 @@ _WORDS = {"true": "1", "false": "0"} | {
 
 def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
     """Read a column of scores from each file, and match the items by `--id` or by their order."""
-    frames = [_frame(options, path, column) for path, column in inputs]
+    pairs = [_frame(options, path, column) for path, column in inputs]
+    frames, names_of_clusters = [frame for frame, _ in pairs], [name for _, name in pairs]
     paths = [shown(path) for path, _ in inputs]
     by_id = ["id" in frame.columns for frame in frames]
     if any(by_id) != all(by_id):
@@ -87,7 +89,8 @@ def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemS
     bounds = _bounds(options.bounds, scores)
     if bounds is not None:
         scores = clipped(scores, bounds, largest_eps(scores))
-    return ItemScores(inputs[0][1], scores, bounds, clusters, *groups)
+    cluster = next(filter(None, names_of_clusters), None)
+    return ItemScores(inputs[0][1], scores, bounds, clusters, *groups, cluster)
 
 
 def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
@@ -130,9 +133,9 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
             )
 
 
-def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
-    """Read the rows of a file, or of all files in a folder."""
-    frames, size = list[pl.DataFrame](), 0.0
+def _frame(options: Namespace, path: Path, column: str) -> tuple[pl.DataFrame, str | None]:
+    """Read the rows of a file, or of all files in a folder, and return the column of clusters."""
+    frames, size, cluster_name = list[pl.DataFrame](), 0.0, None
     parts, left_out = parts_of(path), list[str]()
     for i, part in enumerate(parts):
         with opened(part, options) as table:
@@ -140,7 +143,9 @@ def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
             if name is None and table.task is not None and len(parts) > 1:
                 left_out.append(table.task)
                 continue
-            for rows in _batches(table, _of_part(table, options, len(parts) > 1), name or column):
+            of_part = _of_part(table, options, len(parts) > 1)
+            cluster_name = of_part.cluster or cluster_name
+            for rows in _batches(table, of_part, name or column):
                 if options.cluster is None and "cluster" in rows.columns:
                     # Items of other files are other items.
                     cluster = pl.format("{}/{}", pl.lit(table.task or str(i)), "cluster")
@@ -164,7 +169,7 @@ def _frame(options: Namespace, path: Path, column: str) -> pl.DataFrame:
                 f" such id is {first!r}. If the rows differ in another column, use several columns"
                 " as the id, such as --id item,attempt."
             )
-    return scores
+    return scores, cluster_name
 
 
 def _of_part(table: FileTable, options: Namespace, is_one_of_many: bool) -> Namespace:
@@ -218,7 +223,10 @@ def _label(table: FileTable, name: str, role: str) -> Value:
     """Return labels as strings; ids may consist of the values of several columns."""
     names = [name] if role == "group" or name in table.names else name.split(",")
     labels = [table.written(x, table.label(x).expr).replace("", None) for x in names]
-    return Value(name, pl.concat_str(labels, separator=_BETWEEN).fill_null(""))
+    return Value(
+        name,
+        pl.concat_str(labels, separator=_BETWEEN).fill_null(NO_GROUP if role == "group" else ""),
+    )
 
 
 def _bounds(text: str | None, scores: np.ndarray) -> tuple[float, float] | None:
@@ -311,7 +319,7 @@ def read_counts(path: Path, options: Namespace) -> Matrix:
         if cells is None:
             return _matrix(table, options)
     rows = count_predictions([path], cells)
-    return Matrix(rows.counts(), rows.classes, rows.ignored(), is_of_cells=True)
+    return Matrix(rows.counts(), rows.axis_names, rows.ignored(), is_of_cells=True)
 
 
 def _cells(table: FileTable, options: Namespace) -> Namespace | None:

@@ -39,9 +39,11 @@ from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
-from jaxmetrics.clusters import check_size_of_tables
+from jaxmetrics.clusters import NO_GROUP, check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
+from jaxmetrics.reports.values import number
 
 LABELS = ("true", "pred")
 COUNTED = "counted"  # boolean column, False for ignored rows
@@ -52,7 +54,6 @@ _MOST_BYTES = 2**30  # size of the score histograms of all groups
 _BYTES_OF_CLASS = 2**16  # size of the score histograms of one class
 _LISTED = 12  # the largest number of columns or values in an error message
 _GREATEST = float(np.finfo(float).max)
-_NO_GROUP = "(missing)"  # the name of the group of rows without a group
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -260,9 +261,11 @@ class Predictions:
         positive: the positive class, or None if no class is given as positive.
         prob_classes: the classes of the columns of probabilities.
         classes: the classes of the report.
+        axis_names: the classes, and after them the labels of `--invalid`.
         frames: the rows. `true` and `pred` are numbers of `labels`, or -1 for other labels. If rows
             are counted, `number` and, with weights, `weight` are sums over equal rows.
         num_rows: the number of rows of all files.
+        cluster: the column of clusters, or None.
         size: the size of the frames in bytes.
     """
 
@@ -274,7 +277,13 @@ class Predictions:
     classes: list[str] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
+    cluster: str | None = None
     size: float = 0.0
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The classes, and after them the labels of `--invalid`."""
+        return [*self.classes, *self.options.invalid]
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -290,7 +299,7 @@ class Predictions:
         for path in paths:
             part = shown(path.name) if len(paths) > 1 else None
             with opened(path, self.options) as table:
-                cluster = next(iter(clusters_of(table, self.options)), None)
+                self.cluster = cluster = next(iter(clusters_of(table, self.options)), None)
                 if self.frames and (cluster is None) == ("cluster" in self.frames[0].columns):
                     raise InputError(REPEATED_IN_SOME)
                 with reading():
@@ -302,7 +311,7 @@ class Predictions:
                         " all files."
                     )
                 self.positive, self.prob_classes = columns.positive, columns.prob_classes
-                for name in self.prob_classes:
+                for name in [*self.prob_classes, *self.options.invalid]:
                     self.labels.setdefault(name, len(self.labels))
                 before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
                 is_counted = not self.is_held and not columns.numbers
@@ -321,9 +330,11 @@ class Predictions:
         self.num_rows += int(rows["number"].sum()) if is_number else len(rows)
         texts = {x: columns.table.written(y.name, pl.col(x)) for x, y in columns.labels.items()}
         if "group" in texts:
-            texts["group"] = texts["group"].replace("", _NO_GROUP)
+            texts["group"] = texts["group"].replace("", NO_GROUP)
         roles = [role for role in LABELS if role in texts]  # without computed predictions
-        is_ignored = pl.any_horizontal(pl.col(roles).is_in(list(self.options.ignore)))
+        ignore, invalid = self.options.ignore, self.options.invalid
+        left_out = {"true": ignore, "pred": [x for x in ignore if x not in invalid]}
+        is_ignored = pl.any_horizontal(pl.col(role).is_in(left_out[role]) for role in roles)
         rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
         rows = columns.with_numbers(rows) if columns.numbers else rows
         self._check_labels(columns, rows, roles)
@@ -360,7 +371,7 @@ class Predictions:
         new = labels.filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
-            reason = refusal_of(label)
+            reason = refusal_of(label, role)
             if label in (columns.labels[x].name for x in roles):
                 reason = (
                     "the name of a column. If files were joined with their headers, leave out"
@@ -374,6 +385,13 @@ class Predictions:
                 name = columns.labels[role].name
                 raise InputError(f"row {row}: {name!r} is {shortened(label)!r}, {reason}")
             self.labels[label] = len(self.labels)
+        true = rows.filter(pl.col(COUNTED) & pl.col("true").is_in(self.options.invalid))
+        if len(true):
+            row, label = true.sort(ROW).select(ROW, "true").row(0)
+            raise InputError(
+                f"row {row}: {columns.labels['true'].name!r} is {label!r}, which --invalid names,"
+                f" but only predictions can be invalid; --ignore={label!r} leaves such rows out"
+            )
         if "cluster" in columns.labels:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
             if len(missing):
@@ -386,7 +404,7 @@ class Predictions:
         """Return class ids, which are negative for ignored rows; labels of no class have the id 0,
         which is the id of the rest if there is a positive class.
         """
-        rows, numbers = self.rows, {name: i for i, name in enumerate(self.classes)}
+        rows, numbers = self.rows, {name: i for i, name in enumerate(self.axis_names)}
         places = np.array([*(numbers.get(label, 0) for label in self.labels), 0])
         ignored = int(IGNORED) if role == "true" else -1
         return np.where(rows[COUNTED].to_numpy(), places[rows[role].to_numpy()], ignored)
@@ -395,7 +413,7 @@ class Predictions:
     def confidence(self) -> np.ndarray | None:
         """The probability of the predicted class, `(n,)`, or None without probabilities."""
         prob, pred = self.column("prob"), self.ids("pred")
-        return None if prob is None else prob[np.arange(len(pred)), pred]
+        return None if prob is None else confidence_of(prob, pred)
 
     def listed(
         self, places: Iterable[int], confidence: np.ndarray | None, **ids: np.ndarray
@@ -410,9 +428,9 @@ class Predictions:
         for i in places:
             row = rows.row(i, named=True)
             content = {name: row[name] for name in (FILE, "row", "group") if name in row}
-            content |= {name: self.classes[x[i]] for name, x in ids.items()}
+            content |= {name: self.axis_names[x[i]] for name, x in ids.items()}
             if confidence is not None:
-                content["probability"] = float(confidence[i])
+                content["probability"] = number(float(confidence[i]))
             columns = {name: row[role] for role, name in shown.items()}
             listed.append({**content, "columns": columns})
         return listed
@@ -426,7 +444,8 @@ class Predictions:
     def names(self, role: str) -> set[str]:
         """Return the classes that occur in examples."""
         names = [*self.labels]
-        return {names[i] for i in self.examples[role].unique() if i >= 0}
+        found = {names[i] for i in self.examples[role].unique() if i >= 0}
+        return found - {*self.options.invalid}
 
     def squares(self) -> np.ndarray | None:
         """Return the sums of the squares of weights, `(K, K)`, if rows are examples with weights
@@ -439,10 +458,10 @@ class Predictions:
         return None if self.options.weight is None else int(self.examples["number"].sum())
 
     def counts(self, amount: str = "weight") -> np.ndarray:
-        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters. The counts are integers
-        if the weights are integers.
+        """Return counts `(K, K)`, or `(C, K, K)` if there are C clusters, where K is the number of
+        `axis_names`. The counts are integers if the weights are integers.
         """
-        rows, k = self.rows, len(self.classes)
+        rows, k = self.rows, len(self.axis_names)
         settings: Any = {"num_classes": k}
         amounts = rows[amount if amount in rows.columns else "number"].to_numpy()
         if "cluster" in rows.columns:
@@ -478,7 +497,7 @@ class Predictions:
                 f"--prob with {k} classes and {len(names)} groups needs more than 1 GiB of memory."
                 " Leave out --group or --prob."
             )
-        return sorted_classes(names)
+        return sorted_classes({*names} - {NO_GROUP}) + [NO_GROUP] * (NO_GROUP in names)
 
     def of_group(self, name: str) -> Predictions:
         """Return the rows of one group."""
@@ -496,11 +515,11 @@ def count_predictions(
             raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        rows.classes = classes_of(rows.labels, rows.positive, options)
-        if not rows.classes or len(rows.labels) < 2:
+        labels = [x for x in rows.labels if x not in options.invalid]
+        rows.classes = classes_of(labels, rows.positive, options)
+        if not rows.classes or len(labels) < 2:
             raise InputError(
-                "a report needs at least two classes, but the file contains"
-                f" {listed([*rows.labels])}."
+                f"a report needs at least two classes, but the file contains {listed(labels)}."
             )
         if rows.positive is None:
             check_kinds(rows.names("true"), rows.names("pred"))

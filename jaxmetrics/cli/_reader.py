@@ -65,7 +65,7 @@ _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # the options that name other columns
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 # The files of lm-evaluation-harness, with `doc_id` from 0 in the file of each task.
-_FILE_OF_TASK = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[-\d:.]+\.jsonl")
+_FILE_OF_TASK = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[-\d:.]+\.jsonl(\.gz|\.zst)?")
 
 Reduction: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 

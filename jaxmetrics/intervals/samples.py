@@ -20,6 +20,7 @@ import numpy as np
 
 from jaxmetrics._arguments.keys import Key
 from jaxmetrics._arguments.single import (
+    RAVEL,
     ArrayLike,
     as_array,
     as_class_ids,
@@ -442,7 +443,9 @@ def check_one_axis(named_labels: Mapping[str, ArrayLike], where: ArrayLike | Non
     check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"Labels and masks must have shape (n,), got the shapes {described}.")
+        raise ValueError(
+            f"Labels and masks must have shape (n,), got the shapes {described}.{RAVEL}"
+        )
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:

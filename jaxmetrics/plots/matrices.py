@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics import confusion_matrix as counts_of
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import as_ids, names_of, ordered_categories
-from jaxmetrics._arguments.single import ArrayLike, check_option, check_real, on_host
+from jaxmetrics._arguments.single import RAVEL, ArrayLike, check_option, check_real, on_host
 from jaxmetrics.plots._axes import axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def _counted(
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must be labels of shape (n,), got {true.shape} and {pred.shape}."
-            " If you have counts of shape (K, K), pass counts as the only positional argument, and"
-            " pass the names of the classes as class_names=."
+            f"{RAVEL} If you have counts of shape (K, K), pass counts as the only positional"
+            " argument, and pass the names of the classes as class_names=."
         )
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
     if not names:

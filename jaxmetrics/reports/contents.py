@@ -60,6 +60,9 @@ class SampleSize(NamedTuple):
     """The numbers of examples, of ignored examples, and of clusters if there are any.
 
     If examples have weights, `weight` is their sum, and `effective` their effective number.
+    `cluster` is the name of the column of cluster ids, if it is known.
+    `num_invalid` is the number of invalid predictions, or their weight; None if no label is
+    invalid.
     """
 
     number: float
@@ -68,18 +71,26 @@ class SampleSize(NamedTuple):
     units: str = "examples"
     weight: float | None = None
     effective: float | None = None
+    num_invalid: float | None = None
+    cluster: str | None = None
 
     def __str__(self) -> str:
-        clusters = (
-            "" if self.num_clusters is None else f" in {quantity(self.num_clusters, 'clusters')}"
-        )
+        clusters = ""
+        if self.num_clusters is not None:
+            name = f" ({printable(self.cluster)})" if self.cluster else ""
+            clusters = f" in {quantity(self.num_clusters, 'clusters')}{name}"
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        invalid = ""
+        if self.num_invalid is not None:
+            number = quantity(round(self.num_invalid, 4), "invalid predictions")
+            total = self.number if self.weight is None else self.weight
+            invalid = f", {number} ({100 * self.num_invalid / total:.3g} %)"
         weights = ""
         if self.weight is not None:
             weights = f", weights sum to {self.weight:.6g}"
         if self.effective is not None:
             weights += f", effective number {self.effective:.4g}"
-        return f"{quantity(self.number, self.units)}{clusters}{ignored}{weights}"
+        return f"{quantity(self.number, self.units)}{clusters}{ignored}{invalid}{weights}"
 
     @property
     def units_drawn(self) -> tuple[float, str]:
@@ -90,13 +101,17 @@ class SampleSize(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the numbers by name, for JSON."""
-        clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
-        weights = {"sum_of_weights": self.weight, "effective_number": self.effective}
+        others = {
+            "num_clusters": self.num_clusters,
+            "cluster": self.cluster,
+            "num_invalid": self.num_invalid,
+            "sum_of_weights": self.weight,
+            "effective_number": self.effective,
+        }
         return {
             f"num_{self.units}": self.number,
             "num_ignored": self.num_ignored,
-            **clusters,
-            **{name: x for name, x in weights.items() if x is not None},
+            **{name: x for name, x in others.items() if x is not None},
         }
 
 

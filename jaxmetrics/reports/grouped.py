@@ -144,7 +144,7 @@ def _values(report: Report) -> Values:
     values = report.class_values
     if report.num_clusters is None:
         evidence = Evidence(report.counts, report.level, squares=report.squares)
-        rates = values_of(evidence.proportions(_selected_and_others))
+        rates = values_of(evidence.proportions(_selected_and_others))[: len(report.class_names)]
         values = values._replace(columns={**values.columns, "selection_rate": rates})
     return values.all()
 

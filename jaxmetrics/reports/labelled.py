@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,14 @@ from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_h
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
+    as_invalid,
     check_each,
     checked_labels,
     checked_probabilities,
     rows_of_groups,
 )
 from jaxmetrics.reports.probabilities import (
+    confidence_of,
     findings_of_examples,
     probability_findings,
     probability_sums,
@@ -39,6 +41,7 @@ def report(
     clusters: ArrayLike | Sequence[Any] | None = None,
     groups: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
+    invalid: Hashable | Sequence[Hashable] | None = None,
     level: float = 0.95,
     method: IntervalMethod | None = None,
 ) -> Report:
@@ -50,15 +53,16 @@ def report(
         y_prob: probabilities `(n, K)`, one column per class. They add expected accuracy, log loss,
             Brier score, calibration error and one-vs-rest ROC AUC. Data frames have columns such as
             "0" or "prob_0". A warning is given if most `y_pred` are not the most probable class.
-        sample_weight: `(n,)`, weights of the examples, such as those of a survey. Their scale does
-            not matter. With weights, ROC AUC has no interval.
+        sample_weight: `(n,)`, weights of any scale. With weights, ROC AUC has no interval.
         frequency: True if the weights say how often each example occurs.
-        clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
-            correlated. Fewer than 20 clusters give a warning.
+        clusters: `(n,)`, ids of clusters of correlated examples. Fewer than 20 give a warning.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
-            `disparities` (see `compare_groups`).
+            `disparities` (see `compare_groups`). None, NaN and "" are the group "(missing)".
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
+        invalid: the label or labels of predictions that are no class, such as answers that cannot
+            be parsed. They count as wrong, and averages do not include them. They add the accuracy
+            and the share of the other predictions, `accuracy_of_valid` and `valid_rate`.
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
             `Likelihood()`, or `Delta` for clusters with weights.
@@ -67,18 +71,17 @@ def report(
         A `Report` with NumPy arrays. With groups, `print` writes one column per group.
 
     Raises:
-        TypeError, ValueError: if labels are neither strings nor integers, or have no class name or
-            column of `y_prob`; if there are not 2 to 4096 classes; or if all examples are ignored.
+        TypeError, ValueError: if labels are neither strings nor integers, or unknown; if a true
+            label is invalid; if there are not 2 to 4096 classes; or if all examples are ignored.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
-    <BLANKLINE>
-    Accuracy 0.750 [0.245, 0.985] is not shown to be above 0.500, the accuracy of
-    always predicting the most frequent class: the difference is 0.250 [-0.505, ...
-    class  n  precision         recall            specificity       F1
-    cat    2  0.667 .138-.980   1.000 .249-1.000  0.500 .031-.969   0.800 .242-.990
     ...
+    class  n  precision         recall            specificity       F1
+    ...
+    >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?")["valid_rate"])
+    0.750 [0.588, 0.872]
     >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
     >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
     (0.750 [0.547, 0.894], 0.000 [0.000, 0.329])
@@ -86,7 +89,10 @@ def report(
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     others = {"sample_weight": sample_weight, "groups": groups, "clusters": clusters}
     check_order(**labels, y_prob=y_prob, **others)
-    (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
+    not_valid = as_invalid(invalid)
+    (true, pred), names = checked_labels(
+        "report", class_names, {"y_prob": y_prob}, not_valid, **labels
+    )
     weights, are_copies = None, check_flag(frequency, "frequency")
     if sample_weight is not None:
         weights = on_host(sample_weight, "sample_weight")
@@ -100,7 +106,7 @@ def report(
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
     are_examples = true >= 0 if weights is None else (true >= 0) & (weights > 0)
     named = {} if groups is None else rows_of_groups(groups, are_examples)
-    k, place = len(names), np.arange(len(true))
+    k, place = len(names) + len(not_valid), np.arange(len(true))
 
     def report_of(group: str | None, level: float) -> Report:
         """Make the report on a group, or on all examples."""
@@ -118,7 +124,8 @@ def report(
             squares = confusion_matrix(t, p, num_classes=k, sample_weight=w**2)
         result = Report.from_counts(
             confusion_matrix(t, p, num_classes=k, **options),
-            class_names=names,
+            class_names=[*names, *map(str, not_valid)],
+            invalid=not_valid,
             squares=squares,
             num_ignored=int((~counted).sum()),
             level=level,
@@ -128,7 +135,7 @@ def report(
             result = replace(result, num_weighted=int((counted & (w > 0)).sum()))
         if prob is not None:
             q = prob[rows]
-            confidence = q[counted, p[counted]].astype(float)
+            confidence = confidence_of(q[counted], p[counted])
             sums = probability_sums(t, q, w)
             result = result.with_findings(probability_findings(sums, result.class_names, level))
             if numbers is not None or squares is not None:

@@ -6,9 +6,9 @@ Everything is computed with NumPy in float64.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,15 +27,19 @@ from jaxmetrics import (
     macro,
     matthews_corrcoef,
     mean_interval,
+    micro,
     no_information_rate,
     paired_difference_interval,
+    precision,
     proportion_interval,
+    selection_rate,
     weighted,
 )
 from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
-from jaxmetrics._arguments.labels import as_ids, ordered_categories
+from jaxmetrics._arguments.labels import as_ids, as_names, is_missing, ordered_categories
 from jaxmetrics._arguments.single import (
     IGNORED,
+    RAVEL,
     ArrayLike,
     as_rows,
     check_real,
@@ -48,7 +52,7 @@ from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._sums.cell_sums import cells
 from jaxmetrics._text.wording import enumeration, fraction, listed, warn
-from jaxmetrics.clusters import numbered_clusters
+from jaxmetrics.clusters import NO_GROUP, numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.reports.contents import POSTERIOR
 from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
@@ -77,12 +81,29 @@ _NO_INTERVALS = (
     "interval, because it would take minutes; pass method=Delta() to get intervals."
 )
 
-
 _OF_SUMS = (
     "counts are sums of weights, which do not say how many examples there are, so there are no "
     "intervals; pass the sums of squared weights, or integers. If an earlier version saved this "
     "state, evaluate the examples again."
 )
+
+
+def metrics_of(num_classes: int | None, num_labels: int) -> dict[str, Metric]:
+    """Return the overall metrics of matrices `(num_labels, num_labels)` by name.
+
+    The labels after the `num_classes` classes are invalid predictions: averages are taken over the
+    classes, and there are two more metrics: the accuracy of valid predictions, and their share.
+    """
+    if num_classes is None or num_classes == num_labels:
+        return COMPARED
+    classes = range(num_classes)
+    of_valid = micro(precision, classes=classes)
+    return COMPARED | {
+        "macro_f1": macro(f1, classes=classes),
+        "micro_f1": micro(f1, classes=classes),
+        "accuracy_of_valid": lambda counts: of_valid(counts, zero_division=np.nan),
+        "valid_rate": lambda counts: selection_rate(counts)[..., :num_classes].sum(-1),
+    }
 
 
 class Evidence(NamedTuple):
@@ -96,6 +117,8 @@ class Evidence(NamedTuple):
             are independent.
         squares: the sums of the squares of weights, `(K, K)`, whose sums are `counts`, or NaN if
             unknown; None if there are no weights.
+        num_classes: K, if `counts` also has rows and columns of invalid predictions after those of
+            the K classes; None otherwise.
     """
 
     counts: np.ndarray
@@ -103,6 +126,12 @@ class Evidence(NamedTuple):
     method: IntervalMethod | None = None
     clusters: np.ndarray | None = None
     squares: np.ndarray | None = None
+    num_classes: int | None = None
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The overall metrics by name."""
+        return metrics_of(self.num_classes, len(self.counts))
 
     @property
     def tables(self) -> np.ndarray:
@@ -157,7 +186,7 @@ class Evidence(NamedTuple):
         """
         if name == "accuracy":
             return value_of(self.proportions(_right_and_wrong))
-        metric, method = COMPARED[name], self.method
+        metric, method = self.metrics[name], self.method
         if self.are_sums:
             return exactly(metric(self.counts), _OF_SUMS if name == "balanced_accuracy" else None)
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
@@ -207,13 +236,14 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
 def overall_values(evidence: Evidence) -> dict[str, ReportValue]:
     """Compute the overall metrics of a report, with intervals."""
     values = {}
-    for name in COMPARED:
+    for name in evidence.metrics:
         values[name] = evidence.value(name)
         if name == "balanced_accuracy" and evidence.are_counts:
             # The posterior assumes independent examples without weights.
-            values[POSTERIOR] = posterior_balanced_accuracy(evidence.counts, evidence.level)
+            values[POSTERIOR] = posterior_balanced_accuracy(evidence)
         if name == "macro_f1":
-            values["micro_f1"] = values["accuracy"]  # equal, because each example has one label
+            # Equal, because each example has one label, unless some are invalid.
+            values["micro_f1"] = values["accuracy"]
     # The no-information rate has no interval: the interval of the share of one class is not valid
     # for the largest share of all classes.
     values["no_information_rate"] = exactly(no_information_rate(evidence.counts))
@@ -251,12 +281,12 @@ def accuracy_gain(evidence: Evidence) -> ReportValue:
 
 def _may_be_most_frequent(evidence: Evidence) -> np.ndarray:
     """Return the classes that are not significantly less common than the commonest class."""
-    support = evidence.tables.sum(-1)
+    support = evidence.tables.sum(-1)[..., : evidence.num_classes]
     behind = support[..., [evidence.counts.sum(-1).argmax()]] - support
     # The sum over independent units of the square of each unit's part in the difference of shares.
     squares = support.max() + support
     if evidence.squares is not None:
-        squares = evidence.squares.sum(-1)
+        squares = evidence.squares.sum(-1)[: evidence.num_classes]
         squares = squares[evidence.counts.sum(-1).argmax()] + squares
     if evidence.clusters is not None:
         behind, squares = behind.sum(0), (behind**2).sum(0)
@@ -306,17 +336,18 @@ def _gains(outcomes: np.ndarray, squares: np.ndarray | None, level: float) -> Es
     )
 
 
-def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportValue:
+def posterior_balanced_accuracy(evidence: Evidence) -> ReportValue:
     """Report the posterior mean of balanced accuracy with its equal-tailed interval. Only classes
     that occur among the true labels count.
     """
-    average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
+    level, of_classes = evidence.level, evidence.counts[: evidence.num_classes]
+    average = balanced_accuracy_posterior(matrix_of_true_classes(of_classes), prior=PRIOR)
     low, high = average.interval(level)
     note = (
         "a Bayesian posterior, which lies too low if mistakes are few, because Jeffreys' prior is"
         " worth half a correct and half a wrong example per class"
     )
-    estimate = float(balanced_accuracy(matrix))
+    estimate = float(balanced_accuracy(evidence.counts))
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
@@ -331,7 +362,7 @@ def mistakes_in(counts: np.ndarray) -> np.ndarray:
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
     """Return a matrix without the classes that do not occur among the true labels, if at least two
-    classes remain.
+    classes remain. The matrix `(K, M)` may have columns of invalid predictions.
 
     Each class has the same numbers of correct and of wrong examples as in the given matrix.
     """
@@ -348,6 +379,7 @@ def checked_labels(
     what: str,
     class_names: Sequence[str] | None,
     probs: Mapping[str, ArrayLike | None] = {},
+    invalid: Sequence[Hashable] = (),
     **named: ArrayLike | Sequence[str],
 ) -> tuple[list[np.ndarray], Sequence[str]]:
     """Check labels of the same examples, and return their class ids and the class names.
@@ -356,18 +388,20 @@ def checked_labels(
         what: the kind of report, for error messages.
         class_names: the class names, or None.
         probs: probabilities by argument name; there must be one column per class.
+        invalid: labels of predictions that are no class. With ids and `class_names`, they may also
+            be the last names.
         named: labels `(n,)` by argument name.
 
     Returns:
         Class ids `(n,)` for each of the labels, which are negative if the true label of the example
-        is negative; and the class names.
+        is negative; and the names of the K classes. The ids of invalid labels are K, K + 1, etc.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise ValueError(
             f"{enumeration([*named])} must have shape (n,) with the same number of examples n, got"
-            f" {', '.join(map(str, shapes))}."
+            f" {', '.join(map(str, shapes))}.{RAVEL if max(map(len, shapes)) > 1 else ''}"
         )
     (n,) = shapes[0]
     if n == 0:
@@ -375,6 +409,7 @@ def checked_labels(
     columns = {name: _number_of_columns(x, n, name) for name, x in probs.items() if x is not None}
     if class_names is None:
         class_names = ordered_categories(named)
+    labels, places, class_names = _without_invalid(labels, class_names, invalid)
     ids, names = as_ids(labels, class_names, next(iter(columns.values()), None))
     k = len(names)
     for name, number in columns.items():
@@ -385,9 +420,8 @@ def checked_labels(
             )
     counted = ids[0] >= 0
     message = (
-        f"but class ids must lie in [0, {k}). Leave out rows without a prediction, or convert all"
-        " labels to strings, for example by list(map(str, y_true)), so that this one is a class,"
-        " which counts as a wrong prediction."
+        f"but class ids must lie in [0, {k}). Leave out rows without a prediction, or pass"
+        " invalid= with this label, which then counts as a wrong prediction."
     )
     for (name, given), x in [*zip(labels.items(), ids, strict=True)][1:]:
         refuse_where(x < 0, given, name, message, counted)
@@ -395,7 +429,46 @@ def checked_labels(
             warn_of_left_out_class(labels["y_true"], given, None)
     check_number_of_classes(k, what)
     ids = [ids_in_range(x, name, counted, size=k) for name, x in zip(labels, ids, strict=True)]
+    ids = [np.where(place < 0, x, k + place) for place, x in zip(places, ids, strict=True)]
     return [np.where(counted, x, IGNORED) for x in ids], names
+
+
+def _without_invalid(
+    labels: dict[str, np.ndarray], class_names: Sequence[str] | None, invalid: Sequence[Hashable]
+) -> tuple[dict[str, np.ndarray], Sequence[Any], Sequence[str] | None]:
+    """Replace invalid predictions by the true label, and leave them out of the class names.
+
+    The second value is the place of each label in `invalid`, or -1.
+    """
+    if not invalid:
+        return labels, [np.int64(-1)] * len(labels), class_names
+    place_of: dict[Hashable, int] = {label: i for i, label in enumerate(invalid)}
+    if class_names is not None:
+        names = as_names(class_names, "class_names")
+        class_names = [name for name in names if name not in place_of]
+        place_of |= {i: place_of[x] for i, x in enumerate(names) if x in place_of}
+        if labels["y_true"].dtype.kind in "iub" and class_names != names[: len(class_names)]:
+            raise ValueError(
+                f"class_names must end with the invalid labels {listed(invalid)}, got"
+                f" {listed(names)}."
+            )
+    places = [np.array([place_of.get(x, -1) for x in y.tolist()]) for y in labels.values()]
+    true = labels["y_true"]
+    refuse_where(
+        (places[0] >= 0) & (true >= 0 if true.dtype.kind == "i" else True),
+        true,
+        "y_true",
+        "which invalid= names, but only predictions can be invalid. Leave out such examples.",
+    )
+    valid = zip(labels.items(), places, strict=True)
+    return {name: np.where(x < 0, y, true) for (name, y), x in valid}, places, class_names
+
+
+def as_invalid(invalid: Any) -> tuple[Hashable, ...]:
+    """Return a label, or several labels, of invalid predictions as a tuple."""
+    if invalid is None or isinstance(invalid, str | int | np.integer):
+        return () if invalid is None else (invalid,)
+    return tuple(dict.fromkeys(as_names(invalid, "invalid")))
 
 
 def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
@@ -447,9 +520,10 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
-    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
+    values: Any = groups if isinstance(groups, list | tuple) else on_host(groups, "groups")
+    ids = [NO_GROUP if is_missing(x) or (isinstance(x, str) and not x) else x for x in values]
+    numbers, _ = numbered_clusters(ids, counted.shape, "groups")
     present, first = np.unique(np.where(counted, numbers, -1), return_index=True)
-    ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(present, first, strict=True) if g >= 0}
     if len(named) < (present >= 0).sum():
         different = [repr(ids[i]) for g, i in zip(present, first, strict=True) if g >= 0]

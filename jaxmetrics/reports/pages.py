@@ -126,9 +126,9 @@ def _(report: Report) -> dict[str, Any]:
     """Draw the pictures for one classifier, and sort its mistakes by frequency."""
     if report.groups:
         return {}
-    counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
-    wrong = mistakes_in(counts)
-    fn, fp = wrong.sum(1), wrong.sum(0)
+    counts, names = report.counts, labels_of(report.axis_names, _LONGEST_NAME)
+    wrong, k = mistakes_in(counts), len(report.class_names)
+    fn, fp = wrong.sum(1)[:k], wrong.sum(0)[:k]
     order = np.argsort(-(fn + fp), kind="stable")[:_MOST_ROWS]
     # If the cells have no numbers, the pictures of counts and of shares would be the same.
     *short, event = labels_of(
@@ -149,10 +149,10 @@ def _(report: Report) -> dict[str, Any]:
         "confusions": _worst_confusions(counts, names, report.level),
         "num_confusions": np.count_nonzero(wrong),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
-        "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
+        "matrices": [_matrix_picture(counts, report.axis_names, x) for x in numbers],
         "largest_mistake": _largest_mistake(counts),
         "posteriors": [
-            _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts),
+            _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts[:k]),
             _recalls(report),
         ],
         # For the second of two classes, otherwise for the classes with the smallest areas.
@@ -180,7 +180,7 @@ def _(report: ComparisonReport) -> dict[str, Any]:
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
-        "support": report.counts[0].sum(1),
+        "support": report.support,
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS],
         "differences": svg(
             (5.2, max(3, 0.8 + 0.2 * len(compared))),
@@ -191,10 +191,10 @@ def _(report: ComparisonReport) -> dict[str, Any]:
             (3.8, 3),
             "Posterior densities of the balanced accuracy of A and B",
             report.level,
-            *report.counts,
+            *report.counts[:, : report.num_classes],
         ),
         "matrices": [
-            _matrix_picture(matrix, report.class_names, "shares", name, largest or None)
+            _matrix_picture(matrix, report.axis_names, "shares", name, largest or None)
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +28,9 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
-    COMPARED,
     MOST_WITH_INTERVALS,
     Evidence,
+    as_invalid,
     checked_labels,
     checked_probabilities,
 )
@@ -59,6 +59,8 @@ class ComparisonReport(AnyReport):
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
         num_ignored: the number of examples with a negative true label, such as -1.
+        invalid: the labels of invalid predictions, which are no classes. `counts` has a row of
+            zeros and a column for each of them, after the K classes.
         names: the names of A and B.
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
@@ -72,6 +74,7 @@ class ComparisonReport(AnyReport):
         p_value: p-value of McNemar's test of equal accuracy. It is the mid-p value of `mcnemar`, or
             its p-value for clusters if there are clusters.
         num_clusters: the number of clusters, or None if the examples are independent.
+        cluster: the column of cluster ids that the command line read, or None.
         score_histograms: the array `score_histogram` of a `Report` on A and of a `Report` on B,
             `(2, K, 2, bins)`. None without probabilities, or if there are more than 100 classes.
         calibration_bins: the array `calibration_bins` of a `Report` on A and of a `Report` on B,
@@ -106,6 +109,8 @@ class ComparisonReport(AnyReport):
     calibration_bins: np.ndarray | None = None
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
+    invalid: tuple[str, ...] = ()
+    cluster: str | None = None
 
     @property
     def num_examples(self) -> int:
@@ -118,6 +123,16 @@ class ComparisonReport(AnyReport):
         return len(self.class_names)
 
     @property
+    def axis_names(self) -> list[str]:
+        """The names of the rows and columns of the counts: classes and invalid labels."""
+        return [*self.class_names, *self.invalid]
+
+    @property
+    def support(self) -> np.ndarray:
+        """Return the number of examples of each true class."""
+        return self.counts[0].sum(1)[: self.num_classes]
+
+    @property
     def only_right(self) -> tuple[int, int]:
         """Return how many examples only A classifies correctly, and how many only B does."""
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
@@ -125,7 +140,9 @@ class ComparisonReport(AnyReport):
 
     @property
     def _sample(self) -> SampleSize:
-        return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        return SampleSize(
+            self.num_examples, self.num_ignored, self.num_clusters, cluster=self.cluster
+        )
 
     def __getitem__(self, name: str) -> Compared:
         """Return the values of a metric."""
@@ -169,7 +186,7 @@ class ComparisonReport(AnyReport):
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
         only_a, only_b = self.only_right
-        support = self.counts[0].sum(1).tolist()
+        support = self.support.tolist()
         parts = zip(self.class_names, support, self.only_right_per_class.tolist(), strict=True)
         return {
             **self._sample.content(),
@@ -183,6 +200,7 @@ class ComparisonReport(AnyReport):
                 {"name": name, "support": n, "only_a": a, "only_b": b} for name, n, (a, b) in parts
             ],
             **({"examples": [*self.listed]} if self.listed else {}),
+            **({"invalid_labels": [*self.invalid]} if self.invalid else {}),
             **contents_of(self.gates),
         }
 
@@ -210,6 +228,7 @@ def comparison_report(
     y_prob_b: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
+    invalid: Hashable | Sequence[Hashable] | None = None,
     names: tuple[str, str] = ("A", "B"),
     rope: float = 0.0,
     level: float = 0.95,
@@ -229,6 +248,7 @@ def comparison_report(
             correlated.
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
+        invalid: the label or labels of predictions that are no class, as in `report`.
         names: the names of A and B in the report.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
@@ -263,8 +283,9 @@ def comparison_report(
             "If probabilities are given, both y_prob_a and y_prob_b are needed for the"
             " comparison. Pass both of them or neither."
         )
-    ids, classes = checked_labels("comparison", class_names, probs, **labels)
-    counted, k = ids[0] >= 0, len(classes)
+    not_valid = as_invalid(invalid)
+    ids, classes = checked_labels("comparison", class_names, probs, not_valid, **labels)
+    counted, k, size = ids[0] >= 0, len(classes), len(classes) + len(not_valid)
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
     if clusters is not None:
@@ -280,12 +301,13 @@ def comparison_report(
     only_a, only_b = only_right.sum(0).tolist()
     if clusters is None:
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
-        evidence = [Evidence(confusion_matrix(true, x, num_classes=k), level) for x in preds]
+        tables = [confusion_matrix(true, x, num_classes=size) for x in preds]
+        evidence = [Evidence(x, level, num_classes=k) for x in tables]
     else:
-        cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
+        cubes = cubes_of_clusters(true, preds[0], preds[1], clusters, size)
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
-        tables = cubes.sum(3), cubes.sum(2)
-        evidence = [Evidence(x.sum(0), level, clusters=x) for x in tables]
+        tables = [cubes.sum(3), cubes.sum(2)]
+        evidence = [Evidence(x.sum(0), level, clusters=x, num_classes=k) for x in tables]
     options: Any = {"clusters": clusters, "rope": rope}
     result = ComparisonReport(
         counts=np.stack([x.counts for x in evidence]),
@@ -298,6 +320,7 @@ def comparison_report(
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
+        invalid=tuple(map(str, not_valid)),
     )
     return _with_probabilities(result, true, checked, clusters) if checked else result
 
@@ -307,7 +330,7 @@ def _compared_metrics(
 ) -> dict[str, Compared]:
     """Compare each metric of A and B."""
     k, level, figures = len(evidence[0].counts), evidence[0].level, {}
-    for name, metric in COMPARED.items():
+    for name, metric in evidence[0].metrics.items():
         # The intervals of A and B are those of `report`.
         of_a, of_b = (x.value(name) for x in evidence)
         if k > MOST_WITH_INTERVALS:

@@ -16,7 +16,7 @@ from jaxmetrics import (
     specificity,
 )
 from jaxmetrics.estimates import Metric
-from jaxmetrics.reports.overall_values import COMPARED
+from jaxmetrics.reports.overall_values import metrics_of
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.values import exactly, value_of, values_of
 
@@ -49,18 +49,19 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
                 f"The class {name!r} has no examples, so the data do not show how often this class"
                 " is misclassified. Give this class the share 0, or add examples of this class."
             )
+    of_labels = shares + [0.0] * len(report.invalid)
     options: Any = {"squares": report.squares, "level": report.level, "stratified": True}
 
     def estimate(metric: Metric) -> Estimate:
-        return interval(at_prevalence(metric, shares), report.counts, **options)
+        return interval(at_prevalence(metric, of_labels), report.counts, **options)
 
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
     note = f"like all values below, it is for the class shares {listed}; recalls do not change."
     overall = {
         name: value_of(estimate(metric), note if name == "accuracy" else None)
-        for name, metric in COMPARED.items()
+        for name, metric in metrics_of(len(names), len(of_labels)).items()
     }
-    restated = float(at_prevalence(no_information_rate, shares)(report.counts))
+    restated = float(at_prevalence(no_information_rate, of_labels)(report.counts))
     overall["no_information_rate"] = exactly(restated)
     x = overall["accuracy"].estimate
     # The shares are known.
@@ -68,5 +69,5 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     overall["accuracy_gain"] = value_of(replace(x, value=x.value - restated, **ends))
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
-        per_class[name] = values_of(estimate(metric))
+        per_class[name] = values_of(estimate(metric))[: len(names)]
     return replace(report, overall=overall, per_class=per_class)

@@ -126,6 +126,12 @@ def worst_brier_score(prob: np.ndarray) -> float:
     return 1.0 if prob.shape[1] == 2 else 2.0
 
 
+def confidence_of(prob: np.ndarray, pred: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the predicted classes `(n,)`; NaN for invalid predictions."""
+    k = prob.shape[1]
+    return np.where(pred < k, prob[np.arange(len(pred)), np.minimum(pred, k - 1)], np.nan)
+
+
 def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
     return np.array([mass.sum(), mass @ values, mass @ values**2])
 

@@ -128,6 +128,7 @@ class ItemScores(NamedTuple):
         clusters: cluster numbers of the items, `(n,)`, from 0.
         groups: group numbers of the items, `(n,)`, from 0, such as numbers of tasks.
         group_names: the names of the groups.
+        cluster: the column of cluster ids, if it is known.
     """
 
     name: str
@@ -136,6 +137,7 @@ class ItemScores(NamedTuple):
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None
     group_names: Sequence[str] = ()
+    cluster: str | None = None
 
     @property
     def is_scored(self) -> np.ndarray:
@@ -147,7 +149,8 @@ class ItemScores(NamedTuple):
         """The numbers of items and of clusters."""
         scored = self.is_scored
         clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
-        return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
+        number, missing = int(scored.sum()), int((~scored).sum())
+        return SampleSize(number, missing, clusters, "items", cluster=self.cluster)
 
     def at(self, rows: np.ndarray) -> ItemScores:
         """Return the scores of the selected items."""

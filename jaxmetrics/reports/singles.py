@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
@@ -28,6 +28,7 @@ from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
+    as_invalid,
     check_each,
     check_number_of_classes,
     mistakes_in,
@@ -93,10 +94,11 @@ class Report(AnyReport):
         class_names: K names, in the order of the rows of `counts`.
         level: the confidence level.
         num_ignored: the number of examples with a negative true label, such as -1.
+        invalid: the labels of invalid predictions, which are no classes. `counts` has a row of
+            zeros and a column for each of them, after the K classes.
         overall: dict from the name of each metric to its value, which has the attributes `value`,
-            `low`, `high`, `standard_error` and `estimate`, an `Estimate`. `method` is the name of
-            the interval method. `note` is a sentence that helps to interpret the value. Both may be
-            None.
+            `low`, `high`, `standard_error`, `estimate` (an `Estimate`), `method` (of the interval)
+            and `note` (a sentence that helps to interpret the value). The last two may be None.
         per_class: dict from the name of each metric to its K values, in the order of `class_names`.
         score_histogram: for each class, two histograms of its predicted log-odds, `(K, 2, B)` for B
             bins. The first is of the examples of all other classes, the second of the examples of
@@ -105,13 +107,13 @@ class Report(AnyReport):
             there were no probabilities.
         calibrated_event: whose probability is in `calibration_bins`.
         num_clusters: the number of clusters, or None if the examples are independent.
+        cluster: the column of cluster ids that the command line read, or None.
         squares, num_weighted: if `counts` are sums of weights, the sums of their squares, `(K, K)`,
             and the number of examples; None if unknown.
         groups: dict from the name of each group to a report on this group, if there are groups.
         disparities: dict from `(metric, class)` to the largest difference of this metric between
             two groups. For overall metrics the class is "".
-        listed: examples of the most frequent mistakes, for the option `--examples` of the command
-            line.
+        listed: examples of the most frequent mistakes, for `--examples` of the command line.
         gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
             with its verdict: passed, failed or unknown.
         examples: the labels of the examples, for the method `mistakes`. None if the report was made
@@ -147,6 +149,8 @@ class Report(AnyReport):
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
     examples: LabelledExamples | None = None
+    invalid: tuple[str, ...] = ()
+    cluster: str | None = None
 
     @classmethod
     def from_counts(
@@ -157,6 +161,7 @@ class Report(AnyReport):
         soft_counts: ArrayLike | None = None,
         squares: ArrayLike | None = None,
         num_ignored: int = 0,
+        invalid: Hashable | Sequence[Hashable] | None = None,
         level: float = 0.95,
         method: IntervalMethod | None = None,
     ) -> Report:
@@ -171,6 +176,8 @@ class Report(AnyReport):
             squares: `(K, K)`, if examples have weights: the sums of their squares, where `counts`
                 are the sums of the weights.
             num_ignored: the number of ignored examples that the report shows.
+            invalid: the name or names in `class_names` that are no classes but mark invalid
+                predictions, as in `report`. Their rows must be 0.
             level: the confidence level.
             method: the interval method for metrics that are not proportions. The default is
                 `Likelihood()`, or `Delta` for sums of weights. For more than 1024 classes, these
@@ -187,19 +194,21 @@ class Report(AnyReport):
         """
         if method is not None:
             check_method(method)
-        tables = _checked_tables(counts)
-        matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
-        names = tuple(distinct_names_of(class_names, len(matrix), "class_names"))
+        tables, labels = _checked_tables(counts), as_invalid(invalid)
         squares = None if squares is None else on_host(squares, "squares").astype(float)
-        evidence = Evidence(as_counts(matrix), level, method, clusters, squares)
+        tables, squares, names = with_invalid_last(tables, squares, class_names, labels)
+        matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
+        check_number_of_classes(k := len(names), "report")
+        evidence = Evidence(as_counts(matrix), level, method, clusters, squares, k)
         overall = overall_values(evidence)
         if soft_counts is not None:
-            soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
+            soft = np.asarray(as_square(soft_counts, k, "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         number = None if clusters is None else int(number_of_clusters(clusters))
-        rates = per_class_values(evidence)
+        rates = per_class_values(evidence, (..., slice(k)))
         shared: Any = {"num_clusters": number, "squares": squares}
-        return cls(matrix, names, level, num_ignored, overall, rates, **shared)
+        shared["invalid"] = tuple(map(str, labels))
+        return cls(matrix, tuple(names), level, num_ignored, overall, rates, **shared)
 
     @classmethod
     def from_state(
@@ -279,7 +288,12 @@ class Report(AnyReport):
     @cached_property  # computed once
     def support(self) -> np.ndarray:
         """Return the number of examples of each true class."""
-        return self.counts.sum(-1)
+        return self.counts.sum(-1)[: len(self.class_names)]
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The names of the rows and columns of the counts: classes and invalid labels."""
+        return [*self.class_names, *self.invalid]
 
     @property
     def notes(self) -> dict[str, str]:
@@ -289,9 +303,14 @@ class Report(AnyReport):
     @property
     def sample(self) -> SampleSize:
         """The numbers of examples, of ignored examples, and of clusters."""
-        size = SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+        size = SampleSize(
+            self.num_examples, self.num_ignored, self.num_clusters, cluster=self.cluster
+        )
         if self.num_weighted is not None:
             size = size._replace(weight=self.counts.sum().item())
+        if self.invalid:
+            invalid = self.counts[:, len(self.class_names) :].sum().item()
+            size = size._replace(num_invalid=invalid)
         if self.squares is not None:
             effective = self.counts.sum() ** 2 / self.squares.sum()
             size = size._replace(effective=effective.item())
@@ -335,8 +354,8 @@ class Report(AnyReport):
         most = np.argsort(-times, axis=None, kind="stable")[:number]
         return [
             Mistake(
-                self.class_names[i],
-                self.class_names[j],
+                self.axis_names[i],
+                self.axis_names[j],
                 int(times[i, j]),
                 position[order[(true[order] == i) & (pred[order] == j)]],
             )
@@ -396,6 +415,7 @@ class Report(AnyReport):
             **self._more_content(),
             **({"mistakes": [*self.listed]} if self.listed else {}),
             **contents_of(self.gates),
+            **({"invalid_labels": [*self.invalid]} if self.invalid else {}),
             "confusion_matrix": self.counts.tolist(),
         }
 
@@ -414,6 +434,40 @@ def whole(counts: np.ndarray) -> np.ndarray:
     return counts
 
 
+def with_invalid_last(
+    tables: np.ndarray,
+    squares: np.ndarray | None,
+    class_names: Sequence[str] | None,
+    invalid: Sequence[Hashable],
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Move the rows and columns of invalid labels to the end, and return the names of the classes.
+
+    Raises:
+        ValueError: if an invalid label is a true class.
+    """
+    names = distinct_names_of(class_names, tables.shape[-1], "class_names")
+    if not invalid:
+        return tables, squares, names
+    labels = list(map(str, invalid))
+    added = [x for x in labels if x not in names]
+    classes, names = [x for x in names if x not in labels], names + added
+    order = list(map(names.index, classes + labels))
+
+    def sorted_labels(x: np.ndarray) -> np.ndarray:
+        widths = [(0, 0)] * (x.ndim - 2) + [(0, len(added))] * 2
+        return np.pad(x, widths)[..., order, :][..., order]
+
+    tables = sorted_labels(tables)
+    true = tables[..., len(classes) :, :].sum(-1).reshape((-1, len(labels))).sum(0)
+    if true.any():
+        i = int(true.argmax())
+        raise ValueError(
+            f"invalid names the label {labels[i]!r}, which is the true class of {true[i]:g}"
+            " examples, but only predictions can be invalid."
+        )
+    return tables, None if squares is None else sorted_labels(squares), classes
+
+
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
     """Check the counts, which may have a cluster axis, and convert them to int64 or floats."""
     matrix = on_host(counts, "counts")
@@ -424,7 +478,6 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
             "counts must be a single square confusion matrix of shape (K, K) or, if there is one"
             f" matrix for each cluster, an array of shape (C, K, K), got {matrix.shape}."
         )
-    check_number_of_classes(matrix.shape[-1], "report")
     # The largest float32 is 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
