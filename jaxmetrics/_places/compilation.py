@@ -320,7 +320,7 @@ def _key(x: Any) -> Hashable:
 def _is_ours(x: Any) -> bool:
     """Return whether a function or class is defined in this package."""
     name = x.__module__ or ""
-    is_of_package = name.partition(".")[0] == __package__
+    is_of_package = name.partition(".")[0] == __name__.partition(".")[0]
     return is_of_package and getattr(sys.modules.get(name), x.__qualname__, None) is x
 
 
