@@ -91,8 +91,7 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
     "cross_entropy with z-loss": (
         lambda z, d: cross_entropy(z, d.labels, class_weights=d.weights, z_loss=0.3),
         lambda z: (
-            WEIGHTS[LABELS]
-            * (surprises(z)[range(N), LABELS] + 0.3 * special.logsumexp(z, -1) ** 2)
+            WEIGHTS[LABELS] * (surprises(z)[range(N), LABELS] + 0.3 * special.logsumexp(z, -1) ** 2)
         ),
     ),
     "soft_cross_entropy": (
