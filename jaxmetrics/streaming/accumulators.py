@@ -201,21 +201,21 @@ def paired_metrics(
 
 
 def mean_of(
-    name: str,
-    *,
+    *names: str,
     level: float | None = None,
     groups: str | None = None,
     num_groups: int | None = None,
     weights: str | None = None,
 ) -> Accumulator:
-    """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
+    """Accumulate the weighted mean `sum w x / sum w` of fields that have one number x per example.
 
     Examples with an invalid prediction are included. If x is NaN for an example that is not
     ignored, the mean is NaN. For the loss per token, let x be the mean loss of a sequence, and w
     its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`, and w the bytes.
+    For top-5 accuracy, let x be `jm.top_k_accuracy(y_true[..., None], logits[..., None, :], k=5)`.
 
     Args:
-        name: name of the field, which is also the name of the result.
+        names: names of the fields, such as `"loss", "top5"`, and of the results.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
             The field `sample_weight` must then be the number of times that each example occurs. In
             float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
@@ -248,9 +248,11 @@ def mean_of(
      'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
      'num_ignored': 0.0, 'num_invalid': 0.0}
     """
-    for argument, field in {"name": name, "groups": groups, "weights": weights}.items():
-        if field is None and argument != "name":
-            continue
+    if not names:
+        raise TypeError("mean_of needs the name of at least one field, such as mean_of('loss').")
+    options = {"groups": groups, "weights": weights}
+    given = [("name", name) for name in names] + [x for x in options.items() if x[1] is not None]
+    for argument, field in given:
         if not isinstance(field, str):
             raise TypeError(
                 f"mean_of: {argument} must be the name of a field, a string, got"
@@ -266,13 +268,16 @@ def mean_of(
             "mean_of: groups (the name of a field) and num_groups (the number of groups) must be"
             f" passed together, got groups={groups!r}, num_groups={num_groups!r}."
         )
-    moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
-    found = means_of(moments).items()
-    if level is None:
-        return Accumulator((moments,), tuple((key, Applied(_value, x)) for key, x in found))
-    options = (("level", check_level(level)),)
-    results = ((key, Applied(_with_interval, x, options)) for key, x in found)
-    return Accumulator((moments,), tuple(results))
+    size = _size_or_none(num_groups, "num_groups")
+    moments = tuple(Moments(name, groups, size, weights) for name in names)
+    scheme: Any = _value if level is None else _with_interval
+    of_level: Any = () if level is None else (("level", check_level(level)),)
+    results = (
+        (name, Applied(scheme, mean, (*of_level, ("table", i))))
+        for i, x in enumerate(moments)
+        for name, mean in means_of(x).items()
+    )
+    return Accumulator(moments, tuple(results))
 
 
 def ranking_metrics(
@@ -508,11 +513,11 @@ def _macro_mean(moments: Array, level: float) -> Estimate:
     return with_level(found, level, "normal")
 
 
-def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:
-    return mean(moments, 0.95).value
+def _value(mean: Callable[[Array, float], Estimate], *moments: Array, table: int) -> Array:
+    return mean(moments[table], 0.95).value
 
 
 def _with_interval(
-    mean: Callable[[Array, float], Estimate], moments: Array, *, level: float
+    mean: Callable[[Array, float], Estimate], *moments: Array, level: float, table: int
 ) -> Estimate:
-    return mean(moments, level)
+    return mean(moments[table], level)
