@@ -100,7 +100,7 @@ class _LogitSums(NamedTuple):
     moment: Array  # sum of (z - M) exp(z - M), except the label's, if it is needed, else 0
 
 
-class _Terms(NamedTuple):
+class _Coefficients(NamedTuple):
     """Coefficients of terms of the loss, or None for terms that are not computed."""
 
     smoothing: Array | None
@@ -251,7 +251,7 @@ def _checked(
     z_loss: ArrayLike,
     soft_cap: float | None,
     axis_name: Hashable | None,
-) -> tuple[_Options, _Operands, Array | None, _Terms, Array | None]:
+) -> tuple[_Options, _Operands, Array | None, _Coefficients, Array | None]:
     check_order(hidden=hidden, labels=labels, sample_weight=sample_weight, where=where)
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
@@ -281,7 +281,7 @@ def _checked(
     if weights is not None:
         weights = as_weights(weights, "sample_weight", mask)
     smoothing = as_term(label_smoothing, "label_smoothing")
-    terms = _Terms(smoothing, as_term(z_loss, "z_loss", most=math.inf))
+    terms = _Coefficients(smoothing, as_term(z_loss, "z_loss", most=math.inf))
     size = 0 if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
     options = _Options(size, cap, smoothing is not None, False, axis_name, vocabulary)
@@ -315,7 +315,7 @@ def _check_cap(soft_cap: float) -> float:
 @promoting
 @partial(jax.jit, static_argnums=0)
 def _linear_cross_entropy(
-    options: _Options, operands: _Operands, mask: Array | None, terms: _Terms
+    options: _Options, operands: _Operands, mask: Array | None, terms: _Coefficients
 ) -> Array:
     operands, keep, shape = _flat(options, operands, mask)
     sums = _joined(options, _sums_of_logits(options, operands))
@@ -329,7 +329,7 @@ def _weighted_sums(
     options: _Options,
     operands: _Operands,
     mask: Array | None,
-    terms: _Terms,
+    terms: _Coefficients,
     weights: Array | None,
 ) -> tuple[Array, Array]:
     w = jnp.ones((), float_dtype()) if weights is None else weights.astype(float_dtype())
@@ -339,7 +339,7 @@ def _weighted_sums(
     w = jnp.where(keep, jnp.broadcast_to(w, shape).reshape(-1), 0)
     # Their gradients may vary between devices as examples do.
     w, keep, *varying_terms = varying_alike(w, keep, *terms)
-    return _weighted_sum(options, operands, keep, w, _Terms(*varying_terms)), w.sum()
+    return _weighted_sum(options, operands, keep, w, _Coefficients(*varying_terms)), w.sum()
 
 
 def _flat(
@@ -363,7 +363,7 @@ def _flat(
     return _Operands(*varying_alike(hidden, kernel, bias, ids)), keep, shape
 
 
-def _loss(options: _Options, sums: _LogitSums, keep: Array, terms: _Terms) -> Array:
+def _loss(options: _Options, sums: _LogitSums, keep: Array, terms: _Coefficients) -> Array:
     """Compute the loss `ln(1 + S e^(M - z_y))` from the sums, and add label smoothing and z-loss.
 
     If a logit is +inf or all logits are -inf, the loss is a limit and its gradient is 0.
@@ -559,14 +559,14 @@ _sums_of_logits.defvjp(_forward, _backward)
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _weighted_sum(
-    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Terms
+    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Coefficients
 ) -> Array:
     """Compute `sum_i w_i l_i`, and its gradients in the forward pass."""
     return _with_gradients(options, operands, keep, weights, terms)[0]
 
 
 def _with_gradients(
-    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Terms
+    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Coefficients
 ) -> Any:
     """Compute the sum and its gradients in blocks of examples.
 
