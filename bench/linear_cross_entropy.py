@@ -1,5 +1,5 @@
-"""Loss and gradients of a linear layer over a large vocabulary, in blocks and with all logits at
-hand (optax).
+"""Loss and gradients of a linear layer over a large vocabulary: in blocks, with all logits at hand
+(optax), and with logits `(batch, time, words)`.
 """
 
 import multiprocessing
@@ -37,9 +37,37 @@ def in_blocks(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Ar
     return jm.linear_cross_entropy(hidden, kernel, labels).mean()
 
 
+def mean(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
+    return jm.mean_linear_cross_entropy(hidden, kernel, labels)
+
+
 LOSSES: dict[str, Callable[..., jax.Array]] = {
     "jaxmetrics": in_blocks,
+    "jaxmetrics, mean": mean,
     "matmul and optax": all_at_once,
+}
+
+
+def of_tokens(loss: Callable[..., jax.Array], *, flat: bool) -> Callable[..., jax.Array]:
+    """Mean loss of tokens `(8, n / 8)`, which are flattened before the product if `flat`."""
+
+    def mean(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
+        h, y = hidden.reshape(8, -1, hidden.shape[-1]), labels.reshape(8, -1)
+        if flat:
+            h, y = h.reshape(-1, h.shape[-1]), y.reshape(-1)
+        return loss((h @ kernel).astype(jnp.float32), y).mean()
+
+    return mean
+
+
+PER_TOKEN = {
+    "jaxmetrics": jm.cross_entropy,
+    "matmul and optax": optax.softmax_cross_entropy_with_integer_labels,
+}
+OF_TOKENS = {
+    f"{name}, {'flattened' if flat else 'as they are'}": of_tokens(loss, flat=flat)
+    for name, loss in PER_TOKEN.items()
+    for flat in (True, False)
 }
 
 
@@ -99,21 +127,24 @@ def memory(name: str, dtype: Any) -> str:
     )
 
 
-def large_vocabulary(words: int, dtype: Any) -> Results:
+def large_vocabulary(
+    words: int, dtype: Any, losses: dict[str, Callable[..., jax.Array]] = LOSSES
+) -> Results:
     """Value and gradients."""
     arguments = data((EXAMPLES, WIDTH, words), dtype)
 
     def check(values: dict[str, Any]) -> None:
-        (ours, of_ours), (theirs, of_theirs) = values.values()
-        assert abs(ours - theirs) < 1e-5 * theirs
-        for a, b in zip(of_ours, of_theirs, strict=True):
-            assert (
-                jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max()
-                < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
-            )
+        *of_ours, (theirs, of_theirs) = values.values()
+        for value, gradients in of_ours:
+            assert abs(value - theirs) < 1e-5 * theirs
+            for a, b in zip(gradients, of_theirs, strict=True):
+                assert (
+                    jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max()
+                    < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
+                )
 
     results = measure(
-        {name: partial(with_gradients(loss), *arguments) for name, loss in LOSSES.items()},
+        {name: partial(with_gradients(loss), *arguments) for name, loss in losses.items()},
         check=check,
     )
     flops = 3 * 2 * EXAMPLES * WIDTH * words  # the logits and two products for their gradient
@@ -130,6 +161,7 @@ def main() -> None:
         f"words, {dtype.__name__}": {v: large_vocabulary(v, dtype) for v in WORDS}
         for dtype in dtypes
     }
+    tokens = large_vocabulary(WORDS[1], jnp.float32, OF_TOKENS)
     held: Any = {
         f"{dtype.__name__}, memory": {name: memory(name, dtype) for name in LOSSES}
         for dtype in dtypes
@@ -140,13 +172,17 @@ def main() -> None:
         "linear_cross_entropy",
         "loss and gradients",
         sweeps,
-        {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
+        {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]}
+        | held
+        | {f"logits (batch, time, {WORDS[1]:,})": tokens},
         f"The times are for {EXAMPLES} examples, and the hidden vector of each example has {WIDTH}"
         " numbers (the width). Each cell in the two columns of memory contains two values. The"
         " first value is the memory that the compiler XLA reserves for intermediate results, for"
         f" {planned} (examples x width x words). The second value is the growth of the memory of a"
         f" new process during one run, for {run}. The row `limit` is the time for three matrix"
-        f" products (one for the logits and two for the gradients), at {rates}.",
+        f" products (one for the logits and two for the gradients), at {rates}. In the last column,"
+        " the examples are tokens of shape (8, 64), and all logits are at hand. They are flattened"
+        " before the product, or the logits have three axes.",
     )
 
 

@@ -1,5 +1,5 @@
-"""Training on macro-F1 itself or on cross-entropy: macro-F1 on held-out digits, twenty splits,
-differences in pairs.
+"""Training on macro-F1 itself, on cross-entropy, or on both: macro-F1 on held-out digits, twenty
+splits, differences in pairs.
 
 What is compared is how well it learns, not how fast, so that there is no size to grow with, no
 picture and no physical limit.
@@ -44,8 +44,12 @@ def logits(parameters: Parameters, x: jax.Array) -> jax.Array:
     )
 
 
-def held_out_macro_f1(loss: Loss, key: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Half of the examples train a small network in full batches, the other half judges it."""
+def held_out_macro_f1(
+    losses: tuple[Loss, Loss], key: jax.Array, x: jax.Array, y: jax.Array
+) -> jax.Array:
+    """Half of the examples train a small network in full batches, the other half judges it. The
+    second loss is used in the second half of the steps.
+    """
     of_split, of_in, of_out = jax.random.split(key, 3)
     order = jax.random.permutation(of_split, len(y))
     train, test = jnp.split(order[: len(y) // 2 * 2], 2)
@@ -58,14 +62,20 @@ def held_out_macro_f1(loss: Loss, key: jax.Array, x: jax.Array, y: jax.Array) ->
     optimizer = optax.adam(0.02)
 
     def step(
-        state: tuple[Parameters, optax.OptState], _: None
+        state: tuple[Parameters, optax.OptState], is_late: jax.Array
     ) -> tuple[tuple[Parameters, optax.OptState], None]:
         parameters, moments = state
-        slopes = jax.grad(lambda p: loss(logits(p, x[train]), y[train]))(parameters)
+
+        def of_both(p: Parameters) -> jax.Array:
+            early, late = (loss(logits(p, x[train]), y[train]) for loss in losses)
+            return jnp.where(is_late, late, early)
+
+        slopes = jax.grad(of_both)(parameters)
         updates, moments = optimizer.update(slopes, moments)
         return (optax.apply_updates(parameters, updates), moments), None
 
-    (parameters, _), _ = jax.lax.scan(step, (parameters, optimizer.init(parameters)), length=STEPS)
+    is_late = jnp.arange(STEPS) >= STEPS // 2
+    (parameters, _), _ = jax.lax.scan(step, (parameters, optimizer.init(parameters)), is_late)
     prediction = logits(parameters, x[test]).argmax(-1)
     return macro_f1(jm.confusion_matrix(y[test], prediction, num_classes=3))
 
@@ -79,12 +89,23 @@ def interval(differences: np.ndarray) -> str:
 def main() -> None:
     x, y = problem()
     frequency = np.bincount(y) / len(y)
-    losses: dict[str, Loss] = {
-        "cross-entropy": lambda z, y: jm.cross_entropy(z, y).mean(),
-        "cross-entropy, classes weighted": lambda z, y: jm.cross_entropy(
-            z, y, class_weights=1 / (3 * frequency)
-        ).mean(),
-        "metric_loss(macro(f1))": jm.metric_loss(macro_f1),
+    metric_loss = jm.metric_loss(macro_f1)
+
+    def cross_entropy(z: jax.Array, y: jax.Array) -> jax.Array:
+        return jm.cross_entropy(z, y).mean()
+
+    def weighted(z: jax.Array, y: jax.Array) -> jax.Array:
+        return jm.cross_entropy(z, y, class_weights=1 / (3 * frequency)).mean()
+
+    def both(z: jax.Array, y: jax.Array) -> jax.Array:
+        return cross_entropy(z, y) + metric_loss(z, y)
+
+    losses: dict[str, tuple[Loss, Loss]] = {
+        "cross-entropy": (cross_entropy, cross_entropy),
+        "cross-entropy, classes weighted": (weighted, weighted),
+        "cross-entropy, then metric_loss(macro(f1))": (cross_entropy, metric_loss),
+        "cross-entropy + metric_loss(macro(f1))": (both, both),
+        "metric_loss(macro(f1))": (metric_loss, metric_loss),
     }
     keys = jax.random.split(jax.random.key(0), SEEDS)
     scores = {

@@ -102,9 +102,9 @@ _CONTENTS = {
     "losses": (
         "Logits → differentiable losses",
         """
-        binary_cross_entropy cross_entropy focal_loss hinge_loss linear_cross_entropy metric_loss
-        multiclass_hinge_loss nll pairwise_auc_loss soft_calibration_error soft_cross_entropy
-        weighted_mean
+        binary_cross_entropy cross_entropy focal_loss hinge_loss linear_cross_entropy
+        mean_linear_cross_entropy metric_loss multiclass_hinge_loss nll pairwise_auc_loss
+        soft_calibration_error soft_cross_entropy weighted_mean
         """,
     ),
     "estimates": ("A value with its interval", "Estimate"),

@@ -972,8 +972,8 @@ LOSSES: dict[str, Row] = {
         **_EACH,
     ),
     **rows("binary_cross_entropy hinge_loss", cases=_events, examples=(-1, -1), **_EACH),
-    "linear_cross_entropy": Row(
-        call=jm.linear_cross_entropy,
+    **rows(
+        "linear_cross_entropy mean_linear_cross_entropy",
         cases=_words,
         host=False,
         batch=False,

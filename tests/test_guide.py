@@ -77,9 +77,9 @@ def test_commands_of_the_guide_succeed(run: Run, monkeypatch: pytest.MonkeyPatch
         assert run(*shlex.split(command))[0] == 0, command
 
 
-def test_there_are_twenty_six_tasks_each_with_its_output() -> None:
+def test_there_are_twenty_eight_tasks_each_with_its_output() -> None:
     tasks = re.split(r"^### ", read("notebooks", "tasks.md"), flags=re.MULTILINE)[1:]
-    assert len(tasks) == 26
+    assert len(tasks) == 28
     for task in tasks:
         blocks = re.findall(r"```python\n(.*?)```\n\n```text\n.+?```", task, re.DOTALL)
         assert len(blocks) == 1, task

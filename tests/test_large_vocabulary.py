@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jaxmetrics.losses import cross_entropy, linear_cross_entropy
+from jaxmetrics.losses import cross_entropy, linear_cross_entropy, mean_linear_cross_entropy
 
 N, D, V = 6, 5, 11
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -461,6 +461,256 @@ def test_logits_are_never_held(dtype: Any) -> None:
     in_blocks = lambda *arrays: linear_cross_entropy(*arrays, chunk_size=512).mean()
     assert dtype == jnp.bfloat16 or temporary(naive) >= 4 * n * v
     assert temporary(in_blocks) < 4 * n * v / 10
+
+
+def entropies_by_definition(h: Any, k: Any, b: Any, labels: Any, cap: float = 1e30) -> np.ndarray:
+    z = np.asarray(h, float) @ k + b
+    z = np.where(z == -np.inf, z, cap * np.tanh(z / cap))
+    p = np.exp(z - z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    entropies = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum(1)
+    return np.where((labels >= 0) & (labels < z.shape[1]), entropies, 0)
+
+
+@pytest.mark.parametrize("cap", [None, 1.5])
+def test_entropies_and_their_gradients(float64: None, cap: float | None) -> None:
+    arrays, step = problem(dtype=float), 1e-5
+    arrays["bias"][3] = -np.inf
+    hidden, kernel, bias, g, labels = arrays.values()
+    definition = lambda h: entropies_by_definition(h, kernel, bias, labels, cap or 1e30)
+
+    def entropies(hidden: Any) -> Any:
+        options: Any = {"chunk_size": 3, "soft_cap": cap, "entropy": True}
+        return with_bias(hidden, kernel, bias, jnp.asarray(labels), **options)[1]
+
+    found, pullback = jax.vjp(entropies, hidden)
+    assert_allclose(found, definition(hidden), rtol=1e-12)
+    v = np.random.default_rng(1).normal(size=hidden.shape)
+    change = (definition(hidden + step * v) - definition(hidden - step * v)) / (2 * step)
+    assert_allclose((pullback(jnp.asarray(g))[0] * v).sum(), g @ change, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("bias", "expected"),
+    [
+        ([0.0, -np.inf, -np.inf], 0.0),
+        ([-np.inf, 0.0, 0.0], np.log(2)),
+        ([-np.inf] * 3, np.log(3)),
+        ([np.inf, 0.0, np.inf], np.log(2)),
+        ([0.0, -30.0, -30.0], 2 * np.exp(-30) * (1 + 30)),
+    ],
+    ids=str,
+)
+def test_entropies_at_the_ends(bias: list[float], expected: float) -> None:
+    """The label is the first word, and its probability may be 0 or 1. Examples without a label have
+    no entropy and no gradient, whatever the kernel is.
+    """
+
+    def entropy(kernel: Any, label: int = 0) -> Any:
+        labels, options = jnp.array([label]), {"bias": jnp.asarray(bias), "chunk_size": 2}
+        hidden: Any = jnp.ones((1, 1))
+        return linear_cross_entropy(hidden, kernel, labels, entropy=True, **options)[1][0]  # type: ignore[arg-type]
+
+    value, pullback = jax.vjp(entropy, jnp.zeros((1, 3)))
+    (gradient,) = pullback(jnp.float32(9))
+    assert_allclose(value, expected, rtol=1e-6)
+    assert np.isfinite(gradient).all()
+    value, gradient = jax.value_and_grad(entropy)(jnp.full((1, 3), np.nan), -1)
+    assert_array_equal([value, *gradient[0]], 0)
+
+
+def mean_by_definition(arrays: Arrays, **options: Any) -> tuple[float, Arrays]:
+    """`g` are weights >= 0; labels that are out of range do not count."""
+    labels, weights = arrays["labels"], arrays["g"]
+    weights = np.where((labels >= 0) & (labels < arrays["kernel"].shape[1]), weights, 0)
+    weights = weights / max(weights.sum(), 1e-300)
+    losses, gradients = by_definition(**(arrays | {"g": weights}), **options)
+    return float(losses @ weights), gradients
+
+
+def positive(arrays: Arrays) -> Arrays:
+    return arrays | {"g": np.abs(arrays["g"])}
+
+
+@partial(jax.jit, static_argnames="options")
+def _mean(arrays: Arrays, where: Any, options: tuple[tuple[str, Any], ...]) -> Any:
+    def loss(weights: Arrays) -> Any:
+        hidden, kernel, bias = (weights[name] for name in WEIGHTS)
+        return mean_linear_cross_entropy(
+            hidden, kernel, arrays["labels"], arrays["g"], where, bias=bias, **dict(options)
+        )
+
+    # Differentiated as a whole, so that JAX's rules of promotion are those of the test.
+    return jax.value_and_grad(jax.jit(loss))({name: arrays[name] for name in WEIGHTS})
+
+
+def our_mean(arrays: Arrays, *, where: Any = None, **options: Any) -> Any:
+    on_device = {name: jnp.asarray(x) for name, x in arrays.items()}
+    return _mean(on_device, where, tuple(options.items()))
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_mean_and_its_gradients(float64: None, options: dict[str, Any]) -> None:
+    arrays = positive(problem(n=11, dtype=float))
+    expected = mean_by_definition(arrays, **options)
+    assert_close(our_mean(arrays, chunk_size=3, **options), expected, 1e-12)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 5, 11, 12, None])
+def test_mean_of_any_chunk_size(chunk_size: int | None) -> None:
+    """Eleven examples; the value is the same outside of a gradient."""
+    arrays, options = positive(problem(n=11)), OPTIONS["all"] | {"chunk_size": chunk_size}
+    value, gradients = our_mean(arrays, **options)
+    assert_close((value, gradients), mean_by_definition(arrays, **OPTIONS["all"]), 1e-6)
+    hidden, kernel, bias, weights, labels = map(jnp.asarray, arrays.values())
+    alone = mean_linear_cross_entropy(hidden, kernel, labels, weights, bias=bias, **options)
+    assert_allclose(alone, value, rtol=1e-6)
+
+
+def test_mean_leaves_out_what_is_masked_or_has_no_weight() -> None:
+    arrays = positive(problem(n=12))
+    arrays["labels"] = np.asarray([3, -1, 0, -100, 7, V, 10, 2**31 - 1, 5, 2, 4, 1])
+    arrays["hidden"][1::2] = np.asarray([np.nan, np.inf, 1e30, np.nan, -np.inf, np.nan])[:, None]
+    arrays["g"][9] = 0
+    where = np.arange(12) != 11
+    got = our_mean(arrays, chunk_size=5, where=jnp.asarray(where), **OPTIONS["all"])
+    few = {k: x[::2] if k in ("hidden", "labels", "g") else x for k, x in arrays.items()}
+    assert (got[1]["hidden"][1::2] == 0).all()
+    cut = got[0], got[1] | {"hidden": got[1]["hidden"][::2]}
+    assert_close(cut, mean_by_definition(few, **OPTIONS["all"]), 1e-6)
+    value, gradients = our_mean(arrays | {"kernel": np.full((D, V), np.nan), "g": np.zeros(12)})
+    assert value == 0
+    assert not any(x.any() for x in gradients.values())
+    assert np.isnan(our_mean(arrays | {"g": np.full(12, -1.0)})[0])
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1"):
+        mean_linear_cross_entropy(arrays["hidden"], arrays["kernel"], [1] * 12, [-1.0] * 12)
+
+
+def test_mean_in_half_precision() -> None:
+    arrays = positive(problem(n=300, d=16, v=40))
+    halves = {k: jnp.asarray(arrays[k]).astype(jnp.bfloat16) for k in WEIGHTS}
+    value, gradients = our_mean(arrays | halves, chunk_size=16, **OPTIONS["all"])
+    wide = {k: np.asarray(x.astype(jnp.float32)) for k, x in halves.items()}
+    expected = mean_by_definition(arrays | wide, **OPTIONS["all"])
+    assert value.dtype == jnp.float32
+    assert_allclose(value, expected[0], rtol=1e-5)
+    for name, gradient in expected[1].items():
+        assert gradients[name].dtype == jnp.bfloat16
+        error = np.abs(np.asarray(gradients[name].astype(jnp.float32)) - gradient).max()
+        assert error < 2**-7 * np.abs(gradient).max(), name
+
+
+def test_mean_has_derivatives_by_weights_and_terms_and_of_second_order(float64: None) -> None:
+    arrays, step = positive(problem(n=7, d=2, v=5, dtype=float)), 1e-5
+    hidden, kernel, _, weights, labels = map(jnp.asarray, arrays.values())
+
+    def mean(hidden: Any, weights: Any, eps: Any, factor: Any) -> Any:
+        terms: Any = {"label_smoothing": eps, "z_loss": factor}
+        return mean_linear_cross_entropy(hidden, kernel, labels, weights, chunk_size=3, **terms)
+
+    def definition(*changed: Any) -> Any:
+        hidden, weights, eps, factor = changed
+        new = {"hidden": hidden, "g": np.asarray(weights), "bias": np.zeros(5)}
+        terms = {"label_smoothing": float(eps), "z_loss": float(factor)}
+        return mean_by_definition(arrays | new, **terms)
+
+    at = hidden, weights, jnp.asarray(0.2), jnp.asarray(0.3)
+    slopes = jax.jit(jax.grad(mean, (0, 1, 2, 3)))(*at)
+    rng = np.random.default_rng(1)
+    for i, (x, slope) in enumerate(zip(at, slopes, strict=True)):
+        v = rng.normal(size=x.shape)
+        ahead, behind = (definition(*at[:i], x + t * v, *at[i + 1 :]) for t in (step, -step))
+        assert_allclose((slope * v).sum(), (ahead[0] - behind[0]) / (2 * step), rtol=1e-7)
+        if i == 0:
+            second = jax.jit(jax.grad(lambda h, v=v: (jax.grad(mean)(h, *at[1:]) * v).sum()))
+            change = (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step)
+            assert_allclose(second(hidden), change, rtol=1e-6, atol=1e-9)
+
+
+def test_mean_under_vmap_and_in_batches_that_are_added() -> None:
+    arrays = positive(problem(n=12))
+    hidden, kernel, bias, weights, labels = map(jnp.asarray, arrays.values())
+    rows = hidden.reshape(3, 4, D), labels.reshape(3, 4), weights.reshape(3, 4)
+
+    def total(hidden: Any, kernel: Any, bias: Any, at_once: bool) -> Any:
+        def parts(h: Any, y: Any, w: Any) -> Any:
+            return mean_linear_cross_entropy(
+                h, kernel, y, w, bias=bias, chunk_size=3, parts=True, **OPTIONS["all"]
+            )
+
+        if at_once:
+            sums = jax.vmap(parts)(hidden, *rows[1:])
+        else:
+            sums = jax.lax.map(lambda x: jax.checkpoint(parts)(*x), (hidden, *rows[1:]))
+        return sums[0].sum() / sums[1].sum()
+
+    expected = mean_by_definition(arrays, **OPTIONS["all"])
+    for at_once in (True, False):
+        run = jax.jit(jax.value_and_grad(partial(total, at_once=at_once), (0, 1, 2)))
+        value, (d_hidden, *others) = run(rows[0], kernel, bias)
+        got = value, dict(zip(WEIGHTS, (d_hidden.reshape(12, D), *others), strict=True))
+        assert_close(got, expected, 2e-6)
+    axes = mean_linear_cross_entropy(rows[0], kernel, rows[1], rows[2], bias=bias)
+    assert_allclose(axes, mean_by_definition(arrays)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "spread", [{"kernel": P(None, "v"), "bias": P("v")}, {"hidden": P("v")}], ids=str
+)
+def test_mean_of_sharded_inputs(spread: dict[str, P]) -> None:
+    arrays = positive(problem(n=32, v=40))
+    placed = {
+        name: jax.device_put(arrays[name], NamedSharding(mesh_of(1, 8), spread.get(name, P())))
+        for name in WEIGHTS
+    }
+    got = our_mean(arrays | placed, chunk_size=16, **OPTIONS["all"])
+    assert_close(got, mean_by_definition(arrays, **OPTIONS["all"]), 1e-6)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("shape", [(1, 8), (2, 4), (8, 1)], ids=str)
+def test_mean_spread_by_shard_map(shape: tuple[int, int], inside: bool) -> None:
+    """Examples over one axis of the mesh, and words over the other. Gradients are taken inside or
+    outside of shard_map.
+    """
+    arrays = positive(problem(n=16, v=40))
+    hidden, kernel, bias, weights, labels = map(jnp.asarray, arrays.values())
+    specs = tuple(OF_WORDS[name] for name in WEIGHTS)
+    terms = {"soft_cap": OPTIONS["all"]["soft_cap"]}
+
+    def mean(operands: Any, labels: Any, weights: Any, eps: Any) -> Any:
+        h, k, b = operands
+        options: Any = terms | {"bias": b, "label_smoothing": eps, "chunk_size": 3, "parts": True}
+        parts = mean_linear_cross_entropy(h, k, labels, weights, axis_name="v", **options)
+        total, size = jax.lax.psum(parts, "n")
+        return total / size
+
+    run = jax.value_and_grad(mean, (0, 3)) if inside else mean
+    out = (P(), (specs, P())) if inside else P()
+    mapped: Any = jax.shard_map(
+        run, mesh=mesh_of(*shape), in_specs=(specs, P("n"), P("n"), P()), out_specs=out
+    )
+    run = jax.jit(mapped if inside else jax.value_and_grad(mapped, (0, 3)))
+    value, (slopes, by_eps) = run((hidden, kernel, bias), labels, weights, jnp.float32(0.1))
+    of_eps = [mean_by_definition(arrays, label_smoothing=eps, **terms)[0] for eps in (0, 1)]
+    assert_allclose(by_eps, of_eps[1] - of_eps[0], rtol=1e-5)
+    got = value, dict(zip(WEIGHTS, slopes, strict=True))
+    assert_close(got, mean_by_definition(arrays, label_smoothing=0.1, **terms), 2e-6)
+
+
+def test_mean_needs_three_products_and_few_logits() -> None:
+    n, d, v = 1024, 64, 8192
+    shapes = ((n, d), jnp.float32), ((d, v), jnp.float32), ((n,), jnp.int32)
+
+    def compiled(loss: Any) -> Any:
+        program: Any = jax.jit(jax.value_and_grad(loss, (0, 1)))
+        return program.lower(*(jax.ShapeDtypeStruct(*x) for x in shapes)).compile()
+
+    # Without a loop, so that XLA counts all products.
+    at_once = compiled(partial(mean_linear_cross_entropy, chunk_size=n))
+    assert 3 <= at_once.cost_analysis()["flops"] / (2 * n * d * v) < 3.5
+    in_blocks = compiled(partial(mean_linear_cross_entropy, chunk_size=64))
+    assert in_blocks.memory_analysis().temp_size_in_bytes < 4 * n * v / 4
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
         lambda z, d: cross_entropy(z, d.labels, label_smoothing=0.2),
         lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * surprises(z)).sum(-1),
     ),
+    "cross_entropy with z-loss": (
+        lambda z, d: cross_entropy(z, d.labels, class_weights=d.weights, z_loss=0.3),
+        lambda z: (
+            WEIGHTS[LABELS] * (surprises(z)[range(N), LABELS] + 0.3 * special.logsumexp(z, -1) ** 2)
+        ),
+    ),
     "soft_cross_entropy": (
         lambda z, d: soft_cross_entropy(z, d.targets, where=d.targets.sum(-1) > 0),
         lambda z: (TARGETS * surprises(z)).sum(-1),
@@ -214,7 +220,8 @@ ROWS = np.array(
 )
 KNOWN, UNKNOWN = slice(6), slice(6, 8)
 WITH_LIMITS = [
-    *("cross_entropy", "cross_entropy smoothed", "soft_cross_entropy", "binary_cross_entropy"),
+    *("cross_entropy", "cross_entropy smoothed", "cross_entropy with z-loss"),
+    *("soft_cross_entropy", "binary_cross_entropy"),
     *("focal_loss", "focal_loss 0.5", "multiclass_hinge_loss", "hinge_loss"),
 ]
 

@@ -757,6 +757,57 @@ def test_what_is_wrong_in_one_group_stays_there() -> None:
         np.testing.assert_array_equal(found, [1, np.nan, 3])
 
 
+def test_tokens_of_a_language_model_in_one_scan() -> None:
+    """Labels `(batches, B, T)`: means against loops over the tokens that are not padding, other
+    results against a single batch.
+    """
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(5, 4, 6, 7)), rng.integers(-1, 7, (5, 4, 6))
+    evaluator = jm.evaluator(
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=7),
+        jm.mean_of("loss", "top3"),
+        jm.mean_of("again", "top3_again", level=0.9),
+        jm.ranking_metrics({"auc": jm.roc_auc}, scale="probability", num_classes=7, num_bins=64),
+        jm.calibration_metrics(num_classes=7),
+    )
+
+    def step(state: Any, batch: Any) -> Any:
+        z, y = batch
+        loss = jm.cross_entropy(z, y)
+        top3 = jm.top_k_accuracy(y[..., None], z[..., None, :], k=3)
+        fields = {"loss": loss, "top3": top3, "again": loss, "top3_again": top3}
+        return evaluator.update(state, y_true=y, logits=z, **fields), None
+
+    @jax.jit
+    def run(*batches: Any) -> Any:
+        return evaluator.compute(jax.lax.scan(step, evaluator.init(), batches)[0])
+
+    got = jax.device_get(run(jnp.asarray(logits, jnp.float32), jnp.asarray(labels)))
+    losses, hits = [], []
+    for z, y in zip(logits.reshape(-1, 7), labels.ravel(), strict=True):
+        if y >= 0:
+            losses.append(np.log(np.exp(z).sum()) - z[y])
+            hits.append(float((z > z[y]).sum() < 3))
+    for name, values in {"loss": losses, "top3": hits}.items():
+        np.testing.assert_allclose(got[name], np.mean(values), rtol=1e-6)
+    for name, values in {"again": losses, "top3_again": hits}.items():
+        np.testing.assert_allclose(got[name].value, np.mean(values), rtol=1e-6)
+        error = np.std(values, ddof=1) / len(values) ** 0.5
+        np.testing.assert_allclose(got[name].standard_error, error, rtol=1e-5)
+    assert got["num_examples"] == len(losses)
+    assert got["num_ignored"] == (labels < 0).sum()
+    flat = evaluator.update(
+        evaluator.init(),
+        y_true=labels.ravel(),
+        logits=logits.reshape(-1, 7).astype(np.float32),
+        **dict.fromkeys(("loss", "top3", "again", "top3_again"), np.zeros(labels.size)),
+    )
+    at_once = evaluator.compute(flat)
+    for name in ("accuracy", "auc", "calibration_error"):
+        found, expected = (jax.tree.leaves(results[name]) for results in (got, at_once))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=name)
+
+
 def test_poisson_bootstrap_of_means_of_groups() -> None:
     """Standard errors of 400 replicates are within 5 of their own of what theory says."""
     rng = np.random.default_rng(1)
@@ -1247,6 +1298,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
         r"metrics\['accuracy'\] must be a function",
     ),
+    (lambda: jm.mean_of(), "mean_of needs the name of at least one field"),
+    (lambda: jm.mean_of("x", "where"), "mean_of: .* must not be 'where'"),
     (lambda: jm.mean_of(3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]
     (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]
     (lambda: jm.mean_of("x", groups="kind"), "groups .* and num_groups .* must be passed together"),

@@ -34,6 +34,19 @@ def _neg_log_softmax_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
 
 
 @custom_jvp
+def log_normalizer(z: Array, counts: Array) -> Array:
+    """Compute `ln sum_c exp(z_c)`, or 0 if `counts` is False."""
+    row = _row(z)
+    return xp.where(counts, row.top + xp.log(row.total), 0)
+
+
+@log_normalizer.defjvp
+def _log_normalizer_jvp(primals: Arrays, tangents: Arrays) -> Arrays:
+    (z, counts), (dz, _) = primals, tangents
+    return log_normalizer(z, counts), (_softmax(z, counts) * dz).sum(-1)
+
+
+@custom_jvp
 def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
     """Compute `-sum_c t_c ln softmax(z)_c`, or 0 if `counts` is False. Classes with t = 0 add 0."""
     losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])

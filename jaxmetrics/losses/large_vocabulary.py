@@ -1,9 +1,13 @@
 """Cross-entropy of a linear layer with a large vocabulary, without storing all logits in memory.
 
 For n examples and V words there are n V logits, and their gradient has the same size. For 8192
-tokens and 131,072 words, each of them needs 4 GiB. Here the logits are computed in blocks of
-`chunk_size` words. Each block is discarded after use and computed again for the gradient. Therefore
-four matrix products are computed instead of three.
+tokens and 131,072 words, each of them needs 4 GiB. Here the logits are computed in blocks.
+
+`linear_cross_entropy` returns one loss per example. Its blocks are `chunk_size` words of all
+examples. Each block is discarded after use and computed again for the gradient. Therefore four
+matrix products are computed instead of three. `mean_linear_cross_entropy` returns a mean with known
+weights. Its blocks are all words of `chunk_size` examples, and the gradients are computed together
+with the loss, from the same logits. Therefore three products are enough.
 
 Only two numbers per example are stored: M, the greatest logit except the label's logit `z_y`, and
 `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)`, and its
@@ -25,17 +29,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._arguments.example_arguments import as_weights
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_mask,
     check_examples,
+    check_flag,
     check_size,
     is_integer,
     shapes_of,
     valid_ids,
 )
+from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import promoting
 from jaxmetrics._places.meshes import varying_alike, varying_axes
 from jaxmetrics._places.namespaces import Array, Arrays, float_dtype
@@ -43,7 +50,7 @@ from jaxmetrics._text.wording import shown
 from jaxmetrics.losses._softmax import refuse_torch_gradient
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
-__all__ = ["linear_cross_entropy"]
+__all__ = ["linear_cross_entropy", "mean_linear_cross_entropy"]
 
 T = TypeVar("T")
 
@@ -53,15 +60,21 @@ T = TypeVar("T")
 BLOCKS = {"cpu": 2**22, "default": 2**27}
 NARROWEST = 512
 
+# Blocks of all words of some examples. Each of them reads and writes the gradient of `kernel`, so
+# they have twice as many logits. On a CPU, half as many examples take 7 % longer, and twice as many
+# need more memory.
+SHORTEST = 256
+
 _Start = Array | int
 
 
 class _Options(NamedTuple):
-    """Static options of `linear_cross_entropy`."""
+    """Static options of both functions."""
 
-    chunk_size: int  # 0 for the best size on this platform
+    chunk_size: int  # words or examples per block, 0 for the best size on this platform
     soft_cap: float | None
     smooth: bool  # whether the sum of all logits is needed
+    entropy: bool  # whether entropies are needed
     axis_name: Hashable | None
     vocabulary: int  # V, on all devices
 
@@ -84,6 +97,14 @@ class _LogitSums(NamedTuple):
     others: Array  # S = sum of exp(z - M), except the label's
     label: Array  # the label's logit, 0 if the label is not among the columns
     total: Array  # the sum of all logits if it is needed, else 0
+    moment: Array  # sum of (z - M) exp(z - M), except the label's, if it is needed, else 0
+
+
+class _Coefficients(NamedTuple):
+    """Coefficients of terms of the loss, or None for terms that are not computed."""
+
+    smoothing: Array | None
+    weight_of_z: Array | None
 
 
 def linear_cross_entropy(
@@ -98,11 +119,12 @@ def linear_cross_entropy(
     z_loss: ArrayLike = 0.0,
     soft_cap: float | None = None,
     axis_name: Hashable | None = None,
-) -> jax.Array:
+    entropy: bool = False,
+) -> Array:
     """Compute the cross-entropy of logits `z = hidden @ kernel + bias` without storing the logits.
 
     The loss is `ln sum_v exp(z_v) - z_y` for label y, in nats. Use this function for language
-    models, whose logits may not fit in memory.
+    models. If the mean loss is enough, `mean_linear_cross_entropy` takes less time.
 
     `jax.grad` works with respect to `hidden`, `kernel` and `bias`. Forward mode (`jax.jvp`) does
     not. If `hidden` and `kernel` are bfloat16, products are computed in bfloat16 and added in
@@ -126,19 +148,111 @@ def linear_cross_entropy(
         soft_cap: number c > 0. The logits z are replaced by `c tanh(z / c)`.
         axis_name: the axis of `jax.shard_map` that divides the words among devices. Each device
             gets `kernel` and `bias` of its own words, but `labels` are ids in the whole vocabulary.
+        entropy: if True, return the pair of the losses and of the entropies `-sum_v p_v ln p_v` of
+            p = softmax(z), both differentiable, for example for reinforcement learning.
 
     Returns:
-        One loss per example, a JAX array of shape `(..., n)`.
+        One loss per example, a JAX array of shape `(..., n)`, or the pair of losses and entropies.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
-    >>> labels = jnp.asarray([0, 0])
-    >>> linear_cross_entropy(hidden, kernel, labels).round(4)  # ln 4 and ln(1 + 3 exp(-3))
+    >>> linear_cross_entropy(hidden, kernel, [0, 0]).round(4)  # ln 4 and ln(1 + 3 exp(-3))
     Array([1.3863, 0.1392], dtype=float32)
-    >>> labels = jnp.asarray([0, -100])
-    >>> linear_cross_entropy(hidden, kernel, labels, label_smoothing=0.1, chunk_size=3).round(4)
-    Array([1.3863, 0. ], dtype=float32)
+    >>> labels, options = jnp.asarray([0, -100]), {"label_smoothing": 0.1, "chunk_size": 3}
+    >>> losses, entropies = linear_cross_entropy(hidden, kernel, labels, entropy=True, **options)
+    >>> losses.round(4), entropies.round(4)
+    (Array([1.3863, 0. ], dtype=float32), Array([1.3863, 0. ], dtype=float32))
     """
-    check_order(hidden=hidden, labels=labels, where=where)
+    options, operands, mask, terms, _ = _checked(
+        hidden,
+        kernel,
+        labels,
+        None,
+        where,
+        bias,
+        chunk_size,
+        label_smoothing,
+        z_loss,
+        soft_cap,
+        axis_name,
+    )
+    options = options._replace(entropy=check_flag(entropy, "entropy"))
+    return _linear_cross_entropy(options, operands, mask, terms)
+
+
+def mean_linear_cross_entropy(
+    hidden: ArrayLike,
+    kernel: ArrayLike,
+    labels: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    chunk_size: int | None = None,
+    label_smoothing: ArrayLike = 0.0,
+    z_loss: ArrayLike = 0.0,
+    soft_cap: float | None = None,
+    axis_name: Hashable | None = None,
+    parts: bool = False,
+) -> Array:
+    """Compute the mean cross-entropy of a linear layer, and its gradients with three products.
+
+    The result is `weighted_mean(linear_cross_entropy(...), sample_weight, where)`. Inside of
+    `jax.grad` or `jax.value_and_grad`, the gradients are computed together with the loss and kept
+    until they are needed, so that logits are not computed twice. Nothing has to be done with the
+    gradients by hand: differentiate the loss of the whole model. Forward mode does not work.
+
+    Args:
+        hidden, kernel, labels, bias, label_smoothing, z_loss, soft_cap, axis_name: as in
+            `linear_cross_entropy`.
+        sample_weight: weights w of the examples, of shape `(..., n)`. Examples with weight 0 are
+            ignored.
+        where: boolean mask of the examples to include, of shape `(..., n)`.
+        chunk_size: number of examples per block, each with V logits. By default, a block has about
+            8 million logits on a CPU or 268 million on other devices, and at least 256 examples.
+        parts: if True, return the pair `(sum w l, sum w)` of the losses l, to be added over
+            batches or devices.
+
+    Returns:
+        The mean `sum w l / sum w` in nats, a JAX array without axes, or the pair. If all examples
+        are ignored, the mean and its gradients are 0. Ids < 0 are ignored in both sums.
+
+    >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
+    >>> mean = lambda kernel: mean_linear_cross_entropy(hidden, kernel, jnp.asarray([0, -1]))
+    >>> loss, gradient = jax.value_and_grad(mean)(kernel)
+    >>> loss.round(4), gradient[0]  # ln 4
+    (Array(1.3863, dtype=float32), Array([-0.75,  0.25,  0.25,  0.25], dtype=float32))
+    """
+    checked = _checked(
+        hidden,
+        kernel,
+        labels,
+        sample_weight,
+        where,
+        bias,
+        chunk_size,
+        label_smoothing,
+        z_loss,
+        soft_cap,
+        axis_name,
+    )
+    sums = _weighted_sums(*checked)
+    return sums if check_flag(parts, "parts") else divide(*sums)
+
+
+def _checked(
+    hidden: ArrayLike,
+    kernel: ArrayLike,
+    labels: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    bias: ArrayLike | None,
+    chunk_size: int | None,
+    label_smoothing: ArrayLike,
+    z_loss: ArrayLike,
+    soft_cap: float | None,
+    axis_name: Hashable | None,
+) -> tuple[_Options, _Operands, Array | None, _Coefficients, Array | None]:
+    check_order(hidden=hidden, labels=labels, sample_weight=sample_weight, where=where)
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
     if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
@@ -154,7 +268,9 @@ def linear_cross_entropy(
     vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
     mask = as_mask(where)
     words = as_array(labels, "labels")
-    check_examples({"hidden without d": h.shape[:-1]} | shapes_of(labels=words, where=mask))
+    weights = None if sample_weight is None else as_real(sample_weight, "sample_weight")
+    shapes = shapes_of(labels=words, sample_weight=weights, where=mask)
+    check_examples({"hidden without d": h.shape[:-1]} | shapes)
     if not is_integer(words):
         raise TypeError(
             "labels must contain ids of words, whose dtype is an integer dtype, got"
@@ -162,12 +278,14 @@ def linear_cross_entropy(
         )
     # Ids that are not in [0, V) become -1.
     ids = valid_ids(class_ids(words, vocabulary, mask), size=vocabulary)
+    if weights is not None:
+        weights = as_weights(weights, "sample_weight", mask)
     smoothing = as_term(label_smoothing, "label_smoothing")
-    weight_of_z = as_term(z_loss, "z_loss", most=math.inf)
+    terms = _Coefficients(smoothing, as_term(z_loss, "z_loss", most=math.inf))
     size = 0 if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
-    options = _Options(size, cap, smoothing is not None, axis_name, vocabulary)
-    return _linear_cross_entropy(options, _Operands(h, k, b, ids), mask, smoothing, weight_of_z)
+    options = _Options(size, cap, smoothing is not None, False, axis_name, vocabulary)
+    return options, _Operands(h, k, b, ids), mask, terms, weights
 
 
 def _as_operand(x: ArrayLike, name: str) -> Array:
@@ -197,12 +315,39 @@ def _check_cap(soft_cap: float) -> float:
 @promoting
 @partial(jax.jit, static_argnums=0)
 def _linear_cross_entropy(
+    options: _Options, operands: _Operands, mask: Array | None, terms: _Coefficients
+) -> Array:
+    operands, keep, shape = _flat(options, operands, mask)
+    sums = _joined(options, _sums_of_logits(options, operands))
+    losses = _loss(options, sums, keep, terms).reshape(shape)
+    return (losses, _entropy(options, sums, keep).reshape(shape)) if options.entropy else losses
+
+
+@promoting
+@partial(jax.jit, static_argnums=0)
+def _weighted_sums(
     options: _Options,
     operands: _Operands,
     mask: Array | None,
-    smoothing: Array | None,
-    weight_of_z: Array | None,
-) -> Array:
+    terms: _Coefficients,
+    weights: Array | None,
+) -> tuple[Array, Array]:
+    w = jnp.ones((), float_dtype()) if weights is None else weights.astype(float_dtype())
+    # NaN is an invalid weight.
+    mask = w != 0 if mask is None else mask & (w != 0)
+    operands, keep, shape = _flat(options, operands, mask)
+    w = jnp.where(keep, jnp.broadcast_to(w, shape).reshape(-1), 0)
+    # Their gradients may vary between devices as examples do.
+    w, keep, *varying_terms = varying_alike(w, keep, *terms)
+    return _weighted_sum(options, operands, keep, w, _Coefficients(*varying_terms)), w.sum()
+
+
+def _flat(
+    options: _Options, operands: _Operands, mask: Array | None
+) -> tuple[_Operands, Array, tuple[int, ...]]:
+    """Flatten the axes of examples. Return operands, a mask of the examples that count, and the
+    shape of the examples.
+    """
     hidden, kernel, bias, ids = operands
     keep = ids >= 0 if mask is None else (ids >= 0) & mask
     shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
@@ -215,20 +360,10 @@ def _linear_cross_entropy(
         _check_spread(axis_name, hidden, kernel, ids)
         # Relative to the first column of this device.
         ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
-    operands = _Operands(*varying_alike(hidden, kernel, bias, ids))
-    sums = _sums_of_logits(options, operands)
-    if axis_name is not None:
-        sums = _joined(sums, axis_name)
-    return _loss(sums, keep, smoothing, weight_of_z, options.vocabulary).reshape(shape)
+    return _Operands(*varying_alike(hidden, kernel, bias, ids)), keep, shape
 
 
-def _loss(
-    sums: _LogitSums,
-    keep: Array,
-    smoothing: Array | None,
-    weight_of_z: Array | None,
-    vocabulary: int,
-) -> Array:
+def _loss(options: _Options, sums: _LogitSums, keep: Array, terms: _Coefficients) -> Array:
     """Compute the loss `ln(1 + S e^(M - z_y))` from the sums, and add label smoothing and z-loss.
 
     If a logit is +inf or all logits are -inf, the loss is a limit and its gradient is 0.
@@ -236,26 +371,46 @@ def _loss(
     largest = jnp.finfo(sums.top.dtype).max  # replaces +inf
     all_ruled_out = (sums.label == -jnp.inf) & (sums.others == 0)
     finite = keep & ~(all_ruled_out | (sums.label >= largest) | (sums.top >= largest))
-    # The original sums do not affect gradients.
-    top, others, label, total = (
-        jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
-    )
+    top, others, label, total, _ = _where(finite, sums)
 
     alone = others == 0  # all other words are impossible
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
     loss = _plain_loss(top - label, others, log_others)
     limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
-    limit = jnp.where(all_ruled_out, float(np.log(vocabulary)), limit_of_infinite)
+    limit = jnp.where(all_ruled_out, math.log(options.vocabulary), limit_of_infinite)
 
+    smoothing, weight_of_z = terms
     log_normalizer = jnp.logaddexp(label, top + log_others)  # ln sum_v exp(z_v)
     if smoothing is not None:
-        smooth_loss = log_normalizer - total / vocabulary
+        smooth_loss = log_normalizer - total / options.vocabulary
         loss = scaled(1 - smoothing, loss) + scaled(smoothing, smooth_loss)
         limit = jnp.where((smoothing > 0) & ~all_ruled_out, jnp.inf, limit)
     if weight_of_z is not None:
         loss = loss + weight_of_z * log_normalizer**2
         limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
+
+
+def _entropy(options: _Options, sums: _LogitSums, keep: Array) -> Array:
+    """Compute the entropy `H(q) + q H_o` in nats. q is the probability of all words except the
+    label, and `H_o = ln S - U / S` is the entropy of these words, with U = `sums.moment`.
+    """
+    top, others, label, _, moment = _where(keep, sums)
+    alone = others == 0
+    others = jnp.where(alone, 1, others)
+    # exp(-1000) is 0, but a product with 1000 is finite.
+    log_odds = jnp.where(alone, -1000, jnp.clip(top - label + jnp.log(others), -1000, 1000))
+    size = jnp.abs(log_odds)
+    of_label = jnp.log1p(jnp.exp(-size)) + size * jax.nn.sigmoid(-size)
+    found = of_label + jax.nn.sigmoid(log_odds) * (jnp.log(others) - moment / others)
+    found = jnp.where(alone & (label == -jnp.inf), math.log(options.vocabulary), found)
+    return jnp.where(keep, found, 0)
+
+
+def _where(keep: Array, sums: _LogitSums) -> _LogitSums:
+    """Replace sums by finite constants, so that the original sums do not affect gradients."""
+    constants = _LogitSums(top=0, others=1, label=0, total=0, moment=0)
+    return jax.tree.map(partial(jnp.where, keep), sums, constants)
 
 
 def _plain_loss(difference: Array, others: Array, log_others: Array) -> Array:
@@ -299,13 +454,26 @@ def _number_of_devices(axis_name: Hashable) -> int:
         ) from None
 
 
-def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
+def _joined(options: _Options, sums: _LogitSums) -> _LogitSums:
     """Combine the sums of all devices, each of which has some of the columns of the kernel."""
-    top_here = lax.stop_gradient(sums.top)
-    top = lax.pmax(top_here, axis_name)
-    others_here = sums.others * jnp.exp(top_here - top)
-    others, label, total = lax.psum((others_here, sums.label, sums.total), axis_name)
-    return _LogitSums(top, others, label, total)
+    if options.axis_name is None:
+        return sums
+    top = lax.pmax(lax.stop_gradient(sums.top), options.axis_name)
+    _, *others = _relative_to(top, sums)
+    return _LogitSums(top, *lax.psum(others, options.axis_name))
+
+
+def _relative_to(top: Array, sums: _LogitSums) -> _LogitSums:
+    """Return the same sums for another M."""
+    shift = lax.stop_gradient(sums.top) - top
+    decay = jnp.exp(shift)
+    moment = decay * (sums.moment + jnp.where(decay == 0, 0, shift) * sums.others)
+    return sums._replace(top=top, others=decay * sums.others, moment=moment)
+
+
+def _times_log(x: Array, log: Array) -> Array:
+    """Multiply x by a number that is finite unless x is 0."""
+    return x * jnp.where(x == 0, 0, log)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -316,16 +484,20 @@ def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
         z, is_label, _, _ = _block(options, operands, start, size)
         z_others = jnp.where(is_label, -jnp.inf, z)
         top = jnp.maximum(sums.top, z_others.max(1))
-        others = sums.others * jnp.exp(sums.top - top) + jnp.exp(z_others - top[:, None]).sum(1)
-        label = sums.label + jnp.where(is_label, z, 0).sum(1)
-        total = sums.total + z.sum(1) if options.smooth else sums.total
-        return _LogitSums(top, others, label, total)
+        _, others, label, total, moment = _relative_to(top, sums)
+        log = z_others - top[:, None]
+        exps = jnp.exp(log)
+        if options.smooth:
+            total = total + z.sum(1)
+        if options.entropy:
+            moment = moment + _times_log(exps, log).sum(1)
+        label = label + jnp.where(is_label, z, 0).sum(1)
+        return _LogitSums(top, others + exps.sum(1), label, total, moment)
 
     zeros = jnp.zeros(operands.hidden.shape[:1], float_dtype())
     # Finite, because -inf - (-inf) would be NaN if the bias is -inf for a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
-    start = _LogitSums(lowest, zeros, zeros, zeros)
-    return _over_blocks(options, step, start, operands)
+    return _over_blocks(options, step, _LogitSums(lowest, *[zeros] * 4), operands)
 
 
 def _forward(options: _Options, operands: _Operands) -> Any:
@@ -345,7 +517,7 @@ def _backward(
     """
     operands, top = residuals
     hidden, *of_columns = operands[:3]
-    has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
+    has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0) | (g.moment != 0)
 
     def step(gradients: Any, start: _Start, size: int) -> Any:
         d_hidden, written = gradients
@@ -374,13 +546,91 @@ def _backward(
 def _gradient_of_logits(
     options: _Options, z: Array, is_label: Array, slope: Array, top: Array, g: _LogitSums
 ) -> Array:
-    exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
+    log = jnp.where(is_label, -jnp.inf, z) - top[:, None]
+    exp = jnp.exp(log)
     dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
     dz = dz + g.total[:, None] if options.smooth else dz
+    dz = dz + g.moment[:, None] * _times_log(exp, 1 + log) if options.entropy else dz
     return dz if slope is None else dz * slope
 
 
 _sums_of_logits.defvjp(_forward, _backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _weighted_sum(
+    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Coefficients
+) -> Array:
+    """Compute `sum_i w_i l_i`, and its gradients in the forward pass."""
+    return _with_gradients(options, operands, keep, weights, terms)[0]
+
+
+def _with_gradients(
+    options: _Options, operands: _Operands, keep: Array, weights: Array, terms: _Coefficients
+) -> Any:
+    """Compute the sum and its gradients in blocks of examples.
+
+    Each block computes its logits twice, in `_sums_of_logits` and in the gradient of this function.
+    XLA computes equal terms only once.
+    """
+    of_columns: Any = operands[1:3]
+    n, num_words = len(weights), operands.kernel.shape[1]
+    at_once = options._replace(chunk_size=num_words)
+
+    def step(gradients: Any, block: Any) -> Any:
+        hidden, ids, keep, weights = block
+
+        def loss(of_rows: list[Any], of_columns: Any) -> Array:
+            (hidden, weights, terms), (kernel, bias) = of_rows, of_columns
+            sums = _sums_of_logits(at_once, _Operands(hidden, kernel, bias, ids))
+            return (weights * _loss(options, _joined(options, sums), keep, terms)).sum()
+
+        found, (of_rows, more) = jax.value_and_grad(loss, (0, 1))(
+            [hidden, weights, terms], of_columns
+        )
+        more = jax.tree.map(lambda x, y: x + y.astype(x.dtype), gradients, more)
+        return more, (found, *of_rows)
+
+    def in_blocks(num_logits: int, *examples: Array) -> Any:
+        size = options.chunk_size or max(SHORTEST, num_logits // num_words)
+        num_blocks = max(-(-n // size), 1)
+        padding = -n % num_blocks
+
+        # Every num_blocks-th example is in the same block, so that sharded examples stay where
+        # they are.
+        def cut(x: Array) -> Array:
+            x = jnp.pad(x, [(0, padding), *[(0, 0)] * (x.ndim - 1)])
+            return x.reshape(-1, num_blocks, *x.shape[1:]).swapaxes(0, 1)
+
+        def joined(x: Array) -> Array:
+            return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])[:n]
+
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, float_dtype()), of_columns)
+        zeros = varying_alike(examples[0], *zeros)[1:]
+        d_columns, (losses, d_hidden, d_weights, d_terms) = lax.scan(
+            step, zeros, tuple(map(cut, examples))
+        )
+        d_columns = jax.tree.map(lambda x, like: x.astype(like.dtype), d_columns, of_columns)
+        gradients = _Operands(joined(d_hidden), *d_columns), joined(d_weights)
+        return losses.sum(), gradients, jax.tree.map(lambda x: x.sum(0), d_terms)
+
+    examples = operands.hidden, operands.ids, keep, weights
+    if options.chunk_size:
+        found, gradients, of_terms = in_blocks(0, *examples)
+    else:
+        programs = {name: partial(in_blocks, 2 * size) for name, size in BLOCKS.items()}
+        found, gradients, of_terms = lax.platform_dependent(*examples, **programs)
+    return found, (*gradients, of_terms)
+
+
+def _times_gradients(options: _Options, residuals: Any, g: Array) -> Any:
+    operands, weights, terms = jax.tree.map(
+        lambda x: (g * x.astype(g.dtype)).astype(x.dtype), residuals
+    )
+    return operands, None, weights, terms
+
+
+_weighted_sum.defvjp(_with_gradients, _times_gradients)
 
 
 def _over_blocks(

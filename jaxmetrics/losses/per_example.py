@@ -57,6 +57,7 @@ from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, custom_jvp, xp
 from jaxmetrics.losses._softmax import (
+    log_normalizer,
     neg_log_softmax,
     one_hot,
     refuse_torch_gradient,
@@ -84,6 +85,7 @@ def cross_entropy(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
     label_smoothing: ArrayLike = 0.0,
+    z_loss: ArrayLike = 0.0,
 ) -> Array:
     """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
@@ -91,12 +93,19 @@ def cross_entropy(
     `l_c = -ln softmax(z)_c`, and w_c is the weight of class c. Source: Szegedy et al. (2016), CVPR,
     section 7.
 
+    If logits of shape `(batch, time, K)` are the product of `hidden` and a matrix, flatten the
+    examples before the product: `logits = hidden.reshape(-1, d) @ kernel`, with
+    `labels.reshape(-1)`. Otherwise XLA also writes the transposed gradient on a CPU, which needs
+    twice the memory and more time.
+
     Args:
         logits: real numbers z of shape `(..., K)`.
         labels: class ids y of shape `(...)`. Negative labels have loss and gradient 0.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.
         label_smoothing: label smoothing s in [0, 1].
+        z_loss: factor of a second loss, which is added: `z_loss w_y (ln sum_c exp(z_c))^2`. Source:
+            Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
 
     Returns:
         One loss per example, of shape `(...)`. Use `weighted_mean` to average the losses.
@@ -107,18 +116,27 @@ def cross_entropy(
     array([0.6395])
     """
     examples = _of_logits(logits, labels, where, class_weights)
-    return _cross_entropy(examples, as_term(label_smoothing, "label_smoothing"))
+    smoothing = as_term(label_smoothing, "label_smoothing")
+    return _cross_entropy(examples, smoothing, as_term(z_loss, "z_loss", most=np.inf))
 
 
 @compiled
-def _cross_entropy(examples: _Labelled, smoothing: Array | None) -> Array:
+def _cross_entropy(
+    examples: _Labelled, smoothing: Array | None, weight_of_z: Array | None
+) -> Array:
     z, ids, counts = examples.broadcast()
     loss = examples.weighted(neg_log_softmax(z, ids, counts), ids, counts)
-    if smoothing is None:
-        return loss
-    weights = xp.ones_like(z[..., :1]) if examples.weights is None else examples.weights
-    target = xp.broadcast_to(weights / z.shape[-1], z.shape)
-    return scaled(1 - smoothing, loss) + scaled(smoothing, soft_target_loss(z, target, counts))
+    if smoothing is not None:
+        weights = xp.ones_like(z[..., :1]) if examples.weights is None else examples.weights
+        target = xp.broadcast_to(weights / z.shape[-1], z.shape)
+        loss = scaled(1 - smoothing, loss)
+        loss = loss + scaled(smoothing, soft_target_loss(z, target, counts))
+    if weight_of_z is not None:
+        normalizer = log_normalizer(z, counts)
+        infinite = xp.isinf(normalizer)
+        squares = xp.where(infinite, xp.inf, xp.where(infinite, 0, normalizer) ** 2)
+        loss = loss + scaled(weight_of_z, examples.weighted(squares, ids, counts))
+    return loss
 
 
 def as_real(x: ArrayLike, name: str) -> Array:

@@ -40,6 +40,11 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     as in `soft_confusion_matrix`. Use large batches: the mean of the losses of small batches
     differs from the loss of all the data.
 
+    Alone, this loss may lower the metric on held-out data. Add it to the mean of `cross_entropy`.
+    `bench/metric_loss.py` trains with imbalanced classes. Compared with cross-entropy, macro F1
+    changed by -0.013 ± 0.013 if this loss was used alone, by -0.002 ± 0.006 if it was used after
+    cross-entropy, and by +0.006 ± 0.006 if it was added (95 % intervals).
+
     Args:
         metric: a differentiable function of counts `(..., K, K)`, such as `macro(f1)`,
             `balanced_accuracy` or `matthews_corrcoef`.

@@ -199,22 +199,22 @@ def paired_metrics(
 
 
 def mean_of(
-    name: str,
-    *,
+    *names: str,
     level: float | None = None,
     groups: str | None = None,
     num_groups: int | None = None,
     weights: str | None = None,
     frequency: bool = False,
 ) -> Accumulator:
-    """Accumulate the weighted mean `sum w x / sum w` of a field that has one number x per example.
+    """Accumulate the weighted mean `sum w x / sum w` of fields that have one number x per example.
 
     Examples with an invalid prediction are included. If x is NaN for an example that is not
     ignored, the mean is NaN. For the loss per token, let x be the mean loss of a sequence, and w
     its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`, and w the bytes.
+    For top-5 accuracy, let x be `jm.top_k_accuracy(y_true[..., None], logits[..., None, :], k=5)`.
 
     Args:
-        name: name of the field, which is also the name of the result.
+        names: names of the fields, such as `"loss", "top5"`, and of the results.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
             With `sample_weight`, each example is one example, so the scale of weights does not
             matter. (`mean_interval` computes a jackknife error, which needs all examples.) In
@@ -248,9 +248,11 @@ def mean_of(
      'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
      'num_ignored': 0.0, 'num_invalid': 0.0}
     """
-    for argument, field in {"name": name, "groups": groups, "weights": weights}.items():
-        if field is None and argument != "name":
-            continue
+    if not names:
+        raise TypeError("mean_of needs the name of at least one field, such as mean_of('loss').")
+    options = {"groups": groups, "weights": weights}
+    given = [("name", name) for name in names] + [x for x in options.items() if x[1] is not None]
+    for argument, field in given:
         if not isinstance(field, str):
             raise TypeError(
                 f"mean_of: {argument} must be the name of a field, a string, got"
@@ -266,14 +268,24 @@ def mean_of(
             "mean_of: groups (the name of a field) and num_groups (the number of groups) must be"
             f" passed together, got groups={groups!r}, num_groups={num_groups!r}."
         )
-    moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
-    found = means_of(moments).items()
+    size = _size_or_none(num_groups, "num_groups")
+    moments = tuple(Moments(name, groups, size, weights) for name in names)
     are_copies = check_flag(frequency, "frequency")
-    if level is None:
-        return Accumulator((moments,), tuple((key, Applied(_value, x)) for key, x in found))
-    options = (("level", check_level(level)),)
-    results = tuple((key, Applied(_with_interval, x, options)) for key, x in found)
-    return Accumulator((moments,) if are_copies else (moments, SquaredWeights(moments)), results)
+    squares = [] if level is None or are_copies else [*map(SquaredWeights, moments)]
+    scheme: Any = _value if level is None else _with_interval
+    of_level: Any = () if level is None else (("level", check_level(level)),)
+    statistics: tuple[Statistic, ...] = (*moments, *squares)
+    results = (
+        (
+            name,
+            Applied(
+                scheme, mean, (*of_level, ("tables", (*range(i, len(statistics), len(names)),)))
+            ),
+        )
+        for i, x in enumerate(moments)
+        for name, mean in means_of(x).items()
+    )
+    return Accumulator(statistics, tuple(results))
 
 
 def ranking_metrics(
@@ -545,11 +557,12 @@ def _macro_mean(moments: Array, squares: Array | None, level: float) -> Estimate
     return with_level(found, level, "normal")
 
 
-def _value(mean: Callable[..., Estimate], moments: Array) -> Array:
-    return mean(moments, None, 0.95).value
+def _value(mean: Callable[..., Estimate], *sums: Array, tables: tuple[int, ...]) -> Array:
+    return mean(sums[tables[0]], None, 0.95).value
 
 
 def _with_interval(
-    mean: Callable[..., Estimate], moments: Array, squares: Array | None = None, *, level: float
+    mean: Callable[..., Estimate], *sums: Array | None, level: float, tables: tuple[int, ...]
 ) -> Estimate:
+    moments, squares = (*(sums[i] for i in tables), None)[:2]
     return mean(moments, squares, level)

@@ -66,7 +66,10 @@ def carried_if(is_needed: jax.Array, count: jax.Array) -> jax.Array:
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
     """Add two counts or two sums."""
     if is_integer(a):
-        return carried(carried(a) + carried(b))
+        # In one kernel: XLA on a CPU writes each array that is stacked.
+        low = (a[0] & _WORD) + (b[0] & _WORD)
+        high = a[1] + b[1] + (a[0] >> 31) + (b[0] >> 31)
+        return jnp.stack([low & _WORD, high + (low >> 31)])
     value, error = _two_sum(a[0], b[0])
     return jnp.stack(_two_sum(value, error + (a[1] + b[1])))
 
