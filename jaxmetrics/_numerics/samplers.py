@@ -154,18 +154,19 @@ def gamma(words: Array, shape: Array) -> Array:
     d = shape.ravel() - 1 / 3  # flat, so that the inner loop is long
 
     def again(state: Arrays) -> Arrays:
-        """Propose values of the rejected lanes, which are negative."""
+        """Propose values of the rejected lanes, which are negative, twice between checks."""
         words, values = state
-        # A hash that shares no bits with the word of the next trial follows the lower 8 bits.
-        v = _uniform(words << 24 | hashed(words ^ np.uint32(0x2545F491)) >> 8) + 2.0**-25
-        x = _normal(_uniform(words))
-        t = x * lax.rsqrt(9 * d)
-        safe = jnp.where(t > -1, t, 0)
-        likely = jnp.log(v) <= x**2 / 2 - d * (
-            3 * safe * (1 + safe) + safe**3 - 3 * jnp.log1p(safe)
-        )
-        proposed = jnp.where((t > -1) & likely, d * (1 + t) ** 3, -1)
-        return hashed(words), jnp.where(values < 0, proposed, values)
+        for _ in range(2):
+            # A hash that shares no bits with the next trial's word follows the lower 8 bits.
+            v = _uniform(words << 24 | hashed(words ^ np.uint32(0x2545F491)) >> 8) + 2.0**-25
+            x = _normal(_uniform(words))
+            t = x * lax.rsqrt(9 * d)
+            safe = jnp.where(t > -1, t, 0)
+            log_ratio = x**2 / 2 - d * (3 * safe * (1 + safe) + safe**3 - 3 * jnp.log1p(safe))
+            proposed = jnp.where((t > -1) & (jnp.log(v) <= log_ratio), d * (1 + t) ** 3, -1)
+            values = jnp.where(values < 0, proposed, values)
+            words = hashed(words)
+        return words, values
 
     start = words.ravel(), jnp.full_like(d, -1)
     _, values = lax.while_loop(lambda state: (state[1] < 0).any(), again, start)
