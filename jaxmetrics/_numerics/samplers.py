@@ -111,7 +111,7 @@ def dirichlet(words: Array, concentration: Array) -> Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-# Below this mean, probabilities are added up to 39, which is exceeded with probability 2^-25.
+# Below this mean, probabilities are added up to 39, which is exceeded with probability < 2^-26.
 # If it were 7, variances would differ by 1e-4; if it were 28, 62 probabilities would be added up.
 _LEAST_EXPANDED, _LAST_ADDED = 14, 39
 
