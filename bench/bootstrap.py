@@ -168,11 +168,11 @@ def compare(n: int) -> Results:
     return results | {LIMIT: limit(nbytes=REPLICATES * K * K * 4)}
 
 
-def many_matrices(size: int) -> Results:
+def many_matrices(n: int, size: int) -> Results:
     """Replicates of each matrix in one call, and in NumPy in a loop; the time per 10,000
     replicates.
     """
-    counts = counts_of(10**5, size)
+    counts = counts_of(n, size)
     batch = jnp.asarray(counts)
     contenders: dict[str, Contender] = {
         "jaxmetrics, percentile": lambda: jm.interval(
@@ -187,19 +187,20 @@ def many_matrices(size: int) -> Results:
 def main() -> None:
     warnings.simplefilter("ignore")
     of_examples = {n: compare(n) for n in SIZES}
-    of_matrices = {size: many_matrices(size) for size in MATRICES}
+    of_matrices = {n: {size: many_matrices(n, size) for size in MATRICES} for n in (10**3, 10**5)}
     publish_times(
         "bootstrap",
         "10,000 replicates of macro-F1 and balanced accuracy",
         {
             "examples, 10,000 replicates": of_examples,
-            "matrices, per 10,000 replicates": of_matrices,
+            "matrices of 1,000 examples, per 10,000 replicates": of_matrices[10**3],
+            "matrices of 100,000 examples, per 10,000 replicates": of_matrices[10**5],
         },
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
-        | {"100 matrices at once": of_matrices[100]},
+        | {f"100 matrices, n = 1e{i}": of_matrices[10**i][100] for i in (3, 5)},
         "There are 10 classes, and all intervals are 95 % intervals. SciPy, torchmetrics and"
         f" confidenceinterval resample the examples. They drew only {FEW} replicates, and their"
-        " time was extrapolated to 10,000 replicates. In the column `100 matrices at once`,"
+        " time was extrapolated to 10,000 replicates. In the columns of 100 matrices,"
         f" {OF_EACH} replicates of each matrix were drawn, and the table shows the time per 10,000"
         " replicates. The row `limit` is the time for writing the counts of all replicates once,"
         f" at {bandwidth_in_words()}.",

@@ -176,7 +176,7 @@ def test_chunks_of_rows(platform: str) -> None:
 @ANY_ACCELERATOR
 @pytest.mark.parametrize("mean", [9.0, 40.0])
 def test_draws(platform: str, mean: float) -> None:
-    """By inversion and by rejection, of many lanes and of few."""
+    """Counts of small and of large means, of many lanes and of few."""
     n, words = 100, test_samplers.WORDS
     success, failure = (jnp.full(words.shape, x, jnp.float32) for x in (mean, n - mean))
     binomial = promoting(jax.jit(samplers.binomial))

@@ -17,8 +17,7 @@ from jaxmetrics._arguments.single import (
     check_tables,
     non_negative,
 )
-from jaxmetrics._numerics import samplers
-from jaxmetrics._numerics.arithmetic import argmax, divide, rounding, safe_sqrt
+from jaxmetrics._numerics.arithmetic import argmax, deviance, divide, rounding, safe_sqrt, stirling
 from jaxmetrics._numerics.roots import root
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, dispatched, lax, special, xp
@@ -236,9 +235,9 @@ def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
     equally accurate for z < 5.
     """
     relative = divide(heads - tosses / 2, tosses / 2)
-    unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
-    ratio = samplers.stirling(tosses - heads) / samplers.stirling(tosses)
-    spread = samplers.stirling(heads) * ratio
+    unlikeliness = tosses / 2 * (deviance(relative) + deviance(-relative))
+    ratio = stirling(tosses - heads) / stirling(tosses)
+    spread = stirling(heads) * ratio
     probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
     of_few = 2 * probability * _half_and_below(xp.where(few, heads, 0), tosses)

@@ -51,9 +51,12 @@ def _stratified_multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
 
 
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
-    """Draw rows one after another, so that the compiled program is small."""
+    """Draw rows one after another. Otherwise, XLA draws them again for each use of the result."""
     words = jnp.moveaxis(samplers.random_words(keys, cells.shape), 1, 0)
-    rows = jax.lax.map(lambda row: samplers.heads(*row), (words, _as_int(cells)))
+    one = jnp.ones(())
+    rows = jax.lax.map(
+        lambda row: samplers.binomial(row[0], row[1][None], one, one), (words, _as_int(cells))
+    )
     return jnp.moveaxis(rows, 0, 1)
 
 

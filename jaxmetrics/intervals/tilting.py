@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._numerics.arithmetic import argmax, divide
-from jaxmetrics._numerics.samplers import deviance
+from jaxmetrics._numerics.arithmetic import argmax, deviance, divide
 from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
 
 __all__: list[str] = []

@@ -22,9 +22,8 @@ from jaxmetrics._arguments.single import (
     largest_eps,
     require,
 )
-from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._numerics.arithmetic import deviance, divide, stirling
 from jaxmetrics._numerics.roots import root
-from jaxmetrics._numerics.samplers import deviance, stirling
 from jaxmetrics._places.compilation import promoting
 from jaxmetrics._places.namespaces import float_dtype
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
