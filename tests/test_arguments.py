@@ -219,7 +219,7 @@ def fault_of(call: Call) -> str | None:
             else f"{type(error).__name__} without the name: {error}"
         )
     except OSError as error:
-        return None if "path" in parameters else str(error)
+        return None if not {"path", "source"}.isdisjoint(parameters) else str(error)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     finally:

@@ -216,9 +216,8 @@ def mean_of(
     Args:
         names: names of the fields, such as `"loss", "top5"`, and of the results.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            With `sample_weight`, each example is one example, so the scale of weights does not
-            matter. (`mean_interval` computes a jackknife error, which needs all examples.) In
-            float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
+            With `sample_weight`, each example is one example: the scale of weights is irrelevant.
+            In float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
@@ -275,16 +274,11 @@ def mean_of(
     scheme: Any = _value if level is None else _with_interval
     of_level: Any = () if level is None else (("level", check_level(level)),)
     statistics: tuple[Statistic, ...] = (*moments, *squares)
-    results = (
-        (
-            name,
-            Applied(
-                scheme, mean, (*of_level, ("tables", (*range(i, len(statistics), len(names)),)))
-            ),
-        )
-        for i, x in enumerate(moments)
-        for name, mean in means_of(x).items()
-    )
+    results = []
+    for i, x in enumerate(moments):
+        tables = "tables", tuple(range(i, len(statistics), len(names)))
+        for name, mean in means_of(x).items():
+            results.append((name, Applied(scheme, mean, (*of_level, tables))))
     return Accumulator(statistics, tuple(results))
 
 
