@@ -212,7 +212,10 @@ class _LikelihoodSearch(NamedTuple):
         near = xp.concatenate([traced[None], grown])
         # Where a cell cannot grow, the first search is repeated.
         repeated = xp.where(xp.concatenate([xp.ones(1, bool), may_grow]), xp.arange(len(near)), 0)
-        ends = sign[:, 0] * self.ascend(sign, base[:, repeated], near[repeated])
+        slopes = slopes[None]
+        if not is_jax(near) and len(grown):
+            slopes = np.concatenate([slopes, _finite(self.slope(grown))])
+        ends = sign[:, 0] * self.ascend(sign, base[:, repeated], near[repeated], slopes)
         ends = xp.where(ends == 0, 0, ends)  # no -0
         ends = xp.where(xp.isfinite(start) | (infinite != 0), ends, xp.nan)
         return xp.where(sign[:, 0] * infinite > 0, infinite, ends)
@@ -265,12 +268,13 @@ class _LikelihoodSearch(NamedTuple):
         sizes = clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
         return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
 
-    def ascend(self, sign: Array, base: Array, near: Array) -> Array:
+    def ascend(self, sign: Array, base: Array, near: Array, slopes: Array) -> Array:
         """Return the maxima `(2,)` of `sign` times the value within the reach of `base`.
 
         `sign` is `(2, 1)`, and there are M searches per sign with the tables `base`,
-        `(2, M, R, U)`, and the tables `near`, `(M, R, U)`, at which the first slopes are computed.
-        After a few steps, the best searches are continued until no value increases any more.
+        `(2, M, R, U)`, and the tables `near`, `(M, R, U)`, at which the first slopes are computed;
+        for NumPy tables, these are the `slopes`. After a few steps, the best searches are continued
+        until no value increases any more.
         """
         start, m = self.start, len(near)
         is_known = xp.isfinite(start)
@@ -279,27 +283,28 @@ class _LikelihoodSearch(NamedTuple):
         # A program has one shape: the best of many cells is continued, and all of few.
         number = m if has_few or not is_jax(base) else 1
 
-        def grouped(x: Array) -> Array:
-            """Arrange the searches in G groups, `(G, 2, M / G, R, U)`; repeat the last group."""
-            groups = xp.moveaxis(x.reshape((2, -1, number, *x.shape[2:])), 1, 0)
-            return xp.concatenate([groups, groups[-1:]])
-
-        tables = grouped(base), grouped(xp.broadcast_to(near, base.shape))
-        is_last = np.arange(len(tables[0])) == len(tables[0]) - 1
+        # G groups of searches, `(G, 2, 2, M / G, R, U)`; the last is repeated for the best.
+        groups = xp.stack([base, xp.broadcast_to(near, base.shape)], 1)
+        groups = groups.reshape((2, 2, -1, number, *base.shape[2:]))
+        groups = xp.moveaxis(groups, 2, 0)
+        groups = xp.concatenate([groups, groups[-1:]])
+        is_last = np.arange(len(groups)) == len(groups) - 1
         none = xp.zeros((2, number), base.dtype)
         at_start = none + xp.where(is_known, sign * start, -xp.inf)
 
         def search(best: _Place, group: Any) -> tuple[_Place, None]:
-            base, near, is_last = group
+            tables, is_last = group
 
             def kept() -> _Place:
-                if is_jax(base):
+                if is_jax(tables):
                     return best
                 some = xp.argsort(-best.value)[:, : _CONTINUED if has_few else 1]
                 return _Place(*(x[xp.arange(2)[:, None], some] for x in best))
 
             def begun() -> _Place:
-                return _Place(base, near, 0 * near, at_start, none, none > 0)
+                base, near = tables[:, 0], tables[:, 1]
+                first = 0 * near if is_jax(near) else sign[..., None, None] * slopes
+                return _Place(base, near, first, at_start, none, none > 0)
 
             place = self.climb(sign, origin, lax.cond(is_last, kept, begun), is_last, has_few)
             if number == m:
@@ -310,8 +315,9 @@ class _LikelihoodSearch(NamedTuple):
 
             return _Place(*map(better, place, best)), None
 
-        first = _Place(tables[0][0], tables[0][0], 0 * tables[0][0], none - xp.inf, none, none > 0)
-        place, _ = lax.scan(search, first, (*tables, is_last))
+        zeros = 0 * groups[0, :, 0]
+        first = _Place(zeros, zeros, zeros, none - xp.inf, none, none > 0)
+        place, _ = lax.scan(search, first, (groups, is_last))
         # The steps come near a kink at 0, but not exactly to it.
         room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
         value = place.value
@@ -337,10 +343,11 @@ class _LikelihoodSearch(NamedTuple):
 
         def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
             place, passes = state
-            slopes = sign[..., None, None] * _finite(self.slope(place.weights))
-            is_new = (passes == 0) & ~is_last
-            # At a kink, for example if two groups are equally good, both are needed.
-            slopes = xp.where(is_new, slopes, (slopes + place.slopes) / 2)
+            is_new, slopes = (passes == 0) & ~is_last, place.slopes
+            if is_jax(is_new) or not is_new:
+                now = sign[..., None, None] * _finite(self.slope(place.weights))
+                # At a kink, for example if two groups are equally good, both are needed.
+                slopes = xp.where(is_new, now, (now + slopes) / 2)
             before = xp.where(is_new, place.base, place.weights)
             target = tilted(place.base, slopes, self.reach)
             rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
