@@ -83,7 +83,7 @@ def grid_for_ends(
     grids = [grid(low, high, n, at_middles=at_middles) for low in ends for high in ends]
     tables = np.array(grids).astype(dtype)  # (4, 6, points)
 
-    # One gather of all fields: six would be a third of the program of a posterior.
+    # One gather of all fields, because six make the program of a posterior an eighth longer.
     def by_index(hard_low: Array, hard_high: Array) -> Array:
         index = 2 * hard_low.astype(xp.int32) + hard_high
         return xp.take(tables, index, axis=0, mode="clip")
