@@ -211,11 +211,13 @@ class _LikelihoodSearch(NamedTuple):
         base = self.with_added(sign[..., None] * slopes, cells, allowed)
         near = xp.concatenate([traced[None], grown])
         # Where a cell cannot grow, the first search is repeated.
-        repeated = xp.where(xp.concatenate([xp.ones(1, bool), may_grow]), xp.arange(len(near)), 0)
+        is_own = xp.concatenate([xp.ones(1, bool), may_grow])
+        repeated = xp.where(is_own, xp.arange(len(near)), 0)
         slopes = slopes[None]
         if not is_jax(near) and len(grown):
             slopes = np.concatenate([slopes, _finite(self.slope(grown))])
-        ends = sign[:, 0] * self.ascend(sign, base[:, repeated], near[repeated], slopes)
+        tables = base[:, repeated], near[repeated]
+        ends = sign[:, 0] * self.ascend(sign, *tables, slopes, is_own)
         ends = xp.where(ends == 0, 0, ends)  # no -0
         ends = xp.where(xp.isfinite(start) | (infinite != 0), ends, xp.nan)
         return xp.where(sign[:, 0] * infinite > 0, infinite, ends)
@@ -268,19 +270,20 @@ class _LikelihoodSearch(NamedTuple):
         sizes = clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
         return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
 
-    def ascend(self, sign: Array, base: Array, near: Array, slopes: Array) -> Array:
+    def ascend(self, sign: Array, base: Array, near: Array, slopes: Array, is_own: Array) -> Array:
         """Return the maxima `(2,)` of `sign` times the value within the reach of `base`.
 
         `sign` is `(2, 1)`, and there are M searches per sign with the tables `base`,
         `(2, M, R, U)`, and the tables `near`, `(M, R, U)`, at which the first slopes are computed;
-        for NumPy tables, these are the `slopes`. After a few steps, the best searches are continued
-        until no value increases any more.
+        for NumPy tables, these are the `slopes`. Where `is_own`, `(M,)`, is False, the first search
+        is repeated. After a few steps, the best searches are continued until no value increases any
+        more.
         """
         start, m = self.start, len(near)
         is_known = xp.isfinite(start)
         origin = xp.where(is_known, start, 0) * sign
         has_few = self.metric.sample.counts.size <= _FEW_CELLS
-        # A program has one shape: the best of many cells is continued, and all of few.
+        # A program has one shape: if one search is continued, it tries one after the other.
         number = m if has_few or not is_jax(base) else 1
 
         # G groups of searches, `(G, 2, 2, M / G, R, U)`; the last is repeated for the best.
@@ -296,9 +299,12 @@ class _LikelihoodSearch(NamedTuple):
             tables, is_last = group
 
             def kept() -> _Place:
-                if is_jax(tables):
+                if number < m or m == 1:
                     return best
-                some = xp.argsort(-best.value)[:, : _CONTINUED if has_few else 1]
+                values = xp.where(is_own, best.value, -xp.inf)
+                some = xp.argsort(-values)[:, : _CONTINUED if has_few else 1]
+                if is_jax(some):  # a program continues as many searches as began
+                    some = some[:, np.arange(m) % some.shape[1]]
                 return _Place(*(x[xp.arange(2)[:, None], some] for x in best))
 
             def begun() -> _Place:
