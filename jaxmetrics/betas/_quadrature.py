@@ -81,15 +81,17 @@ def grid_for_ends(
     """Return the grid of n steps for an interval with hard or soft ends, on a new last axis."""
     ends = SOFT, HARD
     grids = [grid(low, high, n, at_middles=at_middles) for low in ends for high in ends]
-    tables = [np.stack(field).astype(dtype) for field in zip(*grids, strict=True)]
+    tables = np.array(grids).astype(dtype)  # (4, 6, points)
 
-    def by_index(hard_low: Array, hard_high: Array) -> Grid:
+    # One gather of all fields, because six make the program of a posterior an eighth longer.
+    def by_index(hard_low: Array, hard_high: Array) -> Array:
         index = 2 * hard_low.astype(xp.int32) + hard_high
-        return Grid(*(xp.take(table, index, axis=0) for table in tables))
+        return xp.take(tables, index, axis=0, mode="clip")
 
-    def by_comparison(hard_low: Array, hard_high: Array) -> Grid:
-        low, high = hard_low[..., None], hard_high[..., None]
-        halves = [(xp.where(high, t[1], t[0]), xp.where(high, t[3], t[2])) for t in tables]
-        return Grid(*(xp.where(low, hard, soft) for soft, hard in halves))
+    def by_comparison(hard_low: Array, hard_high: Array) -> Array:
+        low, high = hard_low[..., None, None], hard_high[..., None, None]
+        soft, hard = (xp.where(high, tables[i + 1], tables[i]) for i in (0, 2))
+        return xp.where(low, hard, soft)
 
-    return lax.platform_dependent(hard_low, hard_high, tpu=by_comparison, default=by_index)
+    fields = lax.platform_dependent(hard_low, hard_high, tpu=by_comparison, default=by_index)
+    return Grid(*xp.moveaxis(fields, -2, 0))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._numerics.arithmetic import argmax, divide
+from jaxmetrics._numerics.arithmetic import append_axes, argmax, divide
 from jaxmetrics._places.chunks import LANES, map_chunks
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
@@ -27,42 +28,74 @@ _FEW_CELLS = 16  # so many cells are all tried: up to four classes, or pairs for
 _SOME_CELLS = 256  # of more cells, each is grown only if the metric is flat: it takes long
 
 
-def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
-    """Return the lower and upper ends of values `(V,)`; see `jaxmetrics.Likelihood`.
+class LikelihoodLimits(NamedTuple):
+    """The ends of the intervals of values `(V,)`, and their derivatives `(V, R, U)`.
 
     `shares`, `(V,)`, say how many independent units a unit counts for each value. If the share is
     0, the ends are NaN.
     """
-    sample, values = metric.sample, metric.values
+
+    low: Array
+    high: Array
+    values: Array
+    slopes: Array
+    shares: Array
+
+
+def likelihood_limits(metric: Functional, z: Array | float) -> LikelihoodLimits:
+    """Search for the ends of the intervals of all values; see `jaxmetrics.Likelihood`."""
+    sample, edges = metric.sample, _edges(metric, z)
+    values = edges.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
-    infinite, jumps, moves = _edges(metric)
 
-    def limits(i: Array) -> Array:
-        search = _LikelihoodSearch(metric, derivative, i, z**2 / 2 / shares[i], ADDED / shares[i])
-        closed = (sample.unused & jumps[:, i, None, None]).any(0)
-        return xp.where(shares[i] > 0, search.extremes(infinite[i], closed), xp.nan)
+    def limits(i: Array | int) -> tuple[Array, ...]:
+        search = _LikelihoodSearch(metric, derivative, i, values[i])
+        closed = (sample.unused & edges.jumps[:, i, None, None]).any(0)
+        allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
+        slopes, *traced = search.first_slopes(edges.infinite[i], allowed)
+        share = sample.shares(values[i][None], slopes[None], z)[0]
+        search = search._replace(reach=z**2 / 2 / share, added=ADDED / share)
+        ends = search.extremes(edges, allowed, *traced)
+        return *xp.where(share > 0, ends, xp.nan), slopes, share
 
-    if is_jax(values):
+    if is_jax(values) and len(values) > 1:
         numbers = sample.counts.size * max(sample.counts.size, 2 * len(_STEPS))
         at_once = max(LANES // numbers, 1)
-        ends = map_chunks(jax.vmap(limits), at_once, jax.numpy.arange(len(values)))
+        found = map_chunks(jax.vmap(limits), at_once, jax.numpy.arange(len(values)))
     else:
-        ends = np.stack([limits(i) for i in range(len(values))])
-    low, high = ends.T
+        found = map(xp.stack, zip(*map(limits, range(len(values))), strict=True))
+    low, high, slopes, shares = found
     # If only improbable tables change a value, the value is a convention, or the metric is flat.
-    low, high = (xp.where((low == high) & moves, xp.nan, x) for x in (low, high))
-    return low, high
+    low, high = (xp.where((low == high) & edges.moves, xp.nan, x) for x in (low, high))
+    return LikelihoodLimits(low, high, values, slopes, shares)
 
 
-def _edges(metric: Functional) -> tuple[Array, Array, Array]:
-    """Return three properties of values `(V,)` near empty cells.
+class _Edges(NamedTuple):
+    """Values `(V,)`, and what becomes of them near empty cells and if cells grow.
 
-    1. The limits `(V,)`: infinite if the value grows without bound as empty cells approach 0, such
-       as a ratio with an error rate of 0 in the denominator, and otherwise 0.
-    2. Whether the values jump if examples are added to one of the groups of unused cells, `(G, V)`.
-    3. Whether any table changes the values, `(V,)`.
+    Attributes:
+        values: the values at the sample itself, `(V,)`.
+        infinite: the limits `(V,)`: infinite if the value grows without bound as empty cells
+            approach 0, such as a ratio with an error rate of 0 in the denominator, otherwise 0.
+        jumps: whether the values jump if examples are added to one of the groups of unused cells,
+            `(G, V)`.
+        moves: whether any table changes the values, `(V,)`.
+        grown: tables in each of which one of C cells has grown, `(C, R, U)`. C is 0 if there are
+            too many cells.
+        reached: the values of these tables, `(C, V)`.
     """
-    sample, start = metric.sample, metric.values
+
+    values: Array
+    infinite: Array
+    jumps: Array
+    moves: Array
+    grown: Array
+    reached: Array
+
+
+def _edges(metric: Functional, z: Array | float) -> _Edges:
+    """Evaluate the metric at the sample, near empty cells and at grown cells, in one call."""
+    sample = metric.sample
     counts = sample.counts
     possible = (counts == 0) & sample.can_occur
     near = [xp.where(possible, trace, counts) for trace in (_TRACE, _TRACE / 1000)]
@@ -74,15 +107,20 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
     uneven = (number % 1000) ** 2 * 0.618034 % 1
     pattern = xp.stack([1 + uneven, 2 - uneven])[:, None]
     used = xp.stack([xp.where(in_one_group, x * pattern, counts) for x in (_TRACE, _TRACE**2)])
-    values = metric(xp.concatenate([used.reshape((-1, *counts.shape)), xp.stack([*near, other])]))
-    changes = xp.abs(values[:-3] - start).reshape((2, 2, len(sample.unused), *start.shape))
+    used = used.reshape((-1, *counts.shape))
+    has_some = counts.size <= (math.isqrt(AT_ONCE) if is_jax(counts) else _SOME_CELLS)
+    grown = _grown(counts, z**2 / 2) if has_some else used[:0]
+    values = metric(xp.concatenate([xp.stack([counts, *near, other]), used, grown]))
+    start, larger, smaller, elsewhere = values[:4]
+    changes, reached = xp.split(values[4:], [len(used)])
+    changes = xp.abs(changes - start).reshape((2, 2, len(sample.unused), *start.shape))
     # A steep root changes less if less is added; a jump does not.
     is_small = changes[0] <= 1e-4 * (1 + xp.abs(start))
     jumps = ~(is_small | (changes[1] <= 0.9 * changes[0])).all(0)
-    larger, smaller, elsewhere = values[-3:]
     grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
     limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
-    return limit, jumps, (elsewhere != start) | (not sample.is_complete)
+    moves = (elsewhere != start) | (not sample.is_complete)
+    return _Edges(start, limit, jumps, moves, grown, reached)
 
 
 class _Place(NamedTuple):
@@ -122,87 +160,89 @@ class _LikelihoodSearch(NamedTuple):
         metric: the metric, with the sample for which it is estimated.
         derivative: the function that computes derivatives of the metric for NumPy tables.
         i: the number of the value.
+        start: the value at the sample itself.
         reach: the log-likelihood ratio up to which tables are not rejected.
         added: the number of examples that are added to one cell.
     """
 
     metric: Functional
     derivative: Function
-    i: Array
-    reach: Array
-    added: Array
+    i: Array | int
+    start: Array
+    reach: Array | float = 0.0
+    added: Array | float = 0.0
 
     def value(self, numbers: Array) -> Array:
         values = self.metric(numbers)
-        if not is_jax(values):
+        if isinstance(self.i, int):
             return values[..., self.i]
         # The gradient of an indexed array is a scatter, which is slow on a TPU.
         return xp.where(xp.arange(values.shape[-1]) == self.i, values, 0).sum(-1)
 
     def slope(self, numbers: Array) -> Array:
-        """Return the derivatives of the value, `(..., R, U)`, with 0 if they are not finite."""
+        """Return the derivatives of the value, `(..., R, U)`."""
         if is_jax(numbers):
-            slope = jax.grad(lambda x: self.value(x).sum())(numbers)
-        else:
-            tables = numbers.reshape((-1, *numbers.shape[-2:]))
-            slope = self.metric.slope(self.i, tables, self.derivative).reshape(numbers.shape)
-        return xp.where(xp.isfinite(slope), slope, 0)
+            return jax.grad(lambda x: self.value(x).sum())(numbers)
+        tables = numbers.reshape((-1, *numbers.shape[-2:]))
+        return self.metric.slope(self.i, tables, self.derivative).reshape(numbers.shape)
 
-    def extremes(self, infinite: Array, closed: Array) -> Array:
-        """Return the smallest and the largest value; the cells in `closed` stay empty.
+    def first_slopes(self, infinite: Array, allowed: Array) -> tuple[Array, Array, Array]:
+        """Return derivatives at the counts, counts with a trace in empty cells, and those there."""
+        counts = self.metric.sample.counts
+        trace = xp.where(infinite == 0, _TRACE, ADDED)  # so that no slope is nearly infinite
+        traced = xp.where((counts == 0) & allowed, trace, counts)
+        if is_jax(counts):
+            slopes = self.slope(xp.stack([counts, traced]))
+            return slopes[0], traced, _finite(slopes[1])
+        return self.metric.slopes[self.i], traced, _finite(self.slope(traced[None])[0])
+
+    def extremes(self, edges: _Edges, allowed: Array, traced: Array, slopes: Array) -> Array:
+        """Return the smallest and the largest value; only the cells that are `allowed` may grow.
 
         Each of several searches adds a part of an example to one cell. The first search begins with
         the slopes at the counts and adds to the cell that moves the value most. The others begin
         with the slopes where their cell has grown as far as the likelihood allows. If the metric is
         a minimum over classes, for example, only growth shows that a class may become the worst.
         """
-        sample, start = self.metric.sample, self.metric.values[self.i]
-        counts = sample.counts
-        allowed = sample.can_occur & ~closed & (counts.sum(-1, keepdims=True) > 0)
-        trace = xp.where(infinite == 0, _TRACE, ADDED)  # so that no slope is nearly infinite
-        traced = xp.where((counts == 0) & allowed, trace, counts)[None]
-        slopes, cells, may_grow = self.starts(traced, allowed)
+        start, infinite = self.start, edges.infinite[self.i]
         one = xp.ones_like(start)
         sign = xp.stack([-one, one])[:, None]
-        oriented = sign[..., None, None] * slopes  # (2, M, R, U)
-        base = self.with_added(oriented[:, 0], cells, allowed)
-        ends = sign[:, 0] * self.ascend(sign, base, oriented, may_grow)
+        cells, may_grow, grown = self.starts(edges, slopes, allowed)
+        base = self.with_added(sign[..., None] * slopes, cells, allowed)
+        near = xp.concatenate([traced[None], grown])
+        # Where a cell cannot grow, the first search is repeated.
+        is_own = xp.concatenate([xp.ones(1, bool), may_grow])
+        repeated = xp.where(is_own, xp.arange(len(near)), 0)
+        slopes = slopes[None]
+        if not is_jax(near) and len(grown):
+            slopes = np.concatenate([slopes, _finite(self.slope(grown))])
+        tables = base[:, repeated], near[repeated]
+        ends = sign[:, 0] * self.ascend(sign, *tables, slopes, is_own)
         ends = xp.where(ends == 0, 0, ends)  # no -0
         ends = xp.where(xp.isfinite(start) | (infinite != 0), ends, xp.nan)
         return xp.where(sign[:, 0] * infinite > 0, infinite, ends)
 
-    def starts(self, traced: Array, allowed: Array) -> tuple[Array, Array, Array]:
-        """Return the first slopes of M searches, the cells of all but the first, and which count.
-
-        The first search begins with the slopes at the `traced` counts.
-        """
-        counts, reach = self.metric.sample.counts, self.reach
-        if counts.size <= _SOME_CELLS:
-            cells = self.most_extreme_if_grown(allowed)
-            slopes = self.slope(xp.concatenate([traced, _grown(counts, cells, reach)]))
-            may_grow = allowed.reshape(-1)[cells]
-        else:
-            slopes, cells, may_grow = self.slope(traced), xp.arange(0), xp.zeros(0, bool)
-            is_flat = (allowed & (slopes[0] == 0)).any()
-            if counts.size**2 <= AT_ONCE and (is_jax(counts) or is_flat):
-                cells = self.most_extreme_if_grown(allowed)
-                slopes = xp.concatenate([slopes, self.slope(_grown(counts, cells, reach))])
-                may_grow = is_flat & allowed.reshape(-1)[cells]
-        return slopes, cells, xp.concatenate([xp.ones(1, bool), may_grow])
-
-    def most_extreme_if_grown(self, allowed: Array) -> Array:
-        """Return the cells from whose growth searches begin.
+    def starts(self, edges: _Edges, slopes: Array, allowed: Array) -> tuple[Array, Array, Array]:
+        """Return cells from whose growth searches begin, which may grow, and the grown tables.
 
         These are all cells if there are few. Otherwise, they are the two cells after whose growth
         the value is smallest and largest.
         """
-        counts = self.metric.sample.counts
-        cells = xp.arange(counts.size)
-        if counts.size <= _FEW_CELLS:
-            return cells
-        reached = self.value(_grown(counts, cells, self.reach))
-        may_grow = allowed.reshape(-1) & ~xp.isnan(reached)
-        return argmax(xp.where(may_grow, xp.stack([-reached, reached]), -xp.inf))
+        counts, grown = self.metric.sample.counts, edges.grown
+        may_grow, reached = allowed.reshape(-1), edges.reached[:, self.i]
+        if counts.size > _SOME_CELLS:
+            is_flat = (allowed & (slopes == 0)).any()
+            if not is_jax(counts) and is_flat and counts.size**2 <= AT_ONCE:
+                grown = _grown(counts, self.reach)
+                reached = self.value(grown)
+            may_grow = (may_grow & is_flat)[: len(grown)]
+        cells = xp.arange(len(grown))
+        if len(cells) > _FEW_CELLS:
+            tried = allowed.reshape(-1) & ~xp.isnan(reached)
+            cells = argmax(xp.where(tried, xp.stack([-reached, reached]), -xp.inf))
+        if not is_jax(counts):
+            cells = cells[may_grow[cells]]
+        return cells, may_grow[cells], grown[cells]
 
     def with_added(self, slopes: Array, cells: Array, allowed: Array) -> Array:
         """Add a part of an example to the counts, which gives M tables per direction.
@@ -230,42 +270,77 @@ class _LikelihoodSearch(NamedTuple):
         sizes = clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
         return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
 
-    def ascend(self, sign: Array, base: Array, slopes: Array, may_grow: Array) -> Array:
+    def ascend(self, sign: Array, base: Array, near: Array, slopes: Array, is_own: Array) -> Array:
         """Return the maxima `(2,)` of `sign` times the value within the reach of `base`.
 
-        `sign` is `(2, 1)`, and there are M searches per sign with the tables `base` and first
-        `slopes`, `(2, M, R, U)`. Those where `may_grow`, `(M,)`, is False are ignored. After a few
-        steps, the best searches are continued until no value increases any more.
+        `sign` is `(2, 1)`, and there are M searches per sign with the tables `base`,
+        `(2, M, R, U)`, and the tables `near`, `(M, R, U)`, at which the first slopes are computed;
+        for NumPy tables, these are the `slopes`. Where `is_own`, `(M,)`, is False, the first search
+        is repeated. After a few steps, the best searches are continued until no value increases any
+        more.
         """
-        start = self.metric.values[self.i]
-        is_known, none = xp.isfinite(start), xp.zeros(base.shape[:2], base.dtype)
-        at_start = none + xp.where(is_known, sign * start, -xp.inf)
+        start, m = self.start, len(near)
+        is_known = xp.isfinite(start)
         origin = xp.where(is_known, start, 0) * sign
-        place = _Place(base, base, slopes, at_start, none, none > 0)
-        passes, number = (_TRIAL_PASSES, _CONTINUED) if len(may_grow) > 3 else (1, 1)
-        place = self.climb(sign, origin, place, passes, is_first=True)
-        best, values = [], xp.where(may_grow, place.value, -xp.inf)
-        for _ in range(number):
-            best.append(argmax(values))
-            values = xp.where(xp.arange(len(may_grow)) == best[-1][:, None], -xp.inf, values)
-        kept = xp.arange(2)[:, None], xp.stack(best, 1)
-        place = _Place(*(x[kept] for x in place))
-        place = self.climb(sign, origin, place, _MOST_PASSES, is_first=False)
+        has_few = self.metric.sample.counts.size <= _FEW_CELLS
+        # A program has one shape: if one search is continued, it tries one after the other.
+        number = m if has_few or not is_jax(base) else 1
+
+        # G groups of searches, `(G, 2, 2, M / G, R, U)`; the last is repeated for the best.
+        groups = xp.stack([base, xp.broadcast_to(near, base.shape)], 1)
+        groups = groups.reshape((2, 2, -1, number, *base.shape[2:]))
+        groups = xp.moveaxis(groups, 2, 0)
+        groups = xp.concatenate([groups, groups[-1:]])
+        is_last = np.arange(len(groups)) == len(groups) - 1
+        none = xp.zeros((2, number), base.dtype)
+        at_start = none + xp.where(is_known, sign * start, -xp.inf)
+
+        def search(best: _Place, group: Any) -> tuple[_Place, None]:
+            tables, is_last = group
+
+            def kept() -> _Place:
+                if number < m or m == 1:
+                    return best
+                values = xp.where(is_own, best.value, -xp.inf)
+                some = xp.argsort(-values)[:, : _CONTINUED if has_few else 1]
+                if is_jax(some):  # a program continues as many searches as began
+                    some = some[:, np.arange(m) % some.shape[1]]
+                return _Place(*(x[xp.arange(2)[:, None], some] for x in best))
+
+            def begun() -> _Place:
+                base, near = tables[:, 0], tables[:, 1]
+                first = 0 * near if is_jax(near) else sign[..., None, None] * slopes
+                return _Place(base, near, first, at_start, none, none > 0)
+
+            place = self.climb(sign, origin, lax.cond(is_last, kept, begun), is_last, has_few)
+            if number == m:
+                return place, None
+
+            def better(x: Array, y: Array) -> Array:
+                return xp.where(append_axes(place.value > best.value, x.ndim - 2), x, y)
+
+            return _Place(*map(better, place, best)), None
+
+        zeros = 0 * groups[0, :, 0]
+        first = _Place(zeros, zeros, zeros, none - xp.inf, none, none > 0)
+        place, _ = lax.scan(search, first, (groups, is_last))
         # The steps come near a kink at 0, but not exactly to it.
         room = (1e-8 + 100 * xp.finfo(none.dtype).eps) * xp.abs(start)
         value = place.value
         return xp.where(place.is_inside & (xp.abs(value) <= room), 0 * value, value).max(1)
 
     def climb(
-        self, sign: Array, origin: Array, place: _Place, most_passes: int, *, is_first: bool
+        self, sign: Array, origin: Array, place: _Place, is_last: Array, has_few: bool
     ) -> _Place:
         """Increase the values by the conditional gradient method of Frank and Wolfe (1956).
 
         The value is linearized, the table is computed at which the linear function is largest, and
         the segment from the current table to this table is searched for a greater value. The first
-        climb begins with the slopes of `place`. A climb ends if all gains are small, compared to
-        the distances of the values from `origin`.
+        climb begins with the slopes at `place.weights`, but at the table `place.base`. A climb ends
+        if all gains are small, compared to the distances of the values from `origin`.
         """
+        most_passes = xp.where(is_last, _MOST_PASSES, _TRIAL_PASSES if has_few else 1)
+        most_rounds = xp.where(is_last, _MOST_ROUNDS, _FEW_ROUNDS)
 
         def is_unfinished(state: tuple[_Place, Array]) -> Array:
             place, passes = state
@@ -274,22 +349,18 @@ class _LikelihoodSearch(NamedTuple):
 
         def improve(state: tuple[_Place, Array]) -> tuple[_Place, Array]:
             place, passes = state
-
-            def mean_slopes() -> Array:
+            is_new, slopes = (passes == 0) & ~is_last, place.slopes
+            if is_jax(is_new) or not is_new:
+                now = sign[..., None, None] * _finite(self.slope(place.weights))
                 # At a kink, for example if two groups are equally good, both are needed.
-                return (sign[..., None, None] * self.slope(place.weights) + place.slopes) / 2
-
-            if is_first:
-                slopes = lax.cond(passes == 0, lambda: place.slopes, mean_slopes)
-            else:
-                slopes = mean_slopes()
+                slopes = xp.where(is_new, now, (now + slopes) / 2)
+            before = xp.where(is_new, place.base, place.weights)
             target = tilted(place.base, slopes, self.reach)
-            most_rounds = _FEW_ROUNDS if is_first else _MOST_ROUNDS
             rounds = xp.where(passes == 0, most_rounds, _FEW_ROUNDS)
-            step, value, is_inside = self.farthest(sign, place, target, rounds)
+            step, value, is_inside = self.farthest(sign, before, target, rounds)
             gain = value - place.value
-            weights = place.weights + step[..., None, None] * (target - place.weights)
-            weights = xp.where((gain > 0)[..., None, None], weights, place.weights)
+            weights = before + step[..., None, None] * (target - before)
+            weights = xp.where((gain > 0)[..., None, None], weights, before)
             value = xp.maximum(value, place.value)
             is_inside = xp.where(gain > 0, is_inside, place.is_inside)
             return _Place(place.base, weights, slopes, value, gain, is_inside), passes + 1
@@ -297,7 +368,7 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(is_unfinished, improve, (place, xp.zeros((), xp.int32)))[0]
 
     def farthest(
-        self, sign: Array, place: _Place, target: Array, most_rounds: Array
+        self, sign: Array, before: Array, target: Array, most_rounds: Array
     ) -> tuple[Array, Array, Array]:
         """Return the steps `(2, M)` towards a target for which `sign` times the value is greatest.
 
@@ -306,7 +377,7 @@ class _LikelihoodSearch(NamedTuple):
         divided: the neighbours of the best of five steps are the ends of a shorter segment, which
         is searched in the same way.
         """
-        way = target - place.weights
+        way = target - before
         coarse = xp.asarray(np.array(_STEPS, way.dtype))[:, None, None]
         numbers = xp.asarray(np.arange(1, 6, dtype=way.dtype))[:, None, None]
         least = max(1e-9, 8 * float(xp.finfo(way.dtype).eps))
@@ -319,7 +390,7 @@ class _LikelihoodSearch(NamedTuple):
             is_first = segment.rounds == 0
             width = segment.width / 6
             steps = xp.where(is_first, coarse, segment.first + numbers * width)
-            values = sign * self.value(place.weights + steps[..., None, None] * way)
+            values = sign * self.value(before + steps[..., None, None] * way)
             values = xp.where(xp.isnan(values), -xp.inf, values)
             greatest = values.max(0)
             # Rounding decides which of nearly equal values is the greatest.
@@ -334,17 +405,22 @@ class _LikelihoodSearch(NamedTuple):
                 segment.rounds + 1,
             )
 
-        zero = xp.zeros_like(place.value)
+        zero = xp.zeros_like(before[..., 0, 0])
         first = _Segment(zero, zero + 1, zero + 1, zero - xp.inf, zero, xp.zeros((), xp.int32))
         last = lax.while_loop(is_unfinished, search, first)
         return last.step, last.value, last.step < 1
 
 
-def _grown(counts: Array, cells: Array, reach: Array) -> Array:
-    """Return N counts `(N, R, U)`, in each of which one cell has grown to Wilson's upper limit."""
-    ones = (xp.arange(counts.size) == cells[:, None]).reshape((-1, *counts.shape))
-    n, c = counts.sum(-1, keepdims=True), (counts * ones).sum(-1, keepdims=True)
-    root = xp.sqrt(2 * reach * (c * (1 - divide(c, n)) + reach / 2))
-    w = divide(c + reach + root, n + 2 * reach) * n
-    rest = xp.where(ones, 0, counts) * divide(n - w, n - c)
-    return xp.where(ones.any(-1, keepdims=True), rest + w * ones, counts)
+def _finite(slopes: Array) -> Array:
+    return xp.where(xp.isfinite(slopes), slopes, 0)
+
+
+def _grown(counts: Array, reach: Array | float) -> Array:
+    """Return tables `(R U, R, U)`, in each of which one cell has grown to Wilson's upper limit."""
+    n = counts.sum(-1, keepdims=True)
+    root = xp.sqrt(2 * reach * (counts * (1 - divide(counts, n)) + reach / 2))
+    w = divide(counts + reach + root, n + 2 * reach) * n
+    shrunk = divide(n - w, n - counts)
+    ones = xp.eye(counts.size, dtype=bool).reshape((-1, *counts.shape))
+    w, shrunk = (x.reshape((-1, 1, 1)) for x in (w, shrunk))
+    return xp.where(ones, w, xp.where(ones.any(-1, keepdims=True), counts * shrunk, counts))

@@ -166,10 +166,10 @@ class Likelihood(IntervalMethod):
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
         """Search for both ends of the interval of each value."""
-        values, slopes, sample = metric.values, metric.slopes, metric.sample
-        z = confidence.quantile(sample.number)
-        shares = sample.shares(values, slopes, z)
-        low, high = likelihood_limits(metric, shares, z)
+        sample = metric.sample
+        low, high, values, slopes, shares = likelihood_limits(
+            metric, confidence.quantile(sample.number)
+        )
         found = computed_estimate(values, low, high, sample.errors(values, slopes))
         if sample.clusters is not None:
             found = dataclasses.replace(found, effective_number=shares * sample.counts.sum())

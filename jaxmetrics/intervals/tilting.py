@@ -91,12 +91,14 @@ class _TiltedRows(NamedTuple):
         scale = 1 + s * mean
         y = s / scale * d
         weights = shares / (1 + y)
-        excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
+        squares = weights * y * y
+        excess, further = xp.stack([squares, squares / (1 + y)]).sum(-1, keepdims=True)  # Z - 1
         tilted_counts = totals * weights / (1 + excess)
         ratio = _sum_of_all(tilted_counts * deviance(excess + (1 + excess) * y))
-        # Derivatives of log Z, of the ratio and of log t with respect to log s.
-        of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
-        of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
+        # Derivatives of log Z, of the ratio and of log t with respect to log s. As the sum of
+        # shares d is 0, the sum of y weights is -excess, which has no cancellation.
+        of_z = (excess + further) / (scale * (1 + excess))
+        of_ratio = totals * (of_z - excess / scale)
         of_t = 1 / scale + of_z
         log_t = log_s + xp.log1p(excess) - xp.log(scale)
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
