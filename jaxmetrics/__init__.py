@@ -62,12 +62,13 @@ _CONTENTS = {
     "metrics": (
         "Counts → numbers",
         """
-        accuracy at_prevalence balanced_accuracy binary cohen_kappa confusion_entropy cramers_v
+        accuracy accuracy_within at_prevalence balanced_accuracy binary cohen_kappa
+        confusion_entropy cramers_v
         demographic_parity_ratio diagnostic_odds_ratio difference equal_opportunity_ratio
         error_rate expected_cost f1 f_beta false_discovery_rate false_negative_rate
         false_omission_rate false_positive_rate fowlkes_mallows g_mean group_difference
         group_ratio informedness jaccard krippendorff_alpha label_macro label_weighted lift macro
-        markedness matthews_corrcoef micro mutual_information naive_accuracy
+        macro_absolute_error markedness matthews_corrcoef micro mutual_information naive_accuracy
         negative_likelihood_ratio negative_predictive_value net_benefit no_information_rate
         normalized_mutual_information p4 positive_likelihood_ratio precision prevalence recall
         scorer selection_rate specificity tversky weighted weighted_micro

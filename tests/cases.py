@@ -222,6 +222,9 @@ _OTHER_PROMISES = {
     "krippendorff_alpha": _size,
     "krippendorff_alpha quadratic": _size | _order,
     "expected_cost": _order,
+    "accuracy_within": _order | _all_classes,
+    "accuracy_within two": _order | _all_classes,
+    "macro_absolute_error": _order | _all_classes,
 } | {name: {"cases": alone(GROUPED)} for name in oracles.GROUPS}
 
 

@@ -240,12 +240,26 @@ def cost(c: np.ndarray, costs: np.ndarray) -> float:
     return sum(ratio(c[i, j], c.sum()) * costs[i, j] for i, j in np.ndindex(*c.shape))
 
 
+def macro_absolute_error(c: np.ndarray) -> float:
+    k = len(c)
+    errors = [
+        sum(c[i, j] * abs(i - j) for j in range(k)) / c[i].sum() for i in range(k) if c[i].sum() > 0
+    ]
+    return float(np.mean(errors)) if errors else NAN
+
+
+def accuracy_within(c: np.ndarray, k: int = 1) -> float:
+    near = sum(c[i, j] for i, j in np.ndindex(*c.shape) if abs(i - j) <= k)
+    return ratio(near, c.sum())
+
+
 def example_costs(k: int) -> np.ndarray:
     return np.array([[(2.0 * i + j) * (i != j) for j in range(k)] for i in range(k)])
 
 
 # Keywords of a function and of its oracle, and rates that are averaged, by the names of rows.
 KEYWORDS: dict[str, dict[str, Any]] = {
+    "accuracy_within two": {"k": 2},
     "balanced_accuracy adjusted": {"adjusted": True},
     "cohen_kappa linear": {"weights": "linear"},
     "cohen_kappa quadratic": {"weights": "quadratic"},
@@ -270,7 +284,7 @@ _functions: dict[str, Callable[..., Any]] = {
     for function in (
         *(balanced_accuracy, g_mean, matthews_corrcoef, cohen_kappa, krippendorff_alpha),
         *(cramers_v, mutual_information, normalized_mutual_information, confusion_entropy),
-        *(macro, weighted, micro, weighted_micro),
+        *(macro, weighted, micro, weighted_micro, accuracy_within, macro_absolute_error),
     )
 }
 OVERALL: dict[str, Callable[[np.ndarray], float]] = {

@@ -29,6 +29,7 @@ measures for classification tasks, Information Processing & Management 45(4).
 from jaxmetrics.metrics.overall import *
 
 # kappa and its relatives
+from jaxmetrics.metrics.ordinal import *
 from jaxmetrics.metrics.agreement import *
 
 # one number per class

@@ -13,6 +13,7 @@ from jaxmetrics._numerics.arithmetic import divide, weighted_sum
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, xp
 from jaxmetrics._sums.cell_sums import off_diagonal, others, proportions
+from jaxmetrics.metrics.ordinal import distances
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 
@@ -141,12 +142,10 @@ def _marginals(t: Array, q: Array, chance: str) -> Arrays:
 
 def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike, k: int) -> Array:
     """Return the costs w_ij of disagreement, of shape `(K, K)`."""
-    i = np.arange(k, dtype=float)
-    distance = abs(i[:, None] - i[None, :])
     if isinstance(weights, str):
         if weights not in ("linear", "quadratic"):
             raise ValueError(
                 f'weights must be None, "linear", "quadratic" or a (K, K) array, got {weights!r}.'
             )
-        return distance if weights == "linear" else distance**2
+        return distances(k) ** (1 if weights == "linear" else 2)
     return as_square(weights, k, "weights")
