@@ -105,6 +105,13 @@ def test_certain_and_impossible_outcomes(x64: bool) -> None:
     assert binomial(words, jnp.array(10**6), jnp.array(1e-3), jnp.array(1e6)).max() <= 5
 
 
+def test_poisson_counts_end_at_the_largest_integer() -> None:
+    words = jnp.asarray(np.arange(0, 2**32, 2**20, dtype=np.uint32))
+    draws = np.asarray(samplers.poisson(words, jnp.full(words.shape, 2.0**31 - 256)))
+    assert draws.max() == 2**31 - 1
+    assert draws.min() > 2**31 - 10 * 2**15.5
+
+
 def test_multinomial() -> None:
     """Every cell is binomial, pairs of cells have the covariance -n p q, and nothing is lost."""
     weights = jnp.array([0.0, 3, 50, 7, 0, 900, 40])

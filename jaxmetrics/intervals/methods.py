@@ -130,9 +130,9 @@ class Likelihood(IntervalMethod):
     probabilities that a likelihood-ratio test does not reject.
 
     Before an end is computed, a third of an example is added to one cell of C. This is the cell
-    that moves the metric most towards this end. The interval thus allows for kinds of error that
-    did not occur in the test set. For example, if there is no error among n examples, the 95 %
-    interval of the error rate ends at about 3 / n.
+    that moves the metric most towards this end; other empty cells stay empty. The interval thus
+    allows for kinds of error that did not occur in the test set. For example, if there is no error
+    among n examples, the 95 % interval of the error rate ends at about 3 / n.
 
     No random numbers are drawn, and no prior or transformation is needed. The interval lies in the
     range of the metric. The standard error is the same as for `Delta`. Sources: Owen (2001),
@@ -144,7 +144,8 @@ class Likelihood(IntervalMethod):
 
     The search is local. It begins at each of up to 16 cells; of up to 256, at those whose growth
     moves the metric most; of up to 1024, so only if the metric is flat; otherwise, at the steepest.
-    In larger tables, an end may be a local extremum, for example of mutual information.
+    In larger tables, an end may be a local extremum, which depends on the order of the classes. In
+    210 tables of five classes with few examples, 9 ends did, by .001 to .035.
 
     The metric must be a smooth function of the counts. The search ends too early at the upper end
     of a minimum over classes, and at the lower end of a maximum. The interval of the minimum of
