@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn.metrics as sk
 from numpy.testing import assert_allclose, assert_array_equal
@@ -1344,3 +1346,15 @@ def test_every_format_has_a_method_and_a_suffix() -> None:
         accuracy.items()
         <= results[0]["score_details"]["uncertainty"]["confidence_interval"].items()
     )
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_integers_name_groups_also_if_one_is_missing(kind: str) -> None:
+    ids = [2**53, 2**53 + 1, None]
+    groups: Any = {
+        "pandas": lambda x: pd.Series(x, dtype="Int64"),
+        "polars": pl.Series,
+        "pyarrow": pa.array,
+    }[kind](ids * 20)
+    report = jm.report(["a", "b"] * 30, ["a", "b", "b"] * 20, groups=groups)
+    assert list(report.groups) == ["9007199254740992", "9007199254740993", "(missing)"]

@@ -169,3 +169,29 @@ def test_rows_keep_their_places(size: int, are_neighbours: bool) -> None:
     )
     np.testing.assert_array_equal(result["sum"], np.asarray(rows).sum(-1))
     assert (result["key"] == keys).all()
+
+
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX 0.7 lacks jax.set_mesh")
+def test_axes_of_classes_are_no_axes_of_examples(explicit: Mesh) -> None:
+    """As many classes, groups and bins as examples in a batch."""
+    evaluator = jm.evaluator(
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=8),
+        jm.mean_of("loss", groups="group", num_groups=8),
+        jm.calibration_metrics(num_bins=8, num_classes=8),
+    )
+    y = spread(np.arange(16).reshape(2, 8) % 8, 1, explicit)
+    loss = spread(np.ones((2, 8), np.float32), 1, explicit)
+    prob = spread(np.full((2, 8, 8), 1 / 8, np.float32), 1, explicit)
+
+    def step(state: Any, batch: Any) -> tuple[Any, None]:
+        y, loss, prob = batch
+        new = evaluator.update(state, y_true=y, y_pred=y, loss=loss, group=y, y_prob=prob)
+        return new, None
+
+    with jax.set_mesh(explicit):
+        state, _ = jax.lax.scan(step, evaluator.init(), (y, loss, prob))
+        assert evaluator.compute(state)["accuracy"] == 1
+        counts: Any = jm.confusion_matrix(y[0], y[0], num_classes=8)
+        batches: Any = jm.confusion_matrix(y.T, y.T, num_classes=8)
+    assert counts.sharding.spec == PartitionSpec(None, None)
+    assert batches.sharding.spec == PartitionSpec("data", None, None)

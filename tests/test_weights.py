@@ -462,3 +462,14 @@ def test_poisson_bootstrap_of_weighted_counts_keeps_squares() -> None:
     assert report["accuracy"].has_interval
     with pytest.raises(ValueError, match="accumulator must not have intervals already"):
         jm.poisson_bootstrap(counts(method=jm.Delta()))
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("options", [{}, {"clusters": np.arange(60) // 2}, {"invalid": "c"}])
+def test_a_page_of_weights_has_no_posterior(scale: float, options: dict[str, Any]) -> None:
+    y, p = ["a", "b"] * 30, ["a", "b", "b", "a", "c" if "invalid" in options else "b"] * 12
+    weights = scale * np.where(np.arange(60) % 3, 1, 2)
+    page = jm.report(y, p, sample_weight=weights, **options).to_html()
+    assert "violin" not in page
+    assert "Recall of each class" in page
+    assert "violin" in jm.report(y, p, **options).to_html()

@@ -48,8 +48,8 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
 
     `Explicit` axes are the default of `jax.make_mesh` in recent versions of JAX. Along such axes,
     an operation raises an error if its result could be sharded in several ways. Inside `function`,
-    JAX's partitioner decides instead, as for `Auto` axes. The axes that a result shares with an
-    argument, such as the axes of a batch, are sharded as in the argument; see `_spec_like`.
+    JAX's partitioner decides instead, as for `Auto` axes. Axes of a batch are sharded in results as
+    in arguments.
     """
 
     @functools.wraps(function)
@@ -69,12 +69,8 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
         arrays = [leaves[i] for i in places]
-        shapes = jax.eval_shape(
-            of_arrays, *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays)
-        )
-        shardings = trees.map(
-            lambda y: jax.sharding.NamedSharding(mesh, _spec_like(y.shape, arrays)), shapes
-        )
+        specs = _specs_of_results(of_arrays, arrays)
+        shardings = trees.map(functools.partial(jax.sharding.NamedSharding, mesh), specs)
         auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=shardings)
         return auto(*arrays)
 
@@ -88,20 +84,36 @@ def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMes
     return sharding.mesh if jax.sharding.AxisType.Explicit in sharding.mesh.axis_types else None
 
 
-def _spec_like(shape: tuple[int, ...], arrays: Sequence[Any]) -> jax.sharding.PartitionSpec:
-    """Shard axes of a result like the first axes of an argument, if their sizes are equal.
-
-    Loss `(B, T)` is sharded like logits `(B, T, V)`, for example, and samples `(S, N, K, K)` like
-    counts `(N, K, K)`.
+def _specs_of_results(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """Return how the results are sharded: an axis like axes of the arguments, if it is as long as
+    these, and twice as long if these are.
     """
-    for x in arrays:
-        spec = jax.typeof(x).sharding.spec
-        for i in range(len(shape)):
-            pairs = zip(shape[i:], x.shape, strict=False)
-            shared = spec[: len([*itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)])]
-            if any(name is not None for name in shared):
-                return jax.sharding.PartitionSpec(*[None] * i, *shared)
-    return jax.sharding.PartitionSpec()
+    specs = [(*jax.typeof(x).sharding.spec, *[None] * x.ndim)[: x.ndim] for x in arrays]
+
+    def shapes(*doubled: Any) -> tuple[list[Any], Any]:
+        longer = [
+            tuple(n * (1 + (name in doubled)) for n, name in zip(x.shape, spec, strict=True))
+            for x, spec in zip(arrays, specs, strict=True)
+        ]
+        given = (jax.ShapeDtypeStruct(y, x.dtype) for x, y in zip(arrays, longer, strict=True))
+        leaves, structure = trees.flatten(jax.eval_shape(function, *given))
+        return [x.shape for x in leaves], structure
+
+    results, structure = shapes()
+    found: list[list[Any]] = [[None] * len(shape) for shape in results]
+    for name in {name for spec in specs for name in spec if name is not None}:
+        lengths = {
+            n
+            for x, spec in zip(arrays, specs, strict=True)
+            for n, axis in zip(x.shape, spec, strict=True)
+            if axis == name
+        }
+        with contextlib.suppress(Exception):  # only one of two axes that must be equal is doubled
+            for spec, shape, longer in zip(found, results, shapes(name)[0], strict=True):
+                grown = [i for i, n in enumerate(shape) if n in lengths and longer[i] == 2 * n]
+                if grown:
+                    spec[grown[0]] = name
+    return trees.unflatten(structure, [jax.sharding.PartitionSpec(*spec) for spec in found])
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -520,8 +520,11 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
     """Return a boolean array `(n,)` by group name: which examples belong to the group."""
-    is_list = isinstance(groups, list | tuple)
-    values: Any = groups if is_list else np.atleast_1d(on_host(groups, "groups"))
+    # Integers of a column with null would become floats in a NumPy array.
+    to_list = getattr(groups, "to_list", None) or getattr(groups, "to_pylist", None)
+    values: Any = to_list() if to_list else groups
+    if not isinstance(values, list | tuple):
+        values = np.atleast_1d(on_host(values, "groups"))
     ids = [NO_GROUP if is_missing(x) or (isinstance(x, str) and not x) else x for x in values]
     numbers, _ = numbered_clusters(ids, counted.shape, "groups")
     present, first = np.unique(np.where(counted, numbers, -1), return_index=True)

@@ -151,10 +151,11 @@ def _(report: Report) -> dict[str, Any]:
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         "matrices": [_matrix_picture(counts, report.axis_names, x) for x in numbers],
         "largest_mistake": _largest_mistake(counts),
-        "posteriors": [
-            _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts[:k]),
-            _recalls(report),
-        ],
+        # Sums of weights have no posterior.
+        "violin": report.squares is None
+        and not (counts % 1).any()
+        and _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts[:k]),
+        "recalls": _recalls(report),
         # For the second of two classes, otherwise for the classes with the smallest areas.
         "curves": _curves(
             [(short[i], x[i]) for x in histograms for i in _classes_by_area([x])[:_MOST_CURVES]],
