@@ -153,6 +153,7 @@ def _(report: Report) -> dict[str, Any]:
         "largest_mistake": _largest_mistake(counts),
         # Sums of weights have no posterior.
         "violin": report.squares is None
+        and report.num_weighted is None
         and not (counts % 1).any()
         and _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts[:k]),
         "recalls": _recalls(report),
