@@ -394,15 +394,16 @@ def test_lower_words_are_carried_before_they_are_full() -> None:
 
 
 def operations(jaxpr: Any, size: int) -> set[str]:
-    """The operations that make at least as many numbers, except in loops, which carry words."""
+    """The operations that make more numbers, except in loops, which carry words, and scatters."""
     found = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         inner = [x.jaxpr for x in equation.params.values() if hasattr(x, "jaxpr")]
-        for body in inner if name != "while" else []:
+        is_whole = name in ("while", "scatter-add") or not inner
+        for body in inner if not is_whole else []:
             found |= operations(body, size)
         sizes = [math.prod(x.aval.shape) for x in equation.outvars]
-        if (name == "while" or not inner) and max(sizes) > size:
+        if is_whole and max(sizes) > size:
             found.add(name)
     return found
 
