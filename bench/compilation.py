@@ -7,9 +7,7 @@ prints one process.
 """
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,12 +17,10 @@ import jax
 import jax.numpy as jnp
 
 import jaxmetrics as jm
-from bench.harness import ROOT, publish, three_digits
+from bench.harness import Figures, in_new_process, publish, three_digits
 
 PROCESSES = 3
 SYSTEMS, EXAMPLES, K = 30, 1000, 10
-
-Figures = dict[str, float]
 
 macro_f1 = jm.macro(jm.f1)
 
@@ -82,15 +78,7 @@ def compiled(name: str) -> Figures:
 
 def median(name: str) -> Figures:
     settings = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
-    command = [sys.executable, "-m", "bench.compilation", name]
-    processes = [
-        json.loads(
-            subprocess.run(
-                command, cwd=ROOT, env=os.environ | settings, check=True, stdout=subprocess.PIPE
-            ).stdout
-        )
-        for _ in range(PROCESSES)
-    ]
+    processes = [in_new_process("compilation", name, **settings) for _ in range(PROCESSES)]
     return {key: statistics.median(figures[key] for figures in processes) for key in processes[0]}
 
 

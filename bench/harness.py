@@ -10,9 +10,12 @@ are.
 """
 
 import json
+import os
 import platform
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -249,6 +252,16 @@ def publish_tables(
         text = f"{table(headings, rows)}\n\n{source}"
         print(f"{text}\n")
         insert(mark, text)
+
+
+def in_new_process(script: str, name: str, **settings: str) -> Figures:
+    """What `python -m bench.script name` prints as JSON, in a process that has compiled nothing."""
+    command = [sys.executable, "-m", f"bench.{script}", name]
+    process = subprocess.run(
+        command, cwd=ROOT, env=os.environ | settings, check=True, stdout=subprocess.PIPE
+    )
+    figures: Figures = json.loads(process.stdout)
+    return figures
 
 
 def store(name: str, machine: str, results: Mapping[str, Any]) -> Path:

@@ -6,9 +6,7 @@ figures are the same on every machine.
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +16,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
-from bench.harness import ROOT, publish
+from bench.harness import Figures, in_new_process, publish
 
 DEVICES, MATRICES, K = 8, 1024, 3
 EXAMPLES, TOKENS, WORDS = 64, 128, 50
@@ -26,8 +24,6 @@ SETTINGS = {
     "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
     "JAX_PLATFORMS": "cpu",
 }
-
-Figures = dict[str, float]
 
 macro_f1 = jm.macro(jm.f1)
 COUNTS = ((MATRICES, K, K),)
@@ -75,20 +71,11 @@ def compiled(name: str) -> Figures:
     return figures
 
 
-def in_new_process(name: str) -> Figures:
-    command = [sys.executable, "-m", "bench.sharding", name]
-    output = subprocess.run(
-        command, cwd=ROOT, env=os.environ | SETTINGS, check=True, stdout=subprocess.PIPE
-    ).stdout
-    figures: Figures = json.loads(output)
-    return figures
-
-
 def main(names: Sequence[str] = ()) -> None:
     if names:
         print(json.dumps(compiled(*names)))
         return
-    results = {name: in_new_process(name) for name in PROGRAMS}
+    results = {name: in_new_process("sharding", name, **SETTINGS) for name in PROGRAMS}
     publish(
         "sharding",
         results,

@@ -19,7 +19,7 @@ from jaxmetrics._sums import cell_sums, weighted_sums
 from jaxmetrics.betas import _convolutions
 from jaxmetrics.comparisons import _rankings, leaderboards
 from jaxmetrics.intervals import quantiles
-from jaxmetrics.losses import large_vocabulary
+from jaxmetrics.losses import _vocabulary_blocks
 from tests import oracles, test_samplers
 
 RNG = np.random.default_rng(0)
@@ -144,8 +144,8 @@ def test_gradients_of_weights(platform: str) -> None:
 @ANY_ACCELERATOR
 def test_blocks_of_words(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 32 words, instead of 8 as on a CPU."""
-    monkeypatch.setattr(large_vocabulary, "NARROWEST", 8)
-    monkeypatch.setattr(large_vocabulary, "BLOCKS", {"cpu": 8, "default": 7 * 32})
+    monkeypatch.setattr(_vocabulary_blocks, "NARROWEST", 8)
+    monkeypatch.setattr(_vocabulary_blocks, "BLOCKS", {"cpu": 8, "default": 7 * 32})
     hidden, kernel = (RNG.normal(size=shape).astype(np.float32) for shape in ((7, 5), (5, 101)))
     labels = jnp.asarray([0, 100, 7, 50, -1, 8, 99])
 

@@ -19,6 +19,14 @@ def distances(k: int) -> np.ndarray:
     return abs(i[:, None] - i)
 
 
+def _with_distances(counts: ArrayLike) -> tuple[Array, np.ndarray]:
+    """Return the counts and the distances of the classes, whose order must be known."""
+    c = as_counts(counts)
+    if c.shape[-1] > 2:
+        refuse_unknown_order()
+    return c, distances(c.shape[-1])
+
+
 def accuracy_within(counts: ArrayLike, k: int = 1, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the fraction of predictions at most `k` classes away from the truth, in [0, 1].
 
@@ -39,10 +47,8 @@ def accuracy_within(counts: ArrayLike, k: int = 1, *, zero_division: ArrayLike =
 
 @compiled
 def _accuracy_within(counts: ArrayLike, *, k: int, zero_division: ArrayLike) -> Array:
-    c = as_counts(counts)
-    if c.shape[-1] > 2:
-        refuse_unknown_order()
-    near = distances(c.shape[-1]) <= k
+    c, distance = _with_distances(counts)
+    near = distance <= k
     right, wrong = (xp.where(x, c, 0).sum((-2, -1)) for x in (near, ~near))
     return divide(right, right + wrong, zero_division)
 
@@ -62,9 +68,7 @@ def macro_absolute_error(counts: ArrayLike) -> Array:
     >>> macro_absolute_error([[8, 2, 0], [1, 4, 0], [1, 0, 1]])
     np.float64(0.4666666666666666)
     """
-    c = as_counts(counts)
-    if c.shape[-1] > 2:
-        refuse_unknown_order()
+    c, distance = _with_distances(counts)
     n = c.sum(-1)
-    errors = divide((c * distances(c.shape[-1]).astype(c.dtype)).sum(-1), n)
+    errors = divide((c * distance.astype(c.dtype)).sum(-1), n)
     return divide(errors.sum(-1), (n != 0).sum(-1).astype(errors.dtype), xp.nan)
