@@ -113,7 +113,8 @@ _CONTENTS = {
         "A metric and a sample → an estimate",
         """
         Bootstrap Delta IntervalMethod Likelihood Posterior bootstrap_counts bootstrap_examples
-        cross_validation_interval interval mean_interval prediction_powered proportion_interval
+        cross_validation_interval crossed_interval interval mean_interval prediction_powered
+        proportion_interval
         """,
     ),
     "attempts": (
