@@ -377,9 +377,9 @@ STUDIES: dict[str, Study] = {
         attempts,
     ),
     "seeds and items": Study(
-        "3 to 20 seeds and 20 to 1000 items; scores of 0 and 1, three grades or beta-distributed"
-        " scores with means of .6 to .97, or normal, exponential or Student-distributed scores;"
-        " shares of 0 to .3 of the variance between seeds, and of 0 to .9 between items",
+        "3 to 20 seeds and 20 to 1000 items; scores of 0 and 1, grades, beta-distributed, normal,"
+        " exponential or Student-distributed scores (3 degrees of freedom); 0 to 30 % of the"
+        " variance between seeds, and 0 to 90 % between items",
         [
             ("0/1", 0.6, 3, 1000, 0.02, 0.6),
             ("0/1", 0.8, 4, 150, 0.0, 0.5),
