@@ -93,8 +93,9 @@ def test_few_seeds_and_items_and_equal_scores() -> None:
         found = jm.crossed_interval(scores)
         assert found.mean.value == pytest.approx(2 / 3)
         assert np.isnan([found.mean.low, found.mean.high, found.interaction]).all()
-        bounded = jm.crossed_interval(scores, bounds=(0, 1)).mean
-        assert np.isnan([bounded.low, bounded.high]).all()
+        for x in (scores, 0 * scores + 1):
+            bounded = jm.crossed_interval(x, bounds=(0, 1)).mean
+            assert np.isnan([bounded.low, bounded.high]).all()
     equal = jm.crossed_interval(np.full((3, 7), 2.5))
     assert (equal.mean.low, equal.mean.high, *equal[1:]) == (2.5, 2.5, 0, 0, 0)
     right = jm.crossed_interval(np.ones((3, 7)), bounds=(0, 1)).mean

@@ -77,9 +77,9 @@ def crossed_interval(
     """Compute a confidence interval of a mean score for new seeds and new items.
 
     A system is trained with S seeds, and each trained system is scored on the same N items. The
-    interval contains the mean score that the system would have if it were trained again and scored
-    on new items. It is wider than `mean_interval` of the item means, which is for these trained
-    systems. For the formulas and the coverage see `jaxmetrics.intervals.crossed`.
+    interval is for the expected score if the system is trained again and scored on new items. For
+    the S trained systems only, `mean_interval` of the item means is narrower. For the formulas and
+    the coverage see `jaxmetrics.intervals.crossed`.
 
     Args:
         scores: real numbers of shape `(..., S, N)`, one row for each seed.
@@ -155,7 +155,9 @@ def _crossed_interval(
         width = bounds[1] - bounds[0]
         p = (value - bounds[0]) / width
         scale = width * p * (1 - p)
-        v = -xp.expm1(-divide(reach, scale))
+        # p - expit(logit(p) - x) is p (1 - p) v / (1 - p v) with v = 1 - exp(-x). At a bound, the
+        # reach is 0 or NaN.
+        v = -xp.expm1(-divide(reach, scale, reach))
         down, up = scale * v / (1 - p * v), scale * v / (1 - (1 - p) * v)
     low = value - safe_sqrt((value - over_items.low) ** 2 + down**2)
     high = value + safe_sqrt((over_items.high - value) ** 2 + up**2)
