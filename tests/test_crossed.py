@@ -35,8 +35,7 @@ def slow(
 ) -> tuple[list[float], list[float]]:
     """The mean with its ends and its error, and the variances, from sums over all cells."""
     n, is_difference = systems[0].shape[-1], len(systems) == 2
-    seeds = interaction = squares = 0.0
-    variances = []
+    squares, variances = 0.0, []
     for x in systems:
         s, mean = len(x), x.mean()
         of_seeds = sum(n * (row.mean() - mean) ** 2 for row in x) / (s - 1)
@@ -81,7 +80,7 @@ def test_intervals_from_the_definition(bounds: Any, of_seeds: float) -> None:
         expected, variances = slow(systems, bounds)
         assert_allclose(parts(found.mean)[:4], expected, rtol=1e-10)
         assert_allclose([found.seeds, found.items, found.interaction], variances, atol=1e-12)
-        # Neither the order of seeds and of items matters, nor is the interval of items alone wider.
+        # Neither the order of the seeds nor the order of the items matters.
         order = rng.permutation(30)
         other = jm.crossed_interval(*(x[::-1, order] for x in systems), bounds=bounds)
         assert_allclose(parts(other.mean), parts(found.mean), rtol=1e-10)

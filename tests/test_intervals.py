@@ -283,7 +283,7 @@ def test_accuracies_and_areas_of_a_map_equal_published_estimates() -> None:
     """The sample by map class of Olofsson et al. (2014), whose variances are divided by n - 1."""
     sample = [[66, 0, 5, 4], [0, 55, 8, 12], [1, 0, 153, 11], [2, 1, 9, 313]]
     hectares = 0.09 * np.array([200_000, 150_000, 3_200_000, 6_450_000])
-    published = {
+    published: dict[Any, tuple[Any, Any]] = {
         jm.accuracy: (0.95, 0.02),
         jm.recall: ([0.88, 0.73, 0.93, 0.96], [0.07, 0.10, 0.04, 0.02]),
         jm.precision: ([0.75, 0.85, 0.93, 0.96], [0.21, 0.25, 0.03, 0.02]),
