@@ -116,8 +116,9 @@ def crossed_interval(
     """
     check_order(scores=scores, others=others)
     check_bounds(bounds)
-    given = {"scores": scores} if others is None else {"scores": scores, "others": others}
-    arrays = {name: as_array(x, name) for name, x in given.items()}
+    arrays = {"scores": as_array(scores, "scores")}
+    if others is not None:
+        arrays["others"] = as_array(others, "others")
     systems, eps = [], largest_eps(*arrays.values())
     for name, array in arrays.items():
         x = as_float(array, name)
