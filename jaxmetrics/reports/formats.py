@@ -58,8 +58,8 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
 
 
 def as_markdown(outline: Outline) -> str:
-    """Write Markdown tables, for example for a pull request. The summary comes first; verdicts of
-    gates come before everything else, which GitHub then shows when it is asked for.
+    """Write Markdown tables, for example for a pull request. The summary comes first. If there are
+    gates, their verdicts come first, and readers unfold the rest.
     """
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
