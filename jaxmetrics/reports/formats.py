@@ -74,8 +74,8 @@ def as_markdown(outline: Outline) -> str:
     parts.append("\n".join(f"- {escaped(note)}" for note in outline.notes))
     if gates := outline.gates:
         overall = {0: "Passed", 1: "Failed"}.get(exit_code(gates), "Undecided")
-        titles = ["gate", "verdict", f"{gates[0].what or 'value'} ({interval})"]
-        rows = [[printable(x.gate.text), x.verdict_in_words, x.value.cell] for x in gates]
+        titles = ["gate", "verdict", f"{gates[0].what or 'value'}, {interval}"]
+        rows = [[printable(x.gate.text), x.verdict_in_words, f"{x.value}"] for x in gates]
         folded = ["<details><summary>Report</summary>", *parts, "</details>"]
         parts = [f"### {overall}", Table(titles, rows).markdown(), *folded]
     return "\n\n".join(filter(None, parts)) + "\n"
