@@ -31,7 +31,7 @@ def ranking_report(
         title: the name of the metric in words.
     """
     written, content = ranking(board, names), board.to_dict(names)
-    rows, winner = content["classifiers"], content["winner"]
+    classifiers, winner = content["classifiers"], content["winner"]
     level = winner["level"]
     if sample is None and "num_examples" in winner:
         sample = SampleSize(winner["num_examples"])
@@ -39,7 +39,7 @@ def ranking_report(
     by = f" by {title or title_of(metric)}" if metric else ""
     return TabularReport(
         Outline(
-            heading=", ".join([*known, quantity(len(rows), "classifiers") + by]),
+            heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
             tables={"": ValueTable(*written.table)},
             notes=[
@@ -54,6 +54,6 @@ def ranking_report(
             "metric": metric,
             **content,
         },
-        rows,
-        {x.pop("name"): x for x in map(dict, rows)},
+        classifiers,
+        {x.pop("name"): x for x in map(dict, classifiers)},
     )
