@@ -173,13 +173,14 @@ def test_a_comparison() -> None:
     titles = ["A", "B", "A - B", "confidence A > B", "confidence equivalent"]
     cells = [*estimates, better, equivalent]
     line = ", ".join(f"{title} {cell}" for title, cell in zip(titles, cells, strict=True))
-    assert repr(one) == str(one) == line
+    assert repr(one) == str(one).replace("\n", " ") == line
     exactly = one._replace(probability_equivalent=np.float64(0))
     assert repr(exactly) == line.rsplit(",", 1)[0]
     assert one.to_dict()["a"]["low"] == float(one.a.low)
     two = jax.tree.map(lambda x: np.stack([x, x]), one)
     assert repr(two) == f"2 comparisons: {line}; {line}"
-    assert re.split(" {2,}", str(two).splitlines()[1]) == ["0", *cells]
+    rows = [re.split(" {2,}", row) for row in str(two).splitlines()]
+    assert rows[1] + rows[5][1:] == ["0", *cells]  # two tables, because one would be too wide
 
 
 def test_an_average_of_betas() -> None:
@@ -203,10 +204,10 @@ def test_a_leaderboard_is_a_ranking() -> None:
     assert [line.split("  ")[0] for line in lines[:4]] == [
         "classifier",
         r"a\tb",
-        "n" * 36 + "… 2",
+        "n" * 26 + "…" + "n" * 13,
         "tiny",
     ]
-    assert lines[5] == rf"a\tb and {'n' * 36}… 2 cannot be told apart."
+    assert lines[5] == rf"a\tb and {'n' * 26}…{'n' * 13} cannot be told apart."
     assert lines[6] == "tiny is shown to be worse than one above."
     assert lines[7] == rf"Expected for the winner, a\tb, on new examples: {board.winner_estimate}."
     assert repr(board) == board.to_text()
@@ -285,8 +286,7 @@ def test_reported_values_print_as_estimates_do() -> None:
 def test_a_comparison_report_prints_its_text() -> None:
     report = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9, names=("x" * 999, "a\nb"))
     assert repr(report) + "\n" == report.to_text()
-    assert max(map(len, repr(report).splitlines())) <= 203
-    assert r"B  a\nb" in repr(report)
+    assert r"B: a\nb" in repr(report)
     assert report["accuracy"] is report.figures["accuracy"]
     with pytest.raises(KeyError, match="not in the report"):
         report["recall"]
@@ -362,8 +362,11 @@ def test_names_are_shown_not_sent() -> None:
 
 def test_long_names_are_cut_and_differ() -> None:
     labels = labels_of(["ant", "b" * 1_000_000, "b" * 999_999, "\x00" * 16], 16)
-    assert labels == ["ant", "b" * 12 + "… 2", "b" * 12 + "… 3", r"\x00" * 3 + "… 4"]
+    assert labels == ["ant", *(f"{'b' * 8}…{'b' * 4} #{i}" for i in (2, 3)), r"\x00\x00\x…0\x00"]
     assert max(map(len, labels_of(["\x9b" * 16], 16))) <= 16
+    # What differs at the end needs no number; a wide character takes two columns.
+    assert labels_of([f"{'a' * 40} {i}" for i in range(2)], 9) == ["aaaaaa… 0", "aaaaaa… 1"]
+    assert labels_of(["狗" * 9], 9) == ["狗狗狗…狗"]
     assert listed(["x\n", *range(1000)]).startswith(r"x\n, 0, 1, ")
     assert len(listed(range(10**9))) < 100
     assert title_of("mean_\x1b[31m" + "x" * 1000).startswith(r"mean \x1b[31mxx")
