@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking
+from jaxmetrics._text.standings import ranking, standings
 from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
 from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.values import value_of
 
 __all__: list[str] = []
 
@@ -24,12 +25,14 @@ def ranking_report(
 ) -> TabularReport:
     """Make the report on a leaderboard, with the best classifier first."""
     written = ranking(board, names)
+    estimates = [value_of(x.estimate) for x in standings(board, names)]
+    rows = [[x[0], y, *x[2:]] for x, y in zip(written.table.rows, estimates, strict=True)]
     content = board.to_dict(names)
     return TabularReport(
         Outline(
             heading=f"{sample}, {len(names)} classifiers by {title or title_of(metric)}",
             verdict=written.sentences[0],
-            tables={"": ValueTable(*written.table)},
+            tables={"": ValueTable(written.table.titles, rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
