@@ -205,9 +205,6 @@ class Estimate(Printed):
         labels = {name: self.__dict__[name] for name in ("level", "method", "note")}
         return {name: x for name, x in labels.items() if x is not None}
 
-    def _intervals(self) -> list[tuple[float, float, float]]:
-        return [(self.value, self.low, self.high)]
-
     def _cells(self, spec: str) -> dict[str, str]:
         text = interval(self.value, self.low, self.high, spec)
         text += " (no interval)" * bool(self.low != self.low and self.high != self.high)

@@ -21,7 +21,9 @@ from jaxmetrics._text.wording import (
     labels_of,
     listed,
     printable,
+    probability,
     title_of,
+    width_of,
 )
 from jaxmetrics.reports.values import Compared, ReportValue, exactly
 
@@ -382,6 +384,95 @@ def test_words() -> None:
         "-",
     ]
     assert interval(0.5, 0.25, 0.75, "+.2f") == "+0.50 [+0.25, +0.75]"
+
+
+NAMES = {
+    "short": [*"abc"],
+    "long": [f"a class that nobody would name so, with a hyphen-{'x' * 50} {i}" for i in range(3)],
+    "wide": ["狗" * 60, "狗" * 60 + "猫", "e\u0301" * 50],
+    "one": ["x" * 500, "0, " * 99, "-"],
+}
+
+
+def results_with_names(names: list[str]) -> list[Any]:
+    """Results of each kind, most of which show these names."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 120)
+    pred, other = (np.where(rng.random(120) < p, true, rng.integers(0, 3, 120)) for p in (0.8, 0.5))
+    prob = 0.6 * np.eye(3)[pred] + 0.4 / 3
+    groups = np.array(names)[rng.integers(0, 3, 120)]
+    options: Any = {"y_prob": prob, "class_names": names}
+    counts = jm.confusion_matrix(true, [pred, other], num_classes=3)
+    board = jm.leaderboard(jm.accuracy, true, dict(zip(names, [pred, other, true], strict=True)))
+    both: Any = {"class_names": names, "names": (names[0], names[1]), "rope": 0.01}
+    scores: Any = {"groups": groups, "bounds": (0, 1), "name": names[0]}
+    return [
+        jm.report(true, pred, **options),
+        jm.report(true, pred, groups=groups, class_names=names),
+        jm.report(true % 2, pred % 2, groups=groups, class_names=names[:2]),
+        jm.comparison_report(true, pred, other, y_prob_a=prob, y_prob_b=prob, **both),
+        jm.score_report(true == pred, **scores),
+        jm.score_report(true == pred, true == other, **scores),
+        jm.multilabel_report(np.eye(3)[true], np.eye(3)[pred], label_names=names),
+        board,
+        jm.compare_predictions(jm.accuracy, true, pred, other),
+        jm.mcnemar([[90, 1], [20, 30]]),
+        jm.delong(true == 1, prob[:, 1], rng.random(120)),
+        jm.balanced_accuracy_posterior(counts),
+        jm.interval(jm.recall, counts),
+        jm.interval(jm.accuracy, counts[0]),
+    ]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_no_line_is_longer_than_the_terminal(names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = results_with_names(NAMES[names])
+    for width in (40, 60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        texts = [str(x) for x in results]
+        texts += [x.to_text() for x in results if hasattr(x, "to_text")]
+        for text in texts:
+            assert max(map(width_of, text.splitlines())) <= width, text
+            # No interval is broken or shortened, and there is only one way to write it.
+            assert all(line.count("[") == line.count("]") for line in text.splitlines()), text
+            assert not re.search(r"\d-\.\d|\d to \d|\d\.\d*…", text), text
+    monkeypatch.setenv("COLUMNS", "7")
+    assert max(map(width_of, str(results[-2]).splitlines())) <= 40
+
+
+def test_a_wide_terminal_has_one_table_with_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = results_with_names([*"abc"])[0]
+    assert "\n\nclass  ROC AUC\n" in str(report)
+    assert "specificity" not in str(report)
+    monkeypatch.setenv("COLUMNS", "200")
+    title, *rows = str(report).split("\n\n")[2].splitlines()
+    assert title.split()[:7] == ["class", "n", "precision", "recall", "F1", "specificity", "ROC"]
+    low, high = (float(x) for x in title.rsplit("F1:", 1)[1].split())
+    values = [x.numbers for x in report.per_class["f1"]]
+    assert (low, high) == pytest.approx((np.min(values), np.max(values)), abs=5e-4)
+    start = title.index("F1:")
+    for row, numbers in zip(rows, values, strict=True):
+        ends = [
+            start + len(x)
+            for x in (row[start:].rstrip("─●"), row[start:].split("●")[0], row[start:-1])
+        ]
+        expected = [start + 47 * (x - low) / (high - low) for x in sorted(numbers)]
+        assert ends == pytest.approx(expected, abs=1)
+
+
+def test_values_below_each_other_have_equal_decimals() -> None:
+    few_and_many = jm.proportion_interval([90, 1995], [100, 2000])
+    rows = [line.split()[1:] for line in str(few_and_many).splitlines()[1:]]
+    assert rows == [["0.9000", "[0.8256,", "0.9448]"], ["0.9975", "[0.9942,", "0.9989]"]]
+    counts = np.array([[50_000, 400, 9], [300, 70_000, 1], [1, 1, 5]])
+    for line in jm.Report.from_counts(counts).to_text().split("\n\n")[2].splitlines()[1:]:
+        assert {len(x.strip("[],").partition(".")[2]) for x in line.split()[2:5]} == {5}
+
+
+def test_small_probabilities() -> None:
+    shown = [probability(x) for x in (0, 1e-6, 0.000999, 0.001, 0.5, 0.999, 0.99901, 1, math.nan)]
+    assert shown == ["< 0.001"] * 3 + ["0.001", "0.500", "0.999"] + ["> 0.999"] * 2 + ["-"]
+    assert "p-value < 0.001" in str(jm.mcnemar([[0, 40], [2, 0]]))
 
 
 def test_tables_count_columns_of_a_terminal() -> None:

@@ -48,9 +48,12 @@ class Printed:
             cells[_TITLES.get(name, name)] = format(x, spec) if is_written else write(x)
         return cells
 
-    def _intervals(self) -> list[tuple[float, float, float]]:
+    def _intervals(self) -> list[tuple[float, ...]]:
         """List the values with the ends of their intervals, which share a format in a table."""
-        parts = (x for x in self._numbers().values() if isinstance(x, Printed))
+        numbers = self._numbers()
+        if "low" in numbers:
+            return [tuple(numbers.values())[:3]]
+        parts = (x for x in numbers.values() if isinstance(x, Printed))
         return [x for part in parts for x in part._intervals()]
 
     def _members(self) -> Members | None:

@@ -6,6 +6,7 @@ import html
 import math
 import re
 import sys
+import textwrap
 import unicodedata
 import warnings
 from collections import Counter
@@ -122,6 +123,26 @@ def _decimals(numbers: Sequence[float]) -> float:
     return places
 
 
+def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[str]:
+    """Draw intervals as bars of at most `size` characters below a title with the ends of the axis.
+
+    >>> print("\\n".join(bars_of([(0.5, 0, 1), (0.25, 0, 0.75)], 17, "F1")))
+    F1: 0.000   1.000
+    ────────●────────
+    ────●───────
+    """
+    ends = [x for numbers in values for x in numbers if math.isfinite(x)] or [0.0]
+    least, most = min(ends), max(ends)
+    scale, bars = (size - 1) / ((most - least) or 1), []
+    for numbers in values:
+        known = all(map(math.isfinite, numbers))
+        value, low, high = (round((x - least) * scale) * known if known else 0 for x in numbers)
+        bars.append((" " * low + "─" * (value - low) + "●" + "─" * (high - value)) * known)
+    first, last = written(least, most)
+    start = f"{title}: {first} "
+    return [f"{start}{last:>{size - len(start)}}", *bars]
+
+
 def printable(name: str) -> str:
     """Escape control characters, and other invisible characters that affect the surrounding text,
     such as direction marks.
@@ -169,17 +190,10 @@ def _start(text: str, most: int) -> str:
 
 def filled(text: str) -> str:
     """Break a text into lines that fit the terminal, but not inside `value [low, high]`."""
-    lines, most = [""], terminal_width()
-    for word in re.split(r" (?!\[[-\d]|[^\[]*\])", text):
-        joined = f"{lines[-1]} {word}".strip()
-        if width_of(joined) <= most:
-            lines[-1] = joined
-            continue
-        while width_of(word) > most:
-            lines.append(_start(word, most))
-            word = word.removeprefix(lines[-1])
-        lines.append(word)
-    return "\n".join(lines).strip()
+    kept = re.sub(r" (?=\[[-\d]|[^\[]*\])", "\xa0", text)
+    wide = "".join(c + "\0" * (width_of(c) - 1) for c in kept)  # as many characters as columns
+    lines = textwrap.fill(wide, terminal_width() - 1, break_on_hyphens=False)
+    return lines.replace("\0", "").replace("\xa0", " ")
 
 
 def terminal_width() -> int:

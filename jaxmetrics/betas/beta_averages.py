@@ -84,9 +84,6 @@ class _Summary(Printed, namedtuple("_Summary", "mean low high standard_deviation
 
     __slots__ = ()
 
-    def _intervals(self) -> list[tuple[float, float, float]]:
-        return [(self.mean, self.low, self.high)]
-
     def _cells(self, spec: str) -> dict[str, str]:
         return {"mean [low, high]": interval(self.mean, self.low, self.high, spec)}
 

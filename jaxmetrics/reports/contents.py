@@ -147,11 +147,13 @@ class ValueTable(NamedTuple):
         titles: the titles of the columns.
         rows: the cells; the first cell of a row is its name.
         details: the indices of columns that text omits where the table would be too wide.
+        drawn: the index of the column whose intervals text draws where there is room.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str | ReportValue]]
     details: Sequence[int] = ()
+    drawn: int | None = None
 
 
 def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
@@ -247,7 +249,11 @@ class ClassValues(NamedTuple):
         number = "n" if self.support.dtype.kind in "iu" else "weight"
         # One of many classes has a specificity near 1.
         details = [i for i, x in enumerate(self.columns, 2) if x == "specificity" and len(rows) > 2]
-        return ValueTable([self.kind, number, *map(title_of, self.columns)], rows, details)
+        titles, drawn = (
+            [self.kind, number, *map(title_of, self.columns)],
+            2 + [*self.columns].index("f1"),
+        )
+        return ValueTable(titles, rows, details, drawn)
 
     def content(self) -> dict[str, Any]:
         """Return all values for JSON."""

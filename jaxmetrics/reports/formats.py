@@ -13,30 +13,55 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
-from jaxmetrics._text.wording import Table, escaped, filled, percent, printable, spec_of
+from jaxmetrics._text.wording import (
+    Table,
+    bars_of,
+    escaped,
+    filled,
+    percent,
+    printable,
+    span_of,
+    spec_of,
+    terminal_width,
+)
 from jaxmetrics.reports.contents import Outline, ValueTable
-from jaxmetrics.reports.gates import JudgedGate, contents_of, exit_code
+from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of, exit_code
 from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
+_LONGEST_BAR = 48  # characters
+_BOLD = 1
+_COLOURS = {Verdict.PASSED: 32, Verdict.FAILED: 31, Verdict.UNKNOWN: 33}  # green, red, yellow
 _FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # also full-width characters
 
 
-def as_text(outline: Outline, most_rows: int | None = None) -> str:
-    """Write text for a terminal. The summary comes last, just above the prompt."""
+def as_text(outline: Outline, most_rows: int | None = None, *, has_colour: bool = False) -> str:
+    """Write text for a terminal, with its codes for colours if it has any. The summary comes last,
+    just above the prompt.
+    """
     names = [f"{short}: {name}" for short, name in outline.names.items()]
     tables = [
-        "\n".join(filter(None, [title, table.text()]))
+        "\n".join(filter(None, [title, _with_bars(table).text()]))
         for title, table in _tables(outline, most_rows)
     ]
     above, verdict, notes = (
         "\n".join(map(filled, lines))
         for lines in ([outline.heading, *names], [outline.verdict], _sentences(outline))
     )
+    gates = [filled(x.sentence()) for x in outline.gates]
+    if has_colour:
+        verdict = _painted(verdict, _BOLD)
+        gates = [
+            _painted(x, _COLOURS[y.verdict]) for x, y in zip(gates, outline.gates, strict=True)
+        ]
     text = "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
-    return text + "".join(f"{filled(x.sentence())}\n" for x in outline.gates)
+    return text + "".join(f"{x}\n" for x in gates)
+
+
+def _painted(text: str, code: int) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if text else ""
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -47,7 +72,7 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
         for lines in (filter(None, [outline.heading, *names, outline.verdict]), _sentences(outline))
     )
     tables = "".join(
-        (f"<p>{html.escape(title)}</p>" if title else "") + table.html()
+        (f"<p>{html.escape(title)}</p>" if title else "") + _written(table).html()
         for title, table in _tables(outline, most_rows)
     )
     return f"<p>{above}</p>{tables}<p>{below}</p>"
@@ -157,17 +182,17 @@ def _sentences(outline: Outline) -> list[str]:
     return [*filter(None, [outline.result, outline.intervals]), *outline.notes]
 
 
-def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Write the tables with their titles, the summary last. If rows are omitted, the last row
+def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, ValueTable]]:
+    """Return the tables with their titles, the summary last. If rows are omitted, the last row
     contains their number.
     """
     for title, table in outline.tables.items():
         rows = [*table.rows[:most_rows]]
         if omitted := len(table.rows) - len(rows):
             rows.append([f"... {omitted} more", *[""] * (len(table.titles) - 1)])
-        yield title, _written(table._replace(rows=rows))
+        yield title, table._replace(rows=rows)
     if outline.summary:
-        yield outline.summary_title, _written(_overall(outline))
+        yield outline.summary_title, _overall(outline)
 
 
 def _overall(outline: Outline, value: str = "", method: str = "") -> ValueTable:
@@ -182,6 +207,22 @@ def _written(table: ValueTable) -> Table:
         spec = spec_of(*(x.numbers for x in cells if isinstance(x, ReportValue)))
         columns.append([x if isinstance(x, str) else f"{x:{spec}}" for x in cells])
     return Table(table.titles, [*zip(*columns, strict=True)], table.details)
+
+
+def _with_bars(table: ValueTable) -> Table:
+    """Write the cells, and bars of the intervals of a column if the terminal has room for them."""
+    written, drawn = _written(table), table.drawn
+    columns = [*zip(written.titles, *written.rows, strict=True)]
+    room = min(terminal_width() - span_of(columns) - 2, _LONGEST_BAR)
+    if drawn is None or room < _LONGEST_BAR // 2:
+        return written
+    nothing = (math.nan,) * 3
+    values = [
+        x[drawn].numbers if isinstance(x[drawn], ReportValue) else nothing for x in table.rows
+    ]
+    columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
+    titles, *rows = zip(*columns, strict=True)
+    return Table(titles, rows)
 
 
 def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:

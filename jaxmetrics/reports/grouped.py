@@ -35,7 +35,7 @@ Values: TypeAlias = Mapping[Key, ReportValue]
 # These values are redundant with other values.
 _NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
-_LONGEST_GROUP = 24  # columns of the name of a group
+_LONGEST_GROUP = 20  # columns of the name of a group, as of a value with its interval
 _MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
     "A disparity is the largest difference between groups, which chance alone makes positive. Its "
@@ -100,7 +100,8 @@ class GroupedReport(Report):
         titles = self._titles(different[:_MOST_SHOWN])
         most = [f"{title} by {shown[key]}" for key, title in titles.items()]
         return (
-            f"{len(different)} of {len(shown)} values are shown to differ between groups, {rate}"
+            f"{len(different)} of {len(shown)} values {'is' if len(different) == 1 else 'are'} shown"
+            f" to differ between groups, {rate}"
             f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
         )
 

@@ -172,7 +172,7 @@ class ComparisonReport(AnyReport):
             verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
             names=names_of_both(self.names),
             tables={
-                "": ValueTable(titles, rows, details=(titles.index("method"),)),
+                "": ValueTable(titles, rows, details=(titles.index("method"),), drawn=3),
                 **listing("Only one is correct", self.listed),
             },
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking
+from jaxmetrics._text.standings import ranking, standings
 from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable, quantity
 from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.values import value_of
 
 __all__: list[str] = []
 
@@ -37,11 +38,13 @@ def ranking_report(
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
     by = f" by {title or title_of(metric)}" if metric else ""
+    values = [value_of(x.estimate) for x in standings(board, names)]
+    cells = [[x[0], y, *x[2:]] for x, y in zip(written.table.rows, values, strict=True)]
     return TabularReport(
         Outline(
             heading=", ".join([*known, quantity(len(rows), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": ValueTable(*written.table)},
+            tables={"": ValueTable(written.table.titles, cells, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",

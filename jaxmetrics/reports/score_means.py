@@ -247,7 +247,7 @@ def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float])
             rows.append([*cells, *x.systems.values(), probability(x.probability_better)])
         else:
             rows.append([*cells, x, x.method or ""])
-    return ValueTable(["", "n", *columns], rows)
+    return ValueTable(["", "n", *columns], rows, drawn=len(columns))  # the mean, or A - B
 
 
 def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
