@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from jaxmetrics import Leaderboard
 from jaxmetrics._text.standings import ranking, standings
@@ -25,8 +26,9 @@ def ranking_report(
 ) -> TabularReport:
     """Make the report on a leaderboard, with the best classifier first."""
     written = ranking(board, names)
-    estimates = [value_of(x.estimate) for x in standings(board, names)]
-    rows = [[x[0], y, *x[2:]] for x, y in zip(written.table.rows, estimates, strict=True)]
+    rows: list[list[Any]] = [[*row] for row in written.table.rows]
+    for row, x in zip(rows, standings(board, names), strict=True):
+        row[1] = value_of(x.estimate)
     content = board.to_dict(names)
     return TabularReport(
         Outline(
