@@ -118,8 +118,8 @@ def _decimals(numbers: Sequence[float]) -> float:
     if largest >= 100:
         places = max(0, 5 - len(str(int(largest))))
     distance = max(finite) - min(finite)
-    if distance > 0:
-        places = max(places, min(1 - math.floor(math.log10(distance / 2)), 12))
+    if distance > 1e-10:  # less is rounding
+        places = max(places, 1 - math.floor(math.log10(distance / 2)))
     return places
 
 

@@ -249,11 +249,8 @@ class ClassValues(NamedTuple):
         number = "n" if self.support.dtype.kind in "iu" else "weight"
         # One of many classes has a specificity near 1.
         details = [i for i, x in enumerate(self.columns, 2) if x == "specificity" and len(rows) > 2]
-        titles, drawn = (
-            [self.kind, number, *map(title_of, self.columns)],
-            2 + [*self.columns].index("f1"),
-        )
-        return ValueTable(titles, rows, details, drawn)
+        titles = [self.kind, number, *map(title_of, self.columns)]
+        return ValueTable(titles, rows, details, drawn=2 + [*self.columns].index("f1"))
 
     def content(self) -> dict[str, Any]:
         """Return all values for JSON."""

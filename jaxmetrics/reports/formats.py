@@ -212,14 +212,11 @@ def _written(table: ValueTable) -> Table:
 def _with_bars(table: ValueTable) -> Table:
     """Write the cells, and bars of the intervals of a column if the terminal has room for them."""
     written, drawn = _written(table), table.drawn
-    columns = [*zip(written.titles, *written.rows, strict=True)]
+    columns: list[Sequence[str]] = [*zip(written.titles, *written.rows, strict=True)]
     room = min(terminal_width() - span_of(columns) - 2, _LONGEST_BAR)
     if drawn is None or room < _LONGEST_BAR // 2:
         return written
-    nothing = (math.nan,) * 3
-    values = [
-        x[drawn].numbers if isinstance(x[drawn], ReportValue) else nothing for x in table.rows
-    ]
+    values = [getattr(row[drawn], "numbers", (math.nan,) * 3) for row in table.rows]
     columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
     titles, *rows = zip(*columns, strict=True)
     return Table(titles, rows)
@@ -276,7 +273,9 @@ class AnyReport(ABC):
         return as_fragment(self.outline(), _MOST_ROWS)
 
     def to_text(self) -> str:
-        """Return the report as text for a terminal, with all rows."""
+        """Return the report as text, with all rows. It is as wide as the terminal: 80 columns if
+        there is none, at least 40.
+        """
         return as_text(self.outline())
 
     def to_json(self) -> str:

@@ -88,20 +88,21 @@ class GroupedReport(Report):
             return ""
         pairs = math.comb(len(self.groups), 2)
         z = normal_quantile(pairwise_level(self.level, len(self.groups)))
-        # The distance from the value to the lower end of its interval is proportional to z.
-        p_values = {
-            key: 2 * pairs * NormalDist().cdf(-z * x.value / (x.value - x.low)) if x.low > 0 else 1
-            for key, x in shown.items()
-        }
+        p_values = {key: 1.0 for key in shown}
+        for key, x in shown.items():
+            if x.low > 0:
+                # The distance from the value to the lower end of its interval is proportional to z.
+                score = z * x.value / max(x.value - x.low, 1e-300)
+                p_values[key] = 2 * pairs * NormalDist().cdf(-score)
         different = sorted(discoveries(p_values), key=lambda key: -shown[key].low)
         rate = f"at a false discovery rate of {percent(FALSE_DISCOVERIES)}"
         if not different:
             return f"None of {len(shown)} values is shown to differ between groups, {rate}."
         titles = self._titles(different[:_MOST_SHOWN])
         most = [f"{title} by {shown[key]}" for key, title in titles.items()]
+        verb = "is" if len(different) == 1 else "are"
         return (
-            f"{len(different)} of {len(shown)} values {'is' if len(different) == 1 else 'are'} shown"
-            f" to differ between groups, {rate}"
+            f"{len(different)} of {len(shown)} values {verb} shown to differ between groups, {rate}"
             f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
         )
 

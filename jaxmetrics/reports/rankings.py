@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from jaxmetrics import Leaderboard
 from jaxmetrics._text.standings import ranking, standings
@@ -32,19 +33,20 @@ def ranking_report(
         title: the name of the metric in words.
     """
     written, content = ranking(board, names), board.to_dict(names)
-    rows, winner = content["classifiers"], content["winner"]
+    classifiers, winner = content["classifiers"], content["winner"]
     level = winner["level"]
     if sample is None and "num_examples" in winner:
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
     by = f" by {title or title_of(metric)}" if metric else ""
-    values = [value_of(x.estimate) for x in standings(board, names)]
-    cells = [[x[0], y, *x[2:]] for x, y in zip(written.table.rows, values, strict=True)]
+    rows: list[list[Any]] = [[*row] for row in written.table.rows]
+    for row, x in zip(rows, standings(board, names), strict=True):
+        row[1] = value_of(x.estimate)
     return TabularReport(
         Outline(
-            heading=", ".join([*known, quantity(len(rows), "classifiers") + by]),
+            heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": ValueTable(written.table.titles, cells, drawn=1)},
+            tables={"": ValueTable(written.table.titles, rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
@@ -57,6 +59,6 @@ def ranking_report(
             "metric": metric,
             **content,
         },
-        rows,
-        {x.pop("name"): x for x in map(dict, rows)},
+        classifiers,
+        {x.pop("name"): x for x in map(dict, classifiers)},
     )
