@@ -78,7 +78,7 @@ def report(
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     ...
-    class  n  precision         recall            specificity       F1
+    class  n  precision             recall                F1
     ...
     >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?")["valid_rate"])
     0.750 [0.588, 0.872]
