@@ -9,6 +9,7 @@ import re
 import time
 import tracemalloc
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import jax
@@ -1100,6 +1101,34 @@ def test_groups_of_weight_zero_are_left_out(is_frequency: bool) -> None:
     report = jm.report(y, pred, sample_weight=[1, 2, 0, 0, 2, 1], groups=groups, **options)
     found = {name: group.counts.tolist() for name, group in report.groups.items()}
     assert found == {"x": [[1, 0], [2, 0]], "z": [[0, 2], [0, 1]]}
+
+
+def test_the_verdict_on_groups_counts_the_rows_of_the_table() -> None:
+    """Of two classes, no value is counted twice; what differs is corrected for their number."""
+    rng = np.random.default_rng(2)
+    y, sites = rng.integers(0, 2, 400), rng.choice(["north", "south", "west"], 400)
+    pred = y ^ (rng.random(400) < np.where(sites == "west", 0.22 + 0.12 * y, 0.1))
+    options: Any = {"groups": sites, "class_names": ["well", "ill"]}
+    report = jm.report(y, pred, **options)
+    outline = report.outline()
+    shown = dict(outline.summary)
+    assert not [a for a, b in combinations(shown.values(), 2) if a.numbers == approx(b.numbers)]
+    words, numbers = outline.verdict.split(" The largest differences: ")
+    for text in numbers.rstrip(".").split("; "):
+        title, value = text.split(" by ")
+        assert f"{shown[title]}" == value
+    # The oracle: intervals at the level that Benjamini and Hochberg's procedure gives to each rank.
+    keys = {key for key in report.disparities if key[0] != "specificity"}
+    keys -= {("selection_rate", "well")}
+    assert len(keys) == len(shown)
+    found = 0
+    for rank in range(1, len(keys) + 1):
+        level = 1 - 0.05 * rank / len(keys)
+        disparities = jm.report(y, pred, level=level, **options).disparities
+        if sum(disparities[key].low > 0 for key in keys) >= rank:
+            found = rank
+    assert 0 < found < sum(report.disparities[key].low > 0 for key in keys)
+    assert words.startswith(f"{found} of {len(shown)} values are shown to differ between groups, ")
 
 
 def test_a_report_of_groups() -> None:

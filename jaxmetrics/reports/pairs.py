@@ -270,8 +270,7 @@ def comparison_report(
     60 examples, 2 classes
     <BLANKLINE>
     A is better: its macro F1 is higher by 0.416 [0.236, 0.572].
-    <BLANKLINE>
-                       A                     B
+    ...
     accuracy           0.917 [0.823, 0.969]  0.500 [0.373, 0.627]
     ...
     """
