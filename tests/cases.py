@@ -532,6 +532,21 @@ OF_CURVES: dict[str, Row] = {
         call=jm.two_class, cases=two_cases((_PROB[:, 0],), (_PROB[:, 1],)), smooth=(0,)
     ),
     "delong_interval": Row(call=jm.delong_interval, cases=_binary, **_MASKED_PAIRS),
+    **rows(
+        {
+            f"delong_interval {average}": partial(jm.delong_interval, average=average)
+            for average in ("macro", "weighted")
+        },
+        cases=_probs,
+        examples=(-1, -2),
+        options=("where",),
+        float32=1e-5,
+    ),
+    "delong_interval weighted clusters": Row(
+        call=partial(jm.delong_interval, average="weighted", clusters=_IDS),
+        cases=_probs,
+        float32=1e-5,
+    ),
     "average_precision_interval": Row(
         call=jm.average_precision_interval, cases=_binary, float32=1e-5, **_MASKED_PAIRS
     ),

@@ -408,6 +408,64 @@ def test_delong_interval() -> None:
     close(batch.low[0], 1 - batch.high[1])
 
 
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("scores", ["probabilities", "ties"])
+def test_the_interval_of_an_average_of_areas(average: Any, scores: str) -> None:
+    """From the definition in loops; beside scikit-learn and the jackknife."""
+    rng = default_rng(3)
+    y = rng.choice(3, 90, p=[0.6, 0.3, 0.1])
+    prob = special.softmax(1.2 * np.eye(3)[y] + rng.normal(size=(90, 3)), -1)
+    prob = np.round(prob, 1) if scores == "ties" else prob
+    estimate = delong_interval(y, prob, average=average)
+    m, n, moves, areas = np.bincount(y), 90, np.zeros((90, 3)), np.zeros(3)
+    for k in range(3):
+        wins = np.sign(prob[y == k, k][:, None] - prob[y != k, k]) / 2 + 0.5
+        areas[k] = wins.mean()
+        for side, axis in ((y == k, 1), (y != k, 0)):
+            number = side.sum()
+            moves[side, k] = (wins.mean(axis) - areas[k]) / np.sqrt(number * (number - 1))
+    w = m / n if average == "weighted" else np.ones(3) / 3
+    area, u = w @ areas, moves @ w
+    u = u + (average == "weighted") * (areas[y] - area) / np.sqrt(n * (n - 1))
+    close([estimate.value, estimate.standard_error], [area, np.sqrt((u**2).sum())])
+    one_over_n = 0
+    for c in range(3):
+        most = sum(w[k] / (m[k] if k == c else n - m[k]) for k in range(3))
+        smoothed = (u[y == c] ** 2).sum() + most**2 / 6
+        one_over_n += smoothed / (area * (1 - area) + 1 / (3 * m[c]))
+    for end in (estimate.low, estimate.high):
+        close(abs(area - end) / np.sqrt(end * (1 - end) * one_over_n), stats.norm.ppf(0.975))
+    if scores == "probabilities":  # scikit-learn refuses others
+        close(area, sk.roc_auc_score(y, prob, multi_class="ovr", average=average))
+    function = per_class(roc_auc, average=average)
+    held_out = [function(np.delete(y, i), np.delete(prob, i, 0)) for i in range(n)]
+    jackknife = np.sqrt((n - 1) * np.var(held_out))
+    assert_allclose(estimate.standard_error, jackknife, rtol=0.05)
+    order = rng.permutation(n)
+    assert_close(delong_interval(y[order], prob[order], average=average), estimate)
+    alone = delong_interval(y, prob, average=average, clusters=np.arange(n))
+    close(alone.standard_error, estimate.standard_error)
+
+
+def test_averages_of_areas_in_extreme_cases() -> None:
+    y = np.arange(60) % 3
+    perfect = np.eye(3)[y]
+    best = delong_interval(y, perfect, average="macro")
+    assert best.value == 1 == best.high
+    assert 0.8 < best.low < 0.95
+    worst = delong_interval(y, 1 - perfect, average="weighted")
+    close([worst.low, worst.high], [1 - best.high, 1 - best.low])
+    with_absent = np.concatenate([perfect, np.zeros((60, 1))], 1)
+    assert_close(delong_interval(y, with_absent, average="macro"), best)
+    assert np.isnan(parts(delong_interval(0 * y, perfect, average="macro"))).all()
+    binary, prob = y[y < 2], default_rng(0).random(40)
+    both = np.stack([1 - prob, prob], -1)
+    for options in ({}, {"method": "logit"}, {"clusters": np.arange(40) // 2}):
+        for average in ("macro", "weighted"):
+            averaged = delong_interval(binary, both, average=average, **options)
+            assert_close(averaged, delong_interval(binary, prob, **options))
+
+
 def influences_by_differences(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first and the second derivative of the average precision by each example's weight."""
     steps = 2e-3 * np.eye(len(y))
@@ -821,6 +879,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: delong_interval(Y, S, method="wald"),  # type: ignore[arg-type]
         "'score', 'logit' or 'normal'",
     ),
+    (lambda: delong_interval(Y, S, average="micro"), "'macro' or 'weighted'"),  # type: ignore[arg-type]
+    (lambda: delong_interval(Y, S, average="macro"), "y_score must have shape"),
     (
         lambda: subject_to(jm.precision),
         r"subject_to must be a pair of a metric and the least value",
