@@ -542,6 +542,14 @@ OF_CURVES: dict[str, Row] = {
         options=("where",),
         float32=1e-5,
     ),
+    **rows(
+        {
+            f"safe_threshold {metric.__name__}": partial(jm.safe_threshold, metric, least=0.15)
+            for metric in (jm.recall, jm.precision)
+        },
+        cases=_binary,
+        **_MASKED_PAIRS,
+    ),
     "delong_interval weighted clusters": Row(
         call=partial(jm.delong_interval, average="weighted", clusters=_IDS),
         cases=_probs,

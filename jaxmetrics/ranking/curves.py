@@ -18,14 +18,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arguments.single import ArrayLike, as_float, check_function, refuse_where
+from jaxmetrics._arguments.single import (
+    ArrayLike,
+    as_float,
+    as_number,
+    check_function,
+    check_level,
+    refuse_where,
+    require,
+)
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax, trees
-from jaxmetrics._places.namespaces import Array, float_dtype, on_device, xp
+from jaxmetrics._places.namespaces import Array, float_dtype, lax, on_device, xp
 from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import shown
+from jaxmetrics.betas.distributions import betainc, betaincinv
+from jaxmetrics.estimates import computed_estimate, with_level
 from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank
@@ -42,7 +52,11 @@ __all__ = [
     "metric_at_thresholds",
     "precision_recall_curve",
     "roc_curve",
+    "safe_threshold",
 ]
+
+# An arbitrary confusion matrix, in which all rates of two cells differ.
+_COUNTS = np.array([[1009.0, 2003.0], [3001.0, 4999.0]])
 
 
 class RocCurve(NamedTuple):
@@ -318,6 +332,105 @@ def _best_threshold(
         return xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
 
     return OperatingPoint(at_best(values), at_best(threshold))
+
+
+def safe_threshold(
+    metric: Callable[[Array], Any],
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    least: float,
+    level: float = 0.95,
+    where: ArrayLike | None = None,
+) -> OperatingPoint:
+    """Find a threshold at which a rate, such as recall, is at least `least` with confidence.
+
+    In at least `level` of the test sets, the rate of new examples at the returned threshold is at
+    least `least`. For each threshold, the hypothesis that the rate is smaller is tested by an exact
+    binomial test, with the p-value `P(X >= s)` for `X ~ Binomial(s + f, least)`, s successes and f
+    failures. The thresholds are tested in a fixed order, in which failures become possible one
+    after another (recall: from the lowest threshold upwards; precision and specificity: from the
+    highest downwards), until a test is not passed. The last threshold that passed is returned.
+    Source: fixed sequence testing in Angelopoulos, Bates, Candès, Jordan and Lei (2021), Learn then
+    Test, arXiv:2110.01052.
+
+    Fewer than `m = log(1 - level) / log(least)` trials s + f cannot pass a test. So if the number
+    of trials grows from 0, as for precision, there are J walks, which start where it reaches 2 m,
+    4 m, 8 m, ... The p-values are then compared with `(1 - level) / J`, and the threshold of the
+    walk that goes farthest is returned.
+
+    Args:
+        metric: a rate that is the quotient s / (s + f) of two cells of a confusion matrix, such as
+            `recall`, `precision`, `specificity` or `negative_predictive_value`. If it returns one
+            number per class, the rate of class 1 is meant.
+        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
+            negative label are ignored. The examples must be independent of each other and of the
+            classifier.
+        least: the least value that the rate of new examples may have, between 0 and 1.
+        level: the confidence level.
+        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
+
+    Returns:
+        `OperatingPoint(value, threshold)`. `value` is an `Estimate` of the rate with a one-sided
+        interval, from Clopper and Pearson's lower limit, which is at least `least`, to 1. All
+        numbers are NaN if no threshold passes, for example if there are fewer than 29 positives for
+        a recall of 0.9, or fewer than 57 examples for a precision of 0.9.
+
+    Raises:
+        TypeError, ValueError: if `metric` is not such a rate, if `least` or `level` is not in (0,
+            1), or if labels or scores are invalid.
+
+    >>> import jaxmetrics as jm
+    >>> y_true, y_score = np.arange(400) % 2, np.arange(400) % 20 + 5 * (np.arange(400) % 2)
+    >>> safe_threshold(jm.recall, y_true, y_score, least=0.8)
+    value 0.900 [0.858, 1.000], threshold 8.000
+    >>> safe_threshold(jm.precision, y_true, y_score, least=0.7)
+    value 1.000 [0.926, 1.000], threshold 20.000
+    """
+    check_function(metric, "metric", "a rate, a function of counts, such as jaxmetrics.recall")
+    least = as_number(least, "least", above=0)
+    require(least < 1, "least", "be a number between 0 and 1", least)
+    tail = 1 - check_level(level)
+    value = _of_class_1(np.asarray(metric(_COUNTS)), np.zeros(()), "metric")
+    cells = _COUNTS.ravel()
+    is_rate = np.isclose(cells[:, None] / (cells[:, None] + cells), value, rtol=1e-5)
+    if is_rate.sum() != 1:
+        raise ValueError(
+            "metric must be a rate that is the quotient s / (s + f) of two cells of a confusion"
+            " matrix, such as recall = TP / (TP + FN) or precision = TP / (TP + FP)."
+        )
+    success, failure = (int(x) for x in np.argwhere(is_rate)[0])
+    ranked = rank(y_true, y_score, where=where)
+    point = _safe_threshold(ranked, least, tail, success=success, failure=failure)
+    return point._replace(value=with_level(point.value, level, "clopper_pearson"))
+
+
+@compiled
+def _safe_threshold(ranked: Ranked, *limits: float, success: int, failure: int) -> OperatingPoint:
+    tp, fp, threshold = points(ranked)
+    least, tail = (xp.asarray(x, tp.dtype) for x in limits)
+    cells = fp[..., -1:] - fp, fp, tp[..., -1:] - tp, tp
+    walk = cells[success], cells[failure], threshold
+    if failure in (0, 2):  # at the lowest threshold, no example is predicted negative
+        walk = tuple(x[..., ::-1] for x in walk)
+    s, f, _ = walk
+    doublings = xp.floor(xp.log2(xp.maximum((s + f) * xp.log(least) / xp.log(tail), 1)))
+    starts = xp.concatenate(
+        [s[..., :1] + f[..., :1] > 0, doublings[..., 1:] > doublings[..., :-1]], -1
+    )
+    part = tail / xp.maximum(starts.sum(-1, keepdims=True), 1)
+    passes = (s > 0) & (betainc(xp.maximum(s, 1), f + 1, least) <= part)
+    place, axis = xp.broadcast_to(xp.arange(s.shape[-1]), s.shape), s.ndim - 1
+    started, failed = (lax.cummax(xp.where(x, place, -1), axis) for x in (starts, ~passes))
+    best = xp.where(passes & (started > failed), place, -1).max(-1, keepdims=True)
+    s, f, threshold = (
+        xp.where(best < 0, xp.nan, xp.take_along_axis(x, xp.maximum(best, 0), -1)) for x in walk
+    )
+    n = s + f
+    low, high = betaincinv(s, f + 1, part), xp.where(xp.isnan(n), n, 1)
+    numbers = s / n, low, high, xp.sqrt(s / n * (f / n) / n)
+    value = computed_estimate(*(x[..., 0] for x in numbers), num_examples=n[..., 0])
+    return OperatingPoint(value, threshold[..., 0])
 
 
 @of_scores
