@@ -1234,6 +1234,9 @@ TYPES: dict[str, Callable[[], Any]] = {
     ),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
+    "ranking.ConstrainedPoint": lambda: jm.best_threshold(
+        jm.recall, *_binary["ordinary"], subject_to=(jm.precision, 0.5), level=0.9
+    ),
     "streaming.ConfidenceSequence": jm.confidence_sequence,
     "streaming.ConfidenceState": lambda: jm.confidence_sequence().init(),
     "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),

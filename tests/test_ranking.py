@@ -362,6 +362,90 @@ def test_a_least_value_for_each_batch_entry() -> None:
     assert best_threshold(jm.recall, y, -score, subject_to=(precise, 0.99)) == (0, np.inf)
 
 
+def selected(
+    y: np.ndarray, score: np.ndarray, weight: np.ndarray, least: float
+) -> tuple[float, ...] | None:
+    """The greatest recall at a precision, the precision there, the threshold below the best ones,
+    and the highest of these: from the definition in loops.
+    """
+    thresholds = [np.inf, *sorted(set(score[weight > 0]), reverse=True), -np.inf]
+    rates = []
+    for t in thresholds[:-1]:
+        pred = score >= t
+        tp = weight[pred & (y == 1)].sum()
+        rates.append((tp / weight[y == 1].sum(), tp / weight[pred].sum() if tp else 0.0))
+    allowed = [recall for recall, precise in rates if precise >= least]
+    if not allowed:
+        return None
+    best = [i for i, x in enumerate(rates) if x[1] >= least and x[0] == max(allowed)]
+    return *rates[best[0]], thresholds[best[-1] + 1], thresholds[best[0]]
+
+
+def test_intervals_of_a_chosen_threshold_from_their_definition() -> None:
+    y, score, _ = PROBLEMS["ties"]
+    score, least = score.astype(float), 0.6
+    found = best_threshold(
+        jm.recall, y, score, subject_to=(jm.precision, least), level=0.9, key=default_rng(5)
+    )
+    words = tuple(default_rng(5).integers(2**32, size=4).tolist())
+    replicates = default_rng(words).poisson(np.ones((1, 60)), (1000, 1, 60))[:, 0].astype(float)
+    chosen = [selected(y, score, w, least) for w in replicates]
+    known = np.array([x for x in chosen if x is not None])
+    at = lambda t: jm.confusion_matrix_at_thresholds(y, score, t)
+    optimism = np.stack(
+        [
+            known[:, 0] - jm.recall(at(known[:, 3]))[:, 1],
+            known[:, 1] - jm.precision(at(known[:, 3]))[:, 1],
+        ]
+    ).mean(-1)
+    value, precise, _, threshold = selected(y, score, np.ones(60), least) or (np.nan,) * 4
+    close([found.value.value, found.constraint.value], [value, precise])
+    counts = at([threshold])[0]
+    for estimate, metric, o in (
+        (found.value, jm.recall, optimism[0]),
+        (found.constraint, jm.precision, optimism[1]),
+    ):
+        usual = jm.interval(metric, counts, level=0.9)
+        assert_allclose(estimate.high, usual.high[1], rtol=1e-9)
+        assert_allclose(estimate.low, usual.low[1] - max(o, 0), rtol=1e-9)
+    assert found.threshold.value == threshold
+    ends = (
+        np.quantile(known[:, 2], 0.05, method="lower"),
+        np.quantile(known[:, 3], 0.95, method="higher"),
+    )
+    assert_array_equal([found.threshold.low, found.threshold.high], ends)
+    assert found.threshold.num_undefined == 1000 - len(known)
+
+
+def test_intervals_of_chosen_thresholds_in_extreme_cases() -> None:
+    y = np.repeat([0, 1], 50)
+    perfect = best_threshold(jm.f1, y, y, level=0.95)
+    assert 0.9 < perfect.value.low < perfect.value.value == 1
+    assert (perfect.threshold.low, perfect.threshold.high) == (0, 1)  # all between are best
+    value, threshold = best_threshold(jm.f1, np.stack([y, y]), np.stack([y, 0 * y]), level=0.95)
+    close(value.low[0], perfect.value.low)  # the same draws
+    assert threshold.low[1] == -np.inf
+    point = best_threshold(jm.recall, y, y, subject_to=(jm.precision, 2.0), level=0.95)
+    assert np.isnan([parts(x) for x in point]).sum() == 12 - 2  # standard errors of counts
+    assert point.threshold.num_undefined == 1000
+    with pytest.raises(ValueError, match="level and sample_weight cannot be used together"):
+        best_threshold(jm.f1, y, y, sample_weight=y + 1, level=0.95)
+
+
+@pytest.mark.slow
+def test_intervals_of_chosen_thresholds_in_jax() -> None:
+    y, score, _ = PROBLEMS["no ties"]
+    arrays, metric = (jnp.asarray(y), jnp.asarray(score)), jm.f1
+    call = partial(best_threshold, metric, level=0.95)
+    compiled = jax.jit(call)(*arrays, key=KEY)
+    assert_close(compiled, call(*arrays, key=KEY), rtol=1e-5)
+    on_host = call(y, score)
+    for name in ("value", "threshold"):  # other draws
+        a, b = getattr(compiled, name), getattr(on_host, name)
+        assert_allclose(a.value, b.value, rtol=1e-6)
+        assert_allclose([a.low, a.high], [b.low, b.high], atol=0.3)
+
+
 RATES = {
     "recall": lambda tp, fp, fn, tn: (tp, fn),
     "specificity": lambda tp, fp, fn, tn: (tn, fp),

@@ -1,4 +1,25 @@
-"""Areas under curves, such as ROC AUC and average precision, computed exactly."""
+"""Areas under curves, such as ROC AUC and average precision, computed exactly.
+
+**Intervals with clusters.** s is the jackknife standard error over clusters, which is close to that
+of Obuchowski (1997), Biometrics 53. N is multiplied by the ratio of DeLong's variance to s^2, but
+at most by 1. z is replaced by the quantile of Student's t distribution.
+
+**The interval of an average of areas** (`delong_interval` with `average`). A is the average
+`sum_k w_k A_k` of the areas of K classes, each against all others. For example i and class k, let
+V_ik be the placement value: the fraction of examples of other classes with lower scores of k if i
+belongs to k, and otherwise the fraction of examples of k with higher scores. Let n_ik be the number
+of the examples that belong to k as i does, or do not. Example i moves A by
+`u_i = sum_k w_k (V_ik - A_k) / sqrt(n_ik (n_ik - 1))`. If the weights w_k are the shares of the
+classes in n examples, an example of class c also moves them, and u_i contains the additional term
+`(A_c - A) / sqrt(n (n - 1))`. Then `s^2 = sum_i u_i^2`. With two classes, this is DeLong's
+variance. The covariances of the areas need not be computed, because the influences of an example
+on several areas are added first.
+
+The score method is Wilson's interval of A in N trials, where 1 / N is the sum over the K classes c
+of `(sum_{i in c} u_i^2 + g_c^2 / (2 K)) / (A (1 - A) + 1 / (K m_c))`. Class c has m_c examples, and
+`g_c = w_c / m_c + sum_{k != c} w_k / (n - m_k)` is the most that one of them moves A. The added
+terms keep the width positive if A is 1. With two classes, they are as in `delong_interval`.
+"""
 
 from __future__ import annotations
 
@@ -349,28 +370,16 @@ def delong_interval(
     - `"normal"`: the interval `A ± z s`, clipped to [0, 1], where z is the normal quantile of
       `level`. The width is 0 if A is 0 or 1.
 
-    If `clusters` is given, s is the jackknife standard error over clusters, which is close to that
-    of Obuchowski (1997), Biometrics 53. N is multiplied by the ratio of DeLong's variance to s^2,
-    but at most by 1. z is replaced by the quantile of Student's t distribution.
-
-    If `average` is given, A is the average `sum_k w_k A_k` of the areas of K classes, each against
-    all others. Example i moves it by `u_i = sum_k w_k (V_ik - A_k) / sqrt(n_ik (n_ik - 1))`, where
-    V_ik is its V (if its class is k) or W, and n_ik is the number of such examples. Then `s^2 = sum
-    u_i^2`, which contains the covariances of the areas. Weights w_k that are shares of the n
-    examples add `(A_c - A) / sqrt(n (n - 1))` for an example of class c, because they are estimated
-    from the same examples. In N, each class c adds `(sum u_i^2 + g_c^2 / 2 K) / (A (1 - A) + 1 /
-    (K m_c))` to 1 / N, a sum over its m_c examples, whose weight is
-    `g_c = w_c / m_c + sum_{k != c} w_k / (n - m_k)`. For two classes, these are the formulas above.
+    The formulas for clusters and for averages are at the top of `jaxmetrics/ranking/areas.py`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
-            negative label are ignored. With `average`, class ids of shape `(..., n)` and a score or
-            probability of each class, of shape `(..., n, K)`.
+            negative label are ignored. With `average`, class ids of shape `(..., n)` and scores of
+            shape `(..., n, K)`, such as probabilities.
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`.
-        average: `"macro"` for the mean of the areas of the classes, `"weighted"` for their mean
-            weighted by the numbers of examples. Classes without examples are skipped, as in
-            `per_class(roc_auc, average=...)`.
+        average: `"macro"` or `"weighted"` averages over classes, each against all others, as
+            `per_class(roc_auc, average=...)` does. Classes without examples are skipped.
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
             is a group of correlated examples, such as the images of one patient. For NumPy arrays,
@@ -385,9 +394,8 @@ def delong_interval(
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)
     1.000 [0.439, 1.000]
-    >>> y_prob = np.repeat([[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.4, 0.3, 0.3]], 20, axis=0)
-    >>> delong_interval(np.repeat([0, 1, 2], 20), y_prob, average="macro")
-    0.917 [0.855, 0.953]
+    >>> delong_interval([0, 1, 2] * 20, np.eye(3)[[0, 1, 2] * 19 + [0, 2, 1]], average="macro")
+    0.975 [0.884, 0.995]
     """
     check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     check_option(method, "method", ("score", "logit", "normal"))
