@@ -90,7 +90,7 @@ _CONTENTS = {
         delong_interval det_curve equal_error_rate exact_match hamming_loss ks_statistic
         label_ranking_average_precision label_ranking_loss metric_at_thresholds ndcg per_class
         per_label precision_recall_curve risk_coverage roc_auc roc_auc_one_vs_one roc_curve
-        score_histogram top_k_accuracy top_k_precision top_k_recall
+        safe_threshold score_histogram top_k_accuracy top_k_precision top_k_recall
         """,
     ),
     "scoring": (

@@ -551,6 +551,29 @@ OF_CURVES: dict[str, Row] = {
         call=jm.two_class, cases=two_cases((_PROB[:, 0],), (_PROB[:, 1],)), smooth=(0,)
     ),
     "delong_interval": Row(call=jm.delong_interval, cases=_binary, **_MASKED_PAIRS),
+    **rows(
+        {
+            f"delong_interval {average}": partial(jm.delong_interval, average=average)
+            for average in ("macro", "weighted")
+        },
+        cases=_probs,
+        examples=(-1, -2),
+        options=("where",),
+        float32=1e-5,
+    ),
+    **rows(
+        {
+            f"safe_threshold {metric.__name__}": partial(jm.safe_threshold, metric, least=0.15)
+            for metric in (jm.recall, jm.precision)
+        },
+        cases=_binary,
+        **_MASKED_PAIRS,
+    ),
+    "delong_interval weighted clusters": Row(
+        call=partial(jm.delong_interval, average="weighted", clusters=_IDS),
+        cases=_probs,
+        float32=1e-5,
+    ),
     "average_precision_interval": Row(
         call=jm.average_precision_interval, cases=_binary, float32=1e-5, **_MASKED_PAIRS
     ),
@@ -1245,6 +1268,9 @@ TYPES: dict[str, Callable[[], Any]] = {
     ),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
+    "ranking.ConstrainedPoint": lambda: jm.best_threshold(
+        jm.recall, *_binary["ordinary"], subject_to=(jm.precision, 0.5), level=0.9
+    ),
     "streaming.ConfidenceSequence": jm.confidence_sequence,
     "streaming.ConfidenceState": lambda: jm.confidence_sequence().init(),
     "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),

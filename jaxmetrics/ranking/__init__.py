@@ -1,6 +1,7 @@
 """Ranking metrics of scores, such as ROC AUC, average precision and NDCG.
 
-- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds; best threshold
+- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds
+- `thresholds`: thresholds that maximise a metric, or that keep a rate with confidence
 - `areas`: ROC AUC (also partial and one-vs-one), average precision, DeLong's interval
 - `precision_intervals`: a confidence interval of average precision
 - `abstention`: risk-coverage curve, and accuracy if some examples are not answered
@@ -33,6 +34,7 @@ from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
 from jaxmetrics.ranking.precision_intervals import *
+from jaxmetrics.ranking.thresholds import *
 
 
 def __dir__() -> list[str]:
