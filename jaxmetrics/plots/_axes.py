@@ -8,9 +8,10 @@ from typing import Any
 from jaxmetrics._text.wording import labels_of, shown
 
 _LONGEST_NAME = 40
+_HEIGHT_OF_X_AXIS = 0.4  # inches from the axes to the legend, for the ticks and the label
 # Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
-_REFERENCES = ("chance", "calibrated", "share of examples")
+_REFERENCES = ("% band", "chance", "calibrated", "share of examples")
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
@@ -29,7 +30,7 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
             "jaxmetrics.plots needs the package matplotlib. Install it with: pip install"
             " 'jaxmetrics[plot]'."
         ) from None
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    return pyplot.subplots(figsize=size, layout="compressed")[1]
 
 
 def ink() -> Any:
@@ -53,18 +54,28 @@ def legend_label(name: str, *parts: str) -> str:
 
 
 def add_legend(axes: Any) -> None:
-    """Add a legend, in which reference lines are last."""
+    """Add a legend below the axes, where it covers no data; reference lines are last.
+
+    A figure without a layout gets the layout "compressed", which makes room for the legend.
+    """
+    from matplotlib.transforms import offset_copy
+
     entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
-    entries.sort(key=lambda entry: entry[1] in _REFERENCES)
+    entries.sort(key=lambda entry: entry[1].endswith(_REFERENCES))
     handles, labels = zip(*entries, strict=True)
-    for text in axes.legend(handles, labels, frameon=False, fontsize="small").get_texts():
+    figure = axes.figure.canvas.figure
+    if figure.get_layout_engine() is None and axes.get_subplotspec() is not None:
+        figure.set_layout_engine("compressed")
+    below = offset_copy(axes.transAxes, axes.figure, y=-_HEIGHT_OF_X_AXIS)
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
+    legend = axes.legend(handles, labels, frameon=False, fontsize="small", **place)
+    for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def set_unit_square(axes: Any, x: str, y: str, title: str) -> Any:
     """Set the limits of both axes to [0, 1], and add a legend."""
-    axes.set(
-        xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal"
-    )
+    limits = -0.01, 1.01
+    axes.set(xlabel=x, ylabel=y, title=title, xlim=limits, ylim=limits, aspect="equal")
     add_legend(axes)
     return axes

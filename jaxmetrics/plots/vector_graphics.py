@@ -31,7 +31,7 @@ _SETTINGS = {
 def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
     """Return an SVG image of this size in inches. Each of the functions draws on the axes of the
     image when it is called as `draw(ax=axes)`. The image scales with the page and has its text
-    colour. The legend is below the axes.
+    colour. The legend is below the axes, and makes the image higher.
     """
     try:
         import matplotlib
@@ -47,11 +47,12 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # So that fonts of the browser are used.
         warnings.filterwarnings("ignore", "Glyph .* missing")
-        canvas = Figure(size, layout="constrained")
+        canvas = Figure(size, layout="compressed")
         axes = canvas.add_subplot()
         for draw in draws:
             draw(ax=axes)
-        _move_legend_below(axes)
+        if legend := axes.get_legend():
+            canvas.set_figheight(size[1] + _LINE_OF_LEGEND * (len(legend.get_texts()) + 1))
         # Omits metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
@@ -62,22 +63,3 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
     picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
-
-
-def _move_legend_below(axes: Any) -> None:
-    """Move the legend below the axes, and enlarge the figure for it."""
-    legend = axes.get_legend()
-    if legend is None:
-        return
-    legend.remove()
-    labels = [text.get_text() for text in legend.get_texts()]
-    below = axes.figure.legend(
-        legend.legend_handles,
-        labels,
-        loc="outside lower center",
-        frameon=False,
-        fontsize="small",
-    )
-    for text in below.get_texts():
-        text.set_parse_math(False)
-    axes.figure.set_figheight(axes.figure.get_figheight() + _LINE_OF_LEGEND * (len(labels) + 1))
