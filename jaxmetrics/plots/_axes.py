@@ -8,7 +8,7 @@ from typing import Any
 from jaxmetrics._text.wording import labels_of, shown
 
 _LONGEST_NAME = 40
-_HEIGHT_OF_X_AXIS = 0.4  # inches from the axes to the legend, for the ticks and the label
+_HEIGHT_OF_TICKS, _HEIGHT_OF_LABEL = 0.22, 0.2  # inches from the axes to the legend
 # Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
 _REFERENCES = ("% band", "chance", "calibrated", "share of examples")
@@ -66,7 +66,8 @@ def add_legend(axes: Any) -> None:
     figure = axes.figure.canvas.figure
     if figure.get_layout_engine() is None and axes.get_subplotspec() is not None:
         figure.set_layout_engine("compressed")
-    below = offset_copy(axes.transAxes, axes.figure, y=-_HEIGHT_OF_X_AXIS)
+    height = _HEIGHT_OF_TICKS + (_HEIGHT_OF_LABEL if axes.get_xlabel() else 0)
+    below = offset_copy(axes.transAxes, axes.figure, y=-height)
     place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
     legend = axes.legend(handles, labels, frameon=False, fontsize="small", **place)
     for text in legend.get_texts():

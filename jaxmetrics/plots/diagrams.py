@@ -185,7 +185,7 @@ def reliability(
     >>> import jaxmetrics as jm
     >>> curve = jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], strategy="isotonic")
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
-    ['observed', '95 % band', 'calibrated']
+    ['observed', 'calibrated', '95 % band']
     """
     examples = _examples(y_true, y_prob, replicates) if check_flag(band, "band") else None
     is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,8 @@ _NOTE = (
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedReport(Report):
     """A report on all examples and on each group of examples."""
+
+    template: ClassVar[str] = "tables.html"
 
     def outline(self) -> Outline:
         """Return the contents as a table with a column per group, and a table of the

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from jaxmetrics import Leaderboard
 from jaxmetrics._text.standings import ranking
@@ -11,6 +13,21 @@ from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
 from jaxmetrics.reports.formats import TabularReport
 
 __all__: list[str] = []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingReport(TabularReport):
+    """A report on a leaderboard, whose page has a picture.
+
+    Attributes:
+        board: the leaderboard.
+        names: the names of the classifiers, in the order of the leaderboard.
+        metric_title: the name of the metric in words.
+    """
+
+    board: Any = None
+    names: Sequence[str] | None = None
+    metric_title: str = ""
 
 
 def ranking_report(
@@ -25,7 +42,7 @@ def ranking_report(
     """Make the report on a leaderboard, with the best classifier first."""
     written = ranking(board, names)
     content = board.to_dict(names)
-    return TabularReport(
+    return RankingReport(
         Outline(
             heading=f"{sample}, {len(names)} classifiers by {title or title_of(metric)}",
             verdict=written.sentences[0],
@@ -44,4 +61,7 @@ def ranking_report(
         },
         content["classifiers"],
         {x.pop("name"): x for x in map(dict, content["classifiers"])},
+        board=board,
+        names=names,
+        metric_title=title or title_of(metric),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,11 @@ from jaxmetrics.reports.values import Compared, ReportValue, compared, records_o
 __all__ = ["score_report"]
 
 _FALSE_DISCOVERIES = 0.05
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreReport(TabularReport):
+    """A report on scores, whose page has a picture if there are groups or two systems."""
 
 
 def score_report(
@@ -226,7 +232,7 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     content = {"score": scores.name, "level": level, "values": written}
     records = records_of(values, level, "group", "system")
     by_name = {**overall, **({"group": groups} if groups else {})}
-    return TabularReport(outline, {**sample.content(), **content}, records, by_name)
+    return ScoreReport(outline, {**sample.content(), **content}, records, by_name)
 
 
 def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> ValueTable:
