@@ -142,7 +142,8 @@ def test_bands_contain_the_truth() -> None:
     rng, at = np.random.default_rng(0), np.array([0.05, 0.2, 0.5, 0.8])
     truth = special.ndtr(1.5 + special.ndtri(at))
     y = np.repeat([0, 1], [15, 60])
-    limits = [diagrams._score_limits(y, rng.normal(size=75) + 1.5 * y, 0.95) for _ in range(200)]
+    curves = [jm.roc_curve(y, rng.normal(size=75) + 1.5 * y) for _ in range(200)]
+    limits = [diagrams._score_limits(x.fpr, 15, x.tpr, 60, 0.95) for x in curves]
     low, high = np.array(limits)[..., np.rint(300 * at).astype(int)].swapaxes(0, 1)
     covered = ((low <= truth) & (truth <= high)).mean(0)
     assert (covered > 0.9).all()

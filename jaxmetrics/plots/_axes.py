@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from jaxmetrics._text.wording import labels_of, shown
 
-_LONGEST_NAME = 40
+_LONGEST_NAME, _LONGEST_LINE = 40, 52
 _HEIGHT_OF_TICKS, _HEIGHT_OF_LABEL = 0.22, 0.2  # inches from the axes to the legend
 # Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
@@ -69,7 +70,8 @@ def add_legend(axes: Any) -> None:
     height = _HEIGHT_OF_TICKS + (_HEIGHT_OF_LABEL if axes.get_xlabel() else 0)
     below = offset_copy(axes.transAxes, axes.figure, y=-height)
     place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
-    legend = axes.legend(handles, labels, frameon=False, fontsize="small", **place)
+    lines = [textwrap.fill(label, _LONGEST_LINE) for label in labels]
+    legend = axes.legend(handles, lines, frameon=False, fontsize="small", **place)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -12,7 +12,7 @@ from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import on_host
 from jaxmetrics._text.standings import labelled_standings, tiers_in_words
-from jaxmetrics._text.wording import CONFIDENCE, fraction
+from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
@@ -23,7 +23,7 @@ __all__ = ["difference", "groups", "intervals", "leaderboard"]
 
 MOST_ROWS = 50
 _GAP = 0.6  # gap between tiers in units of rows
-_LONGEST_LINE = 36
+_LONGEST_LINE, _LONGEST_NAME = 36, 28
 
 
 def intervals(
@@ -73,7 +73,7 @@ def intervals(
 
 def size_of(num_rows: int, width: float = 6.4) -> tuple[float, float]:
     """Return the size of a forest plot in inches."""
-    return width, max(2.4, 1 + 0.24 * num_rows)
+    return width, max(1.7, 1 + 0.24 * num_rows)
 
 
 def forest(
@@ -85,7 +85,7 @@ def forest(
     axes = axes_or_new(ax, size_of(len(value)))
     axes.hlines(y, low, high, color="C0", linewidth=2.5, alpha=0.6)
     axes.plot(value, y, "o", color="C0")
-    name_ticks(axes.set_yticks, y, labels)
+    name_ticks(axes.set_yticks, y, labels_of(labels, _LONGEST_NAME))
     axes.set_ylim(y[-1] + 0.5, y[0] - 0.5)
     axes.set_xlabel(xlabel)
     axes.locator_params(axis="x", nbins=6)
@@ -158,8 +158,8 @@ def groups(
     _check_named(values, "values", (), "Estimate")
     estimates = [getattr(x, "difference", x) for x in values.values()]
     order = np.argsort([float(getattr(x, "value", x)) for x in estimates], kind="stable")
-    names = [*values]
-    rows = {names[i]: values[names[i]] for i in order[:MOST_ROWS]}
+    named = [*values.items()]
+    rows = dict(named[i] for i in order[:MOST_ROWS])
     if total is not None:
         rows["(all)"] = total
     if all(hasattr(x, "difference") for x in rows.values()):

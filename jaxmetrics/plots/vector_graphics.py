@@ -12,6 +12,7 @@ __all__: list[str] = []
 
 INK = "#010203"  # placeholder for the page's text colour
 
+_BLUE = "#1f77b4"  # the first colour of matplotlib, which is dark on a dark page
 _LINE_OF_LEGEND = 0.19  # inches
 
 _SETTINGS = {
@@ -52,14 +53,19 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
         for draw in draws:
             draw(ax=axes)
         if legend := axes.get_legend():
-            canvas.set_figheight(size[1] + _LINE_OF_LEGEND * (len(legend.get_texts()) + 1))
+            lines = "\n".join(x.get_text() for x in legend.get_texts()).count("\n") + 1
+            canvas.set_figheight(size[1] + _LINE_OF_LEGEND * (lines + 1))
         # Omits metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
     # Colours are replaced only within tags, because a class name may contain the placeholder.
-    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(INK, "currentColor"), file.getvalue())
+    picture = re.sub("<[^!>]*>", _in_colours_of_page, file.getvalue())
     picture = picture[picture.index("<svg") :]
     # The size becomes a CSS width, so that the page can scale it.
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
     picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
+
+
+def _in_colours_of_page(tag: re.Match[str]) -> str:
+    return tag[0].replace(INK, "currentColor").replace(_BLUE, "var(--mark)")

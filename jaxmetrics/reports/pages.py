@@ -34,7 +34,7 @@ from jaxmetrics.reports.values import ReportValue, values_of
 __all__: list[str] = []
 
 _MOST_ROWS = 100  # the largest number of rows in a table of classes
-_LONGEST_NAME, _LONGEST_IN_PICTURES, _LONGEST_IN_FORESTS = 100, 16, 28
+_LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS, _MOST_FORESTS = 10, 5, 30, 4
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
@@ -137,41 +137,32 @@ def pictures_of(report: AnyReport) -> dict[str, Any]:
 @pictures_of.register
 def _(report: RankingReport) -> dict[str, Any]:
     """Draw the ranking with its tiers."""
-    rows, names = len(report.by_name), report.names
-    draw = partial(
-        plots.leaderboard,
-        report.board,
-        names if names is None else labels_of(names, _LONGEST_IN_FORESTS),
-        in_words=False,
-        xlabel=report.metric_title,
-    )
-    size = size_of(min(rows, MOST_ROWS) + len(set(report.board.tiers)), _WIDTH_OF_FOREST)
-    return {"pictures": [svg(size, "Values of the classifiers with their tiers", draw)]}
+    rows = min(len(report.by_name), MOST_ROWS) + len(set(report.board.tiers))
+    draw = partial(plots.leaderboard, report.board, report.names, in_words=False)
+    text = "Values of the classifiers with their tiers"
+    return {"pictures": [svg(size_of(rows, _WIDTH_OF_FOREST), text, draw)]}
 
 
 @pictures_of.register
 def _(report: ScoreReport) -> dict[str, Any]:
     """Draw the mean of each group, or the differences of two systems."""
-    groups, mean = report.values().get("group", {}), report["mean"]
-    if not groups and isinstance(mean, ReportValue):
-        return {"pictures": []}
-    return {"pictures": [_forest(groups, mean, "mean")]}
+    groups, name = report.by_name.get("group", {}), report.content["score"]
+    return {"pictures": [_forest(groups, report["mean"], name)]}
 
 
 @pictures_of.register
 def _(report: GroupedReport) -> dict[str, Any]:
-    """Draw the accuracy of the groups, and the values that differ most, values of classes first."""
-    found, first = report.disparities, ("accuracy", "")
-    shown = [key for key, x in found.items() if x.low > 0 and key[0] in report and key != first]
-    shown.sort(key=lambda key: (not key[1], -found[key].low))
-    pictures = []
-    for name, of_class in [first, *shown[: _MOST_FORESTS - 1]]:
+    """Draw the accuracy of the groups, and the values of classes that differ most."""
+    found, pictures = report.disparities, []
+    differ = sorted(
+        (key for key in found if key[1] and key[0] in report), key=lambda key: -found[key].low
+    )
+    for key in [("accuracy", ""), *differ[: _MOST_FORESTS - 1]]:
         reports = report, *report.groups.values()
-        total, *values = (x[name][of_class] if of_class else x[name] for x in reports)
-        title = ", ".join([title_of(name), *labels_of([of_class], _LONGEST_IN_PICTURES)])
+        total, *values = (x[key[0]][key[1]] if key[1] else x[key[0]] for x in reports)
+        title = title_of(", ".join(filter(None, key)))
         named = dict(zip(report.groups, values, strict=True))
-        largest = found.get((name, of_class))
-        pictures.append(_forest(named, total, title.removesuffix(", "), largest))
+        pictures.append(_forest(named, total, title, found.get(key)))
     return {"pictures": pictures}
 
 
@@ -345,15 +336,14 @@ def _matrix_picture(
 def _forest(
     values: Mapping[str, Any], total: Any, xlabel: str, largest: ReportValue | None = None
 ) -> str:
-    named = dict(zip(labels_of([*values], _LONGEST_IN_FORESTS), values.values(), strict=True))
     difference: Any = largest and largest.estimate
-    draw = partial(plots.groups, named, total, largest_difference=difference, xlabel=xlabel)
-    size = size_of(min(len(named), MOST_ROWS) + 1, _WIDTH_OF_FOREST)
+    draw = partial(plots.groups, values, total, largest_difference=difference, xlabel=xlabel)
+    size = size_of(min(len(values), MOST_ROWS) + 1, _WIDTH_OF_FOREST)
     return svg(size, f"{capital(xlabel)} of each group with its interval", draw)
 
 
 def _recalls(report: Report) -> str:
-    values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
+    values, names = report.per_class["recall"], report.class_names
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
     numbers = np.array([values[i].numbers for i in worst])

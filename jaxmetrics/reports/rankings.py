@@ -22,12 +22,10 @@ class RankingReport(TabularReport):
     Attributes:
         board: the leaderboard.
         names: the names of the classifiers, in the order of the leaderboard.
-        metric_title: the name of the metric in words.
     """
 
     board: Any = None
     names: Sequence[str] | None = None
-    metric_title: str = ""
 
 
 def ranking_report(
@@ -63,5 +61,4 @@ def ranking_report(
         {x.pop("name"): x for x in map(dict, content["classifiers"])},
         board=board,
         names=names,
-        metric_title=title or title_of(metric),
     )

@@ -37,7 +37,7 @@ _FALSE_DISCOVERIES = 0.05
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreReport(TabularReport):
-    """A report on scores, whose page has a picture if there are groups or two systems."""
+    """A report on scores, whose page has a picture."""
 
 
 def score_report(
