@@ -143,7 +143,7 @@ def test_bands_contain_the_truth() -> None:
     truth = special.ndtr(1.5 + special.ndtri(at))
     y = np.repeat([0, 1], [15, 60])
     curves = [jm.roc_curve(y, rng.normal(size=75) + 1.5 * y) for _ in range(200)]
-    limits = [diagrams._score_limits(x.fpr, 15, x.tpr, 60, 0.95) for x in curves]
+    limits = [diagrams.score_limits(x.fpr, 15, x.tpr, 60, 0.95) for x in curves]
     low, high = np.array(limits)[..., np.rint(300 * at).astype(int)].swapaxes(0, 1)
     covered = ((low <= truth) & (truth <= high)).mean(0)
     assert (covered > 0.9).all()

@@ -92,7 +92,7 @@ def roc(
         examples: Any = y_true, y_score
         area = delong_interval(*examples, level=level)
         negatives, positives = _class_sizes(y_true)
-        limits = _score_limits(fpr, negatives, tpr, positives, level)
+        limits = score_limits(fpr, negatives, tpr, positives, level)
     (line,) = axes.plot(fpr, tpr, label=legend_label(name, f"AUC {area:.3f}"))
     _shade(axes, _GRID, limits, level, line)
     if is_first:
@@ -146,7 +146,7 @@ def precision_recall(
         negatives, positives = _class_sizes(y_true)
         fpr, tpr, _ = map(np.asarray, roc_curve(*examples))
         size = negatives * fpr + positives
-        shares = _score_limits(tpr, positives, negatives * fpr / size, size, level)
+        shares = score_limits(tpr, positives, negatives * fpr / size, size, level)
         true = np.maximum(_GRID, _EPS) * (1 - shares[::-1])
         limits = true / (true + shares[::-1])
     chance = precision[-1]
@@ -249,7 +249,7 @@ def _class_sizes(y_true: Any) -> list[Any]:
     return [np.count_nonzero(np.asarray(y_true) == label) for label in (0, 1)]
 
 
-def _score_limits(x: np.ndarray, number: Any, y: np.ndarray, size: Any, level: float) -> np.ndarray:
+def score_limits(x: np.ndarray, number: Any, y: np.ndarray, size: Any, level: float) -> np.ndarray:
     """Return the limits `(2, G)` of the proportion y where the proportion x is on the grid.
 
     For each threshold of the curve, x is observed among `number` examples and y among `size`. The

@@ -13,7 +13,7 @@ __all__: list[str] = []
 INK = "#010203"  # placeholder for the page's text colour
 
 _BLUE = "#1f77b4"  # the first colour of matplotlib, which is dark on a dark page
-_LINE_OF_LEGEND = 0.19  # inches
+_LINE_OF_LEGEND, _PADDING = 0.19, 0.1  # inches
 
 _SETTINGS = {
     **dict.fromkeys(
@@ -38,6 +38,7 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
         import matplotlib
         from markupsafe import Markup, escape
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise ImportError(
             f"to_html needs the package {error.name}. Install it with: pip install"
@@ -48,7 +49,8 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # So that fonts of the browser are used.
         warnings.filterwarnings("ignore", "Glyph .* missing")
-        canvas = Figure(size, layout="compressed")
+        # The padding is for fonts of browsers that are wider.
+        canvas = Figure(size, layout=ConstrainedLayoutEngine(compress=True, w_pad=_PADDING))
         axes = canvas.add_subplot()
         for draw in draws:
             draw(ax=axes)
