@@ -19,7 +19,7 @@ from jaxmetrics import (
     roc_curve,
 )
 from jaxmetrics._text.wording import capital, fraction, labels_of, percent, printable, title_of
-from jaxmetrics.plots.forests import MOST_ROWS, forest, size_of
+from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.reports.formats import AnyReport
@@ -35,7 +35,7 @@ __all__: list[str] = []
 
 _MOST_ROWS = 100  # the largest number of rows in a table of classes
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
-_MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS, _MOST_FORESTS = 10, 5, 30, 4
+_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 4
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
@@ -208,7 +208,11 @@ def _(report: Report) -> dict[str, Any]:
                 level=report.level,
             ),
         ),
-        "recalls": _recalls(report),
+        "recalls": _forest(
+            {name: x for name, x in report["recall"].items() if not math.isnan(x.value)},
+            report["balanced_accuracy"],
+            "recall",
+        ),
         # For the second of two classes, otherwise for the classes with the smallest areas.
         "curves": _curves(
             [(short[i], x[i]) for x in histograms for i in _classes_by_area([x])[:_MOST_CURVES]],
@@ -339,19 +343,7 @@ def _forest(
     difference: Any = largest and largest.estimate
     draw = partial(plots.groups, values, total, largest_difference=difference, xlabel=xlabel)
     size = size_of(min(len(values), MOST_ROWS) + 1, _WIDTH_OF_FOREST)
-    return svg(size, f"{capital(xlabel)} of each group with its interval", draw)
-
-
-def _recalls(report: Report) -> str:
-    values, names = report.per_class["recall"], report.class_names
-    defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
-    worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
-    numbers = np.array([values[i].numbers for i in worst])
-    return svg(
-        size_of(len(worst), _WIDTH_OF_FOREST),
-        "Recall of each class with its interval, the least recall on top",
-        partial(forest, [names[i] for i in worst], numbers, xlabel="recall"),
-    )
+    return svg(size, f"Forest plot of {xlabel}, the least value on top", draw)
 
 
 def _curves(
