@@ -35,7 +35,7 @@ __all__: list[str] = []
 
 _MOST_ROWS = 100  # the largest number of rows in a table of classes
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
-_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 4
+_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 3
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
