@@ -160,7 +160,7 @@ def _(report: GroupedReport) -> dict[str, Any]:
     for key in [("accuracy", ""), *differ[: _MOST_FORESTS - 1]]:
         reports = report, *report.groups.values()
         total, *values = (x[key[0]][key[1]] if key[1] else x[key[0]] for x in reports)
-        title = title_of(", ".join(filter(None, key)))
+        title = ", ".join([title_of(key[0]), *filter(None, key[1:])])
         named = dict(zip(report.groups, values, strict=True))
         pictures.append(_forest(named, total, title, found.get(key)))
     return {"pictures": pictures}
