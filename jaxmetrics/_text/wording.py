@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import sys
 import unicodedata
 import warnings
@@ -22,6 +23,15 @@ _WRITTEN = {
     "brier": "Brier",
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
+_LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
+    ord("\\"): r"\textbackslash{}",
+    ord("^"): r"\textasciicircum{}",
+    ord("~"): r"\textasciitilde{}",
+    ord("<"): r"\textless{}",
+    ord(">"): r"\textgreater{}",
+    ord("|"): r"\textbar{}",
+}
 _JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed emoji
 
 
@@ -102,6 +112,11 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in name)
 
 
+def escaped(text: str) -> str:
+    """Escape Markdown markup."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
 def labels_of(names: Sequence[str], most: int) -> list[str]:
     """Shorten names to `most` characters; shortened names end with a number, to stay distinct.
 
@@ -131,7 +146,7 @@ def enumeration(names: Sequence[str]) -> str:
 
 
 class Table(NamedTuple):
-    """The cells of a table, which is written as text, Markdown or HTML.
+    """The cells of a table, which is written as text, Markdown, LaTeX or HTML.
 
     Names that users gave are in the first column, and are already printable.
     """
@@ -150,11 +165,22 @@ class Table(NamedTuple):
         return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
     def markdown(self) -> str:
-        """Write a Markdown table with right-aligned numbers; the markup in names must be escaped
-        already.
-        """
-        lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        """Write a Markdown table with right-aligned numbers; cells are escaped."""
+        head, *rows = (f"| {' | '.join(map(escaped, x))} |" for x in [self.titles, *self.rows])
+        rule = f"| ---{' | ---:' * (len(self.titles) - 1)} |"
+        return "\n".join([head, rule, *rows])
+
+    def latex(self) -> str:
+        """Write a LaTeX table with the rules of the package booktabs; cells are escaped."""
+        lines = [
+            " & ".join(cell.translate(_LATEX) for cell in line)
+            for line in [self.titles, *self.rows]
+        ]
+        # After {}, LaTeX does not read a name such as [invalid] as an option of the line above.
+        head, *rows = (rf"{{}}{line} \\" for line in lines)
+        begin = rf"\begin{{tabular}}{{l{'r' * (len(self.titles) - 1)}}}"
+        end = r"\bottomrule", r"\end{tabular}"
+        return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, *end])
 
     def html(self) -> str:
         """Write an HTML table; cells are escaped, and each name has its own text direction."""

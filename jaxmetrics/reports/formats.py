@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
-from jaxmetrics._text.wording import Table, percent
-from jaxmetrics.reports.contents import Outline, ValueTable
-from jaxmetrics.reports.gates import JudgedGate, contents_of
+from jaxmetrics._text.wording import Table, escaped, percent, printable
+from jaxmetrics.reports.contents import Outline
+from jaxmetrics.reports.gates import JudgedGate, contents_of, exit_code
 from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
@@ -25,7 +25,6 @@ __all__: list[str] = []
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
 _WIDTH = 80  # the number of columns of a terminal
 _MOST_VALUES = 4  # the largest number of values side by side
-_MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LEADING_ZERO = re.compile(r"\b0\.")
 _FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # also full-width characters
 
@@ -59,30 +58,35 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
 
 
 def as_markdown(outline: Outline) -> str:
-    """Write Markdown tables, for example for a pull request. The summary comes first."""
+    """Write Markdown tables, for example for a pull request. The summary comes first. If there are
+    gates, their verdicts come first, and readers unfold the rest.
+    """
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
-    gates = []
-    for x in outline.gates:
-        text = f"{x.gate.text}; {x.what or x.name} {x.value.cell}"
-        gates.append(f"- **{x.verdict_in_words}**: {escaped(text)}")
     parts = [
-        "\n".join(gates),
         escaped(outline.heading) + reading,
         "\n".join(f"- {short}: {escaped(name)}" for short, name in outline.names.items()),
         escaped(outline.verdict),
     ]
-    if outline.summary:
-        rows = [
-            [title, x.written[0], x.ends(" to "), x.method or ""] for title, x in outline.summary
-        ]
-        summary = ValueTable(["", "value", interval, "method"], rows)
-        parts += _titled(outline.summary_title, summary)
-    for title, table in outline.tables.items():
-        parts += _titled(title, table)
+    for title, table in _wide_tables(outline):
+        parts += [f"### {title}"] * bool(title) + [table.markdown()]
     parts.append(escaped(outline.result))
     parts.append("\n".join(f"- {escaped(note)}" for note in outline.notes))
+    if gates := outline.gates:
+        overall = {0: "Passed", 1: "Failed"}.get(exit_code(gates), "Undecided")
+        titles = ["gate", "verdict", f"{gates[0].what or 'value'}, {interval}"]
+        rows = [[printable(x.gate.text), x.verdict_in_words, f"{x.value}"] for x in gates]
+        folded = ["<details><summary>Report</summary>", *parts, "</details>"]
+        parts = [f"### {overall}", Table(titles, rows).markdown(), *folded]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_latex(outline: Outline) -> str:
+    """Write LaTeX tables; their titles are comments."""
+    parts = [f"% {outline.heading}\n"]
+    for title, table in _wide_tables(outline):
+        parts += [f"% {title}"] * bool(title) + [f"{table.latex()}\n"]
+    return "\n".join(parts)
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -142,11 +146,6 @@ def _without_infinity(x: Any) -> Any:
     return None if isinstance(x, float) and math.isinf(x) else x
 
 
-def escaped(text: str) -> str:
-    """Escape Markdown markup."""
-    return _MARKUP.sub(r"\\\1", text)
-
-
 def _guarded(record: Mapping[str, Any]) -> list[Any]:
     """Prepend an apostrophe to texts that a spreadsheet would interpret as a formula. Texts that
     begin with an apostrophe get another one, so that a reader can remove one apostrophe from each.
@@ -192,10 +191,17 @@ def _narrow_cell(x: str | ReportValue) -> str:
     return " ".join(filter(None, [x.written[0], ends]))
 
 
-def _titled(title: str, table: ValueTable) -> list[str]:
-    cells = [[escaped(x) if isinstance(x, str) else x.cell for x in row] for row in table.rows]
-    written = Table([escaped(x) for x in table.titles], cells).markdown()
-    return [f"### {title}"] * bool(title) + [written]
+def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
+    """Return all tables with their titles; the summary comes first."""
+    if outline.summary:
+        titles = ["", "value", f"{percent(outline.level)} interval", "method"]
+        rows = [
+            [title, x.written[0], x.ends(" to "), x.method or ""] for title, x in outline.summary
+        ]
+        yield outline.summary_title, Table(titles, rows)
+    for title, table in outline.tables.items():
+        cells = [[x if isinstance(x, str) else x.cell for x in row] for row in table.rows]
+        yield title, Table(table.titles, cells)
 
 
 class AnyReport(ABC):
@@ -250,6 +256,8 @@ class AnyReport(ABC):
     def to_markdown(self) -> str:
         """Return the report as Markdown tables, for example for a pull request.
 
+        If there are gates, their verdicts come first, and the rest is folded.
+
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In parentheses: 95 % intervals.
@@ -263,6 +271,22 @@ class AnyReport(ABC):
         | 0 | 10 | 0.750 (0.454 to 0.933) | 0.900 (0.594 to 0.994) | ...
         """
         return as_markdown(self.outline())
+
+    def to_latex(self) -> str:
+        """Return the tables of the report for LaTeX with the package booktabs.
+
+        >>> import jaxmetrics as jm
+        >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_latex())  # doctest: +ELLIPSIS
+        % 20 examples, 2 classes
+        <BLANKLINE>
+        \\begin{tabular}{lrrr}
+        \\toprule
+        {} & value & 95 \\% interval & method \\\\
+        \\midrule
+        {}accuracy & 0.800 & 0.581 to 0.934 & likelihood \\\\
+        ...
+        """
+        return as_latex(self.outline())
 
     def to_csv(self) -> str:
         """Return the report as CSV with one line per value.
@@ -292,14 +316,15 @@ class AnyReport(ABC):
         """
         return as_every_eval_ever(self)
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
+    def to_frame(self, backend: Backend | None = None) -> Any:
         """Return a data frame with the columns of `to_csv`.
 
         Args:
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+            backend: `"pandas"`, `"polars"` or `"pyarrow"`. The default is pandas if it is
+                installed, otherwise Polars.
 
         Raises:
-            ImportError: if narwhals (in the extra `tables`) or the backend is not installed.
+            ImportError: if the backend is not installed.
             ValueError: if the backend is none of these three strings.
         """
         records = self.records()
@@ -361,6 +386,7 @@ FORMATS: dict[str, Callable[[AnyReport], str]] = {
     ".html": AnyReport.to_html,
     ".json": AnyReport.to_json,
     ".md": AnyReport.to_markdown,
+    ".tex": AnyReport.to_latex,
     ".csv": AnyReport.to_csv,
     ".txt": AnyReport.to_text,
     ".eee": AnyReport.to_every_eval_ever,
