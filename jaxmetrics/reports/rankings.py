@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxmetrics import Leaderboard
@@ -13,6 +14,19 @@ from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.values import value_of
 
 __all__: list[str] = []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingReport(TabularReport):
+    """A report on a leaderboard, whose page has a picture.
+
+    Attributes:
+        board: the leaderboard.
+        names: the names of the classifiers, in the order of the leaderboard.
+    """
+
+    board: Any = None
+    names: Sequence[str] | None = None
 
 
 def ranking_report(
@@ -42,7 +56,7 @@ def ranking_report(
     rows: list[list[Any]] = [[*row] for row in written.table.rows]
     for row, x in zip(rows, standings(board, names), strict=True):
         row[1] = value_of(x.estimate)
-    return TabularReport(
+    return RankingReport(
         Outline(
             heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
@@ -61,4 +75,6 @@ def ranking_report(
         },
         classifiers,
         {x.pop("name"): x for x in map(dict, classifiers)},
+        board=board,
+        names=names,
     )
