@@ -8,7 +8,6 @@ and publishes nothing.
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.calls import CALLS, DEVICE, HOST, MODULES, OURS, REPLICATES
-from bench.harness import ROOT, insert, publish, table, three_digits
+from bench.harness import ROOT, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
 MOST_MORE = 0.15  # seconds, on the device, if a person reads the result and nothing is drawn
@@ -35,14 +34,6 @@ NOTE = (
     " imported in the first call that needs them."
 )
 
-IN_BRIEF = (
-    "macro(f1)",
-    "roc_auc",
-    "balanced_accuracy_posterior, interval",
-    "bootstrap, macro(f1)",
-    "leaderboard of 30, accuracy",
-    "report of 899 rows",
-)
 
 Process = dict[str, float]  # what bench.calls prints
 Sides = dict[str, list[Process]]
@@ -124,14 +115,6 @@ def rows(calls: dict[str, Sides]) -> list[list[str]]:
     return [imports, *named]
 
 
-def in_brief(calls: dict[str, Sides]) -> str:
-    """The README's table, of medians alone."""
-    lines = [
-        [line[0], *(re.sub(r" \(.*?\)", "", cell) for cell in line[2:])] for line in rows(calls)
-    ]
-    return table(["ms", *MODULES], [line for line in lines if line[0] in ("import", *IN_BRIEF)])
-
-
 def compiling(calls: dict[str, Sides], side: str, which: str) -> str:
     """The calls for which XLA compiled programs, and how many."""
     key = f"programs, {which}"
@@ -159,7 +142,6 @@ def main(words: Sequence[str] = ()) -> None:
     else:
         results = {name: figures(name, sides) for name, sides in calls.items()}
         publish("first_call", results, headings, rows(calls), NOTE, "Times are in milliseconds.")
-        insert("first_calls", in_brief(calls))
     verdicts = [verdict(name, sides) for name, sides in calls.items()]
     print(f"\nbars: {sum('pass' in v for v in verdicts)} of {sum(map(bool, verdicts))} pass")
     print(f"programs compiled on the host: {compiling(calls, HOST, 'first')}")

@@ -207,6 +207,7 @@ class Estimate(Printed):
 
     def _cells(self, spec: str) -> dict[str, str]:
         text = interval(self.value, self.low, self.high, spec)
+        text += " (no interval)" * bool(self.low != self.low and self.high != self.high)
         undefined = f" ({self.num_undefined:g} replicates undefined)" if self.num_undefined else ""
         return {"value [low, high]": text + undefined}
 

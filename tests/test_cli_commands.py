@@ -632,7 +632,8 @@ TOLD: list[tuple[Any, ...]] = [
 
 @pytest.mark.parametrize("row", TOLD, ids=lambda row: row[0])
 @pytest.mark.usefixtures("folder")
-def test_a_command_says(row: Any, run: Run) -> None:
+def test_a_command_says(row: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # three groups side by side
     command, sentence, *contents = row
     code, out, err = run(*with_files(command, *contents))
     assert code == 0

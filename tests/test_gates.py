@@ -77,7 +77,7 @@ def test_gates(row: Any, run: Run) -> None:
         (
             "report x.csv --counts --gate 'recall[cat] >= 0.75'",
             3,
-            f"; recall, cat is {RECALL.value:.3f} ({RECALL.ends(' to ')}).",
+            f"; recall, cat is {RECALL}.",
         ),
         (
             "report x.csv --counts --gate 'recall[cat] >= 0.75'",

@@ -21,7 +21,9 @@ from jaxmetrics._text.wording import (
     labels_of,
     listed,
     printable,
+    probability,
     title_of,
+    width_of,
 )
 from jaxmetrics.reports.values import Compared, ReportValue, exactly
 
@@ -173,13 +175,14 @@ def test_a_comparison() -> None:
     titles = ["A", "B", "A - B", "confidence A > B", "confidence equivalent"]
     cells = [*estimates, better, equivalent]
     line = ", ".join(f"{title} {cell}" for title, cell in zip(titles, cells, strict=True))
-    assert repr(one) == str(one) == line
+    assert repr(one) == str(one).replace("\n", " ") == line
     exactly = one._replace(probability_equivalent=np.float64(0))
     assert repr(exactly) == line.rsplit(",", 1)[0]
     assert one.to_dict()["a"]["low"] == float(one.a.low)
     two = jax.tree.map(lambda x: np.stack([x, x]), one)
     assert repr(two) == f"2 comparisons: {line}; {line}"
-    assert re.split(" {2,}", str(two).splitlines()[1]) == ["0", *cells]
+    rows = [re.split(" {2,}", row) for row in str(two).splitlines()]
+    assert rows[1] + rows[5][1:] == ["0", *cells]  # two tables, because one would be too wide
 
 
 def test_an_average_of_betas() -> None:
@@ -203,10 +206,10 @@ def test_a_leaderboard_is_a_ranking() -> None:
     assert [line.split("  ")[0] for line in lines[:4]] == [
         "classifier",
         r"a\tb",
-        "n" * 36 + "… 2",
+        "n" * 26 + "…" + "n" * 13,
         "tiny",
     ]
-    assert lines[5] == rf"a\tb and {'n' * 36}… 2 cannot be told apart."
+    assert lines[5] == rf"a\tb and {'n' * 26}…{'n' * 13} cannot be told apart."
     assert lines[6] == "tiny is shown to be worse than one above."
     assert lines[7] == rf"Expected for the winner, a\tb, on new examples: {board.winner_estimate}."
     assert repr(board) == board.to_text()
@@ -285,8 +288,7 @@ def test_reported_values_print_as_estimates_do() -> None:
 def test_a_comparison_report_prints_its_text() -> None:
     report = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9, names=("x" * 999, "a\nb"))
     assert repr(report) + "\n" == report.to_text()
-    assert max(map(len, repr(report).splitlines())) <= 203
-    assert r"B  a\nb" in repr(report)
+    assert r"B: a\nb" in repr(report)
     assert report["accuracy"] is report.figures["accuracy"]
     with pytest.raises(KeyError, match="not in the report"):
         report["recall"]
@@ -362,8 +364,11 @@ def test_names_are_shown_not_sent() -> None:
 
 def test_long_names_are_cut_and_differ() -> None:
     labels = labels_of(["ant", "b" * 1_000_000, "b" * 999_999, "\x00" * 16], 16)
-    assert labels == ["ant", "b" * 12 + "… 2", "b" * 12 + "… 3", r"\x00" * 3 + "… 4"]
+    assert labels == ["ant", *(f"{'b' * 8}…{'b' * 4} #{i}" for i in (2, 3)), r"\x00\x00\x…0\x00"]
     assert max(map(len, labels_of(["\x9b" * 16], 16))) <= 16
+    # What differs at the end needs no number; a wide character takes two columns.
+    assert labels_of([f"{'a' * 40} {i}" for i in range(2)], 9) == ["aaaaaa… 0", "aaaaaa… 1"]
+    assert labels_of(["狗" * 9], 9) == ["狗狗狗…狗"]
     assert listed(["x\n", *range(1000)]).startswith(r"x\n, 0, 1, ")
     assert len(listed(range(10**9))) < 100
     assert title_of("mean_\x1b[31m" + "x" * 1000).startswith(r"mean \x1b[31mxx")
@@ -379,6 +384,95 @@ def test_words() -> None:
         "-",
     ]
     assert interval(0.5, 0.25, 0.75, "+.2f") == "+0.50 [+0.25, +0.75]"
+
+
+NAMES = {
+    "short": [*"abc"],
+    "long": [f"a class that nobody would name so, with a hyphen-{'x' * 50} {i}" for i in range(3)],
+    "wide": ["狗" * 60, "狗" * 60 + "猫", "e\u0301" * 50],
+    "one": ["x" * 500, "0, " * 99, "-"],
+}
+
+
+def results_with_names(names: list[str]) -> list[Any]:
+    """Results of each kind, most of which show these names."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 120)
+    pred, other = (np.where(rng.random(120) < p, true, rng.integers(0, 3, 120)) for p in (0.8, 0.5))
+    prob = 0.6 * np.eye(3)[pred] + 0.4 / 3
+    groups = np.array(names)[rng.integers(0, 3, 120)]
+    options: Any = {"y_prob": prob, "class_names": names}
+    counts = jm.confusion_matrix(true, [pred, other], num_classes=3)
+    board = jm.leaderboard(jm.accuracy, true, dict(zip(names, [pred, other, true], strict=True)))
+    both: Any = {"class_names": names, "names": (names[0], names[1]), "rope": 0.01}
+    scores: Any = {"groups": groups, "bounds": (0, 1), "name": names[0]}
+    return [
+        jm.report(true, pred, **options),
+        jm.report(true, pred, groups=groups, class_names=names),
+        jm.report(true % 2, pred % 2, groups=groups, class_names=names[:2]),
+        jm.comparison_report(true, pred, other, y_prob_a=prob, y_prob_b=prob, **both),
+        jm.score_report(true == pred, **scores),
+        jm.score_report(true == pred, true == other, **scores),
+        jm.multilabel_report(np.eye(3)[true], np.eye(3)[pred], label_names=names),
+        board,
+        jm.compare_predictions(jm.accuracy, true, pred, other),
+        jm.mcnemar([[90, 1], [20, 30]]),
+        jm.delong(true == 1, prob[:, 1], rng.random(120)),
+        jm.balanced_accuracy_posterior(counts),
+        jm.interval(jm.recall, counts),
+        jm.interval(jm.accuracy, counts[0]),
+    ]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_no_line_is_longer_than_the_terminal(names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = results_with_names(NAMES[names])
+    for width in (40, 60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        texts = [str(x) for x in results]
+        texts += [x.to_text() for x in results if hasattr(x, "to_text")]
+        for text in texts:
+            assert max(map(width_of, text.splitlines())) <= width, text
+            # No interval is broken or shortened, and there is only one way to write it.
+            assert all(line.count("[") == line.count("]") for line in text.splitlines()), text
+            assert not re.search(r"\d-\.\d|\d to \d|\d\.\d*…", text), text
+    monkeypatch.setenv("COLUMNS", "7")
+    assert max(map(width_of, str(results[-2]).splitlines())) <= 40
+
+
+def test_a_wide_terminal_has_one_table_with_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = results_with_names([*"abc"])[0]
+    assert "\n\nclass  ROC AUC\n" in str(report)
+    assert "specificity" not in str(report)
+    monkeypatch.setenv("COLUMNS", "200")
+    title, *rows = str(report).split("\n\n")[2].splitlines()
+    assert title.split()[:7] == ["class", "n", "precision", "recall", "F1", "specificity", "ROC"]
+    low, high = (float(x) for x in title.rsplit("F1:", 1)[1].split())
+    values = [x.numbers for x in report.per_class["f1"]]
+    assert (low, high) == pytest.approx((np.min(values), np.max(values)), abs=5e-4)
+    start = title.index("F1:")
+    for row, numbers in zip(rows, values, strict=True):
+        ends = [
+            start + len(x)
+            for x in (row[start:].rstrip("─●"), row[start:].split("●")[0], row[start:-1])
+        ]
+        expected = [start + 47 * (x - low) / (high - low) for x in sorted(numbers)]
+        assert ends == pytest.approx(expected, abs=1)
+
+
+def test_values_below_each_other_have_equal_decimals() -> None:
+    few_and_many = jm.proportion_interval([90, 1995], [100, 2000])
+    rows = [line.split()[1:] for line in str(few_and_many).splitlines()[1:]]
+    assert rows == [["0.9000", "[0.8256,", "0.9448]"], ["0.9975", "[0.9942,", "0.9989]"]]
+    counts = np.array([[50_000, 400, 9], [300, 70_000, 1], [1, 1, 5]])
+    for line in jm.Report.from_counts(counts).to_text().split("\n\n")[2].splitlines()[1:]:
+        assert {len(x.strip("[],").partition(".")[2]) for x in line.split()[2:5]} == {5}
+
+
+def test_small_probabilities() -> None:
+    shown = [probability(x) for x in (0, 1e-6, 0.000999, 0.001, 0.5, 0.999, 0.99901, 1, math.nan)]
+    assert shown == ["< 0.001"] * 3 + ["0.001", "0.500", "0.999"] + ["> 0.999"] * 2 + ["-"]
+    assert "p-value < 0.001" in str(jm.mcnemar([[0, 40], [2, 0]]))
 
 
 def test_tables_count_columns_of_a_terminal() -> None:

@@ -1012,6 +1012,18 @@ def test_nothing_moves_to_the_host() -> None:
     assert all(isinstance(x, float) for x in jm.to_python(results).values())
 
 
+def test_bounds_of_an_area_are_not_logged_as_its_confidence_limits() -> None:
+    area = jm.roc_auc(jm.score_histogram([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], edges=[0.38]))
+    logged = jm.to_python({"roc_auc": area, "nested": [area]})
+    assert [logged.pop(f"nested/0{x}") for x in ("", "/bin_low", "/bin_high")] == [*area]
+    assert logged == {
+        "roc_auc": area.value,
+        "roc_auc/bin_low": area.low,
+        "roc_auc/bin_high": area.high,
+    }
+    assert area.low < area.value < area.high
+
+
 def test_to_python() -> None:
     assert jm.to_python({"a": {"b": jnp.arange(2)}, "c": (jnp.float32(1), 2)}) == {
         "a/b": [0.0, 1.0],

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import is_jax, is_known
-from jaxmetrics._text.wording import Table, fraction, shown
+from jaxmetrics._text.wording import Table, filled, fraction, probability, shown, spec_of
 
 __all__: list[str] = []
 
@@ -41,12 +41,20 @@ class Printed:
 
     def _cells(self, spec: str) -> dict[str, str]:
         """Return the cells of one member by the titles of their columns."""
-        return {
-            _TITLES.get(name, name): format(x, spec)
-            if spec or isinstance(x, Printed)
-            else fraction(x)
-            for name, x in self._numbers().items()
-        }
+        cells = {}
+        for name, x in self._numbers().items():
+            is_written = spec or isinstance(x, Printed)
+            write = probability if name == "p_value" else fraction
+            cells[_TITLES.get(name, name)] = format(x, spec) if is_written else write(x)
+        return cells
+
+    def _intervals(self) -> list[tuple[float, ...]]:
+        """List the values with the ends of their intervals, which share a format in a table."""
+        numbers = self._numbers()
+        if "low" in numbers:
+            return [tuple(numbers.values())[:3]]
+        parts = (x for x in numbers.values() if isinstance(x, Printed))
+        return [x for part in parts for x in part._intervals()]
 
     def _members(self) -> Members | None:
         return members_of(self)
@@ -85,7 +93,8 @@ class Printed:
         return members.table(spec).text()
 
     def __str__(self) -> str:
-        return format(self)
+        text = format(self)
+        return text if "\n" in text else filled(text)
 
     def _repr_html_(self) -> str:
         members = self._members()
@@ -145,7 +154,10 @@ class Members:
         """Write a table with one row per member; if there are many, the first and last members."""
         n, half = len(self), _MOST_ROWS // 2
         some = range(n) if n <= _MOST_ROWS else [*range(half), *range(n - half, n)]
-        cells = [self[i]._cells(spec) for i in some]
+        members = [self[i] for i in some]
+        intervals = [x for member in members for x in member._intervals()]
+        spec = spec or spec_of(*intervals)
+        cells = [member._cells(spec) for member in members]
         titles = list(dict.fromkeys(title for row in cells for title in row))
         indices = (", ".join(map(str, np.unravel_index(i, self.shape))) for i in some)
         rows = [

@@ -6,8 +6,10 @@ import html
 import math
 import re
 import sys
+import textwrap
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -23,6 +25,9 @@ _WRITTEN = {
     "brier": "Brier",
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
+_NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do not fit side by side
+_MOST_READ = 1000  # characters of a name
+_LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
     ord("\\"): r"\textbackslash{}",
@@ -58,46 +63,84 @@ def fraction(x: float) -> str:
     return written(x)[0]
 
 
+def probability(x: float) -> str:
+    """Write a probability, such as a p-value, with three decimals.
+
+    >>> probability(0.0000012), probability(0.25), probability(0.9996)
+    ('< 0.001', '0.250', '> 0.999')
+    """
+    if not 0.001 <= x <= 0.999:
+        return "-" if math.isnan(x) else "< 0.001" if x < 0.5 else "> 0.999"
+    return f"{x:.3f}"
+
+
 def written(*numbers: float) -> list[str]:
     """Write a value and the ends of its interval, with enough decimals to distinguish the ends.
 
     >>> written(0.84123, 0.8, 0.892), written(0.84123, 0.84105, 0.84141)
     (['0.841', '0.800', '0.892'], ['0.84123', '0.84105', '0.84141'])
     """
-    spec = _spec(*numbers)
+    spec = spec_of(numbers)
     return ["-" if math.isnan(x) else format(x, spec) for x in numbers]
 
 
 def interval(value: float, low: float, high: float, spec: str = "") -> str:
-    """Write `value [low, high]`, with enough decimals to distinguish the ends low and high.
+    """Write `value [low, high]`, with enough decimals to distinguish the ends low and high; only
+    the value if the ends are NaN.
 
     >>> interval(0.85123, 0.8, 0.892), interval(0.85123, 0.8511, 0.8514), interval(1, 0.5, 1, ".1%")
     ('0.851 [0.800, 0.892]', '0.85123 [0.85110, 0.85140]', '100.0% [50.0%, 100.0%]')
     """
-    spec = spec or _spec(value, low, high)
-    if math.isnan(low) and math.isnan(high):
-        return f"{value:{spec}} (no interval)"
-    return f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+    spec = spec or spec_of((value, low, high))
+    has_interval = not (math.isnan(low) and math.isnan(high))
+    return f"{value:{spec}}" + f" [{low:{spec}}, {high:{spec}}]" * has_interval
 
 
-def _spec(*numbers: float) -> str:
-    """Return the format of a value and the ends of its interval.
+def spec_of(*values: Sequence[float]) -> str:
+    """Return the format of the values in a column, each with the ends of its interval.
 
     There are at least three decimals, but fewer for numbers from 100 on. More decimals are used to
     write two significant digits of half the distance of the ends; and up to six decimals if fewer
     would round to 0 or 1.
     """
+    places = max(map(_decimals, values), default=math.nan)
+    if math.isnan(places):
+        return ""
+    return ".6g" if math.isinf(places) else f"z.{places}f"  # z replaces -0.000 by 0.000
+
+
+def _decimals(numbers: Sequence[float]) -> float:
     finite = [x for x in numbers if math.isfinite(x)] or [0.0]
     largest = max(map(abs, finite))
     if largest >= 1e15:
-        return ".6g"
+        return math.inf
     places = max(next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3) for x in finite)
     if largest >= 100:
         places = max(0, 5 - len(str(int(largest))))
     distance = max(finite) - min(finite)
-    if distance > 0:
-        places = max(places, min(1 - math.floor(math.log10(distance / 2)), 12))
-    return f"z.{places}f"  # z replaces -0.000 by 0.000
+    if distance > 1e-10:  # less is rounding
+        places = max(places, 1 - math.floor(math.log10(distance / 2)))
+    return places
+
+
+def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[str]:
+    """Draw intervals as bars of at most `size` characters below a title with the ends of the axis.
+
+    >>> print("\\n".join(bars_of([(0.5, 0, 1), (0.25, 0, 0.75)], 17, "F1")))
+    F1: 0.000   1.000
+    ────────●────────
+    ────●───────
+    """
+    ends = [x for numbers in values for x in numbers if math.isfinite(x)] or [0.0]
+    least, most = min(ends), max(ends)
+    scale, bars = (size - 1) / ((most - least) or 1), []
+    for numbers in values:
+        known = all(map(math.isfinite, numbers))
+        value, low, high = (round((x - least) * scale) * known if known else 0 for x in numbers)
+        bars.append((" " * low + "─" * (value - low) + "●" + "─" * (high - value)) * known)
+    first, last = written(least, most)
+    start = f"{title}: {first} "
+    return [f"{start}{last:>{size - len(start)}}", *bars]
 
 
 def printable(name: str) -> str:
@@ -118,15 +161,46 @@ def escaped(text: str) -> str:
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
-    """Shorten names to `most` characters; shortened names end with a number, to stay distinct.
+    """Shorten names to `most` columns; names that would be equal end with their number.
 
-    >>> labels_of(["ant", "b" * 1000], most=16)
-    ['ant', 'bbbbbbbbbbbb… 2']
+    >>> labels_of(["ant", "a long name, part 1", "c" * 99, "c" * 98], most=12)
+    ['ant', 'a long n…t 1', 'cccccc…cc #3', 'cccccc…cc #4']
     """
-    texts = [printable(name[: most + 1]) for name in names]
-    return [
-        text if len(text) <= most else f"{text[: most - 4]}… {i}" for i, text in enumerate(texts, 1)
-    ]
+    texts = [printable(name[:_MOST_READ]) for name in names]
+    times = Counter(shortened(text, most) for text in texts)
+    ends = [f" #{i}" * (times[shortened(x, most)] > 1) for i, x in enumerate(texts, 1)]
+    return [shortened(text, most, end) for text, end in zip(texts, ends, strict=True)]
+
+
+def shortened(text: str, most: int, end: str = "") -> str:
+    """Write "…" for the middle of a text that is longer than `most` columns, and `end` after it."""
+    if width_of(text) <= most:
+        return text
+    room = most - 1 - len(end)
+    return f"{_start(text, room - room // 3)}…{_start(text[::-1], room // 3)[::-1]}{end}"
+
+
+def _start(text: str, most: int) -> str:
+    """Return the longest start of a text that takes at most `most` columns."""
+    text = text[:most]
+    while width_of(text) > most:
+        text = text[:-1]
+    return text
+
+
+def filled(text: str) -> str:
+    """Break a text into lines that fit the terminal, but not inside `value [low, high]`."""
+    kept = re.sub(r" (?=\[[-\d]|[^\[]*\])", "\xa0", text)
+    wide = "".join(c + "\0" * (width_of(c) - 1) for c in kept)  # as many characters as columns
+    lines = textwrap.fill(wide, terminal_width() - 1, break_on_hyphens=False)
+    return lines.replace("\0", "").replace("\xa0", " ")
+
+
+def terminal_width() -> int:
+    """Return the number of columns of the terminal; 80 if there is none."""
+    import shutil  # not needed to compute
+
+    return max(shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def listed(names: Iterable[object]) -> str:
@@ -148,21 +222,36 @@ def enumeration(names: Sequence[str]) -> str:
 class Table(NamedTuple):
     """The cells of a table, which is written as text, Markdown, LaTeX or HTML.
 
-    Names that users gave are in the first column, and are already printable.
+    Names that users gave are in the first column, and are already printable. `details` are the
+    indices of columns that text omits where the table would be too wide.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
+    details: Sequence[int] = ()
 
     def text(self) -> str:
-        """Write the table with columns padded by spaces; omit the title line if all are ""."""
-        lines = [self.titles, *self.rows] if any(self.titles) else self.rows
-        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-        padded = (
-            [cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)]
-            for line in lines
-        )
-        return "\n".join("  ".join(cells).rstrip() for cells in padded)
+        """Write the table with columns padded by spaces; omit the title line if all are "".
+
+        If the table is wider than the terminal, its last columns follow in further tables with the
+        same names, and what is still too long is shortened.
+        """
+        most = terminal_width()
+        columns = [*map(list, zip(self.titles, *self.rows, strict=True))]
+        if span_of(columns) > most:
+            names, *others = (x for i, x in enumerate(columns) if i not in self.details)
+            longest = most - 2 - min(_widest(names), _LEAST_NAME)
+            others = [[shortened(cell, longest) for cell in column] for column in others]
+            room = min(most - 2 - max(map(_widest, others)), max(most // 3, _ENOUGH_OF_NAME))
+            columns = [[names[0], *labels_of(names[1:], room)], *others]
+        names, *others = map(_padded, columns)
+        parts = [[names]]
+        for column in others:
+            if span_of([*parts[-1], column]) > most:
+                parts.append([names])
+            parts[-1].append(column)
+        lines = (["  ".join(line).rstrip() for line in zip(*x, strict=True)] for x in parts)
+        return "\n\n".join("\n".join(x[not any(self.titles) :]) for x in lines)
 
     def markdown(self) -> str:
         """Write a Markdown table with right-aligned numbers; cells are escaped."""
@@ -195,7 +284,21 @@ class Table(NamedTuple):
         return f"<table>{header}<tbody>{body}</tbody></table>"
 
 
-def _width(text: str) -> int:
+def span_of(columns: Iterable[Sequence[str]]) -> int:
+    """Return the number of columns of a terminal that the columns of a table take."""
+    return sum(_widest(column) + 2 for column in columns) - 2
+
+
+def _widest(column: Iterable[str]) -> int:
+    return max(map(width_of, column))
+
+
+def _padded(column: Sequence[str]) -> list[str]:
+    width = _widest(column)
+    return [cell + " " * (width - width_of(cell)) for cell in column]
+
+
+def width_of(text: str) -> int:
     """Return the number of columns of a text in a terminal; a wide character has two columns."""
     if text.isascii():
         return len(text)

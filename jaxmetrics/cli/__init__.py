@@ -10,7 +10,6 @@ import argparse
 import errno
 import importlib
 import io
-import json
 import os
 import re
 import signal
@@ -121,8 +120,6 @@ def _write(text: str) -> None:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
         if text:
-            if sys.stdout.isatty():  # escape control characters of labels as JSON does
-                text = "".join(c if c in printable(c) + "\n" else json.dumps(c)[1:-1] for c in text)
             if isinstance(sys.stdout, io.TextIOWrapper):  # false if a program captures the output
                 sys.stdout.reconfigure(errors="backslashreplace")
             sys.stdout.write(text)

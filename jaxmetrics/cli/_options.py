@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from jaxmetrics._text.wording import printable
+from jaxmetrics._text.wording import filled, printable
 
 _READ = (
     "a .csv, .tsv, .jsonl (also .gz or .zst), .json, .parquet, .arrow or .npz file; a folder or"
@@ -370,7 +370,7 @@ COMMANDS = {
     ),
     "merge": _Command(
         "_states",
-        "Merge evaluation states that several hosts saved, and report on all of their examples.",
+        "Merge the evaluation states of several hosts: report on all of their examples.",
         {"STATE...": {"help": "File that jaxmetrics.save_state wrote.", "nargs": "+"}},
         "classes level output-of-states html json format",
         "Merged states",
@@ -392,7 +392,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help text, with a capital as its first letter."""
-        text = super().format_help()
+        text = "\n".join(map(filled, super().format_help().split("\n")))
         return text[:1].upper() + text[1:]
 
     def error(self, message: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import warnings
@@ -17,7 +18,7 @@ from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._options import COMMANDS, refuse
 from jaxmetrics.cli._reader import mentioned
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.formats import FORMATS, AnyReport
+from jaxmetrics.reports.formats import FORMATS, AnyReport, as_text
 from jaxmetrics.reports.gates import exit_code
 
 STANDARD_OUTPUT = "-"
@@ -108,10 +109,17 @@ def deliver(compute: Callable[[Namespace], AnyReport], options: Namespace) -> in
                 text = report.to_html(title=title) if is_page else writer(report)
                 file.write(text.encode("utf-8", "backslashreplace"))
         # Standard output may be closed if files are written.
-        if sys.__stdout__ is not None or not opened:
+        screen = sys.__stdout__
+        if screen is not None or not opened:
             kind = "json" if options.json == STANDARD_OUTPUT else options.format
             with refusals(title):
                 text = PRINTED[kind](report)
+            if screen is not None and screen.isatty():
+                # Control characters of labels are escaped as JSON does.
+                safe = "".join(c if c in printable(c) + "\n" else json.dumps(c)[1:-1] for c in text)
+                plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+                has_colour = kind == "text" and text == safe and not plain
+                text = as_text(report.outline(), has_colour=True) if has_colour else safe
             sys.stdout.write(text)
         return exit_code(report.gates)
     except (InputError, OSError) as error:

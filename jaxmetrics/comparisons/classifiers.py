@@ -25,7 +25,7 @@ from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._sums.counting import Axis
 from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import CONFIDENCE, fraction
+from jaxmetrics._text.wording import CONFIDENCE, probability
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, named_classes, paired_confusion_matrix
@@ -86,7 +86,7 @@ class Comparison(Printed, _Comparison):
         if self.probability_equivalent:
             shares["confidence equivalent"] = self.probability_equivalent
         return {title: format(part, spec) for title, part in cells.items()} | {
-            title: format(x, spec) if spec else fraction(x) for title, x in shares.items()
+            title: probability(x) for title, x in shares.items()
         }
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._text.wording import interval, labels_of, printable, title_of, written
+from jaxmetrics._text.wording import interval, labels_of, printable, shortened, spec_of, title_of
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.gates import JudgedGate
 from jaxmetrics.reports.values import Key, ReportValue, records_of
@@ -18,6 +18,7 @@ __all__: list[str] = []
 # The posterior is in JSON, CSV and pictures, but not listed among confidence intervals.
 POSTERIOR = "balanced_accuracy_posterior"
 LONGEST_NAME = 40
+FALSE_DISCOVERIES = 0.05
 _LONGEST_NAME_OF_SYSTEM = 200
 _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
@@ -120,6 +121,17 @@ def quantity(number: float, units: str) -> str:
     return f"{number:.10g} {units if number != 1 else units[:-1]}"
 
 
+def discoveries(p_values: Mapping[Any, float]) -> list[Any]:
+    """List the keys whose hypotheses are rejected at the false discovery rate
+    `FALSE_DISCOVERIES`, by the method of Benjamini and Hochberg (1995), Journal of the Royal
+    Statistical Society B 57.
+    """
+    ranked = sorted(p_values.values())
+    limits = (FALSE_DISCOVERIES * i / len(ranked) for i in range(1, len(ranked) + 1))
+    passed = [p for p, limit in zip(ranked, limits, strict=True) if p <= limit]
+    return [key for key, p in p_values.items() if passed and p <= passed[-1]]
+
+
 class Findings(NamedTuple):
     """Additions to a report: overall values by name, values per class, and tables for pictures."""
 
@@ -134,12 +146,14 @@ class ValueTable(NamedTuple):
     Attributes:
         titles: the titles of the columns.
         rows: the cells; the first cell of a row is its name.
-        details: the indices of columns that text omits.
+        details: the indices of columns that text omits where the table would be too wide.
+        drawn: the index of the column whose intervals text draws where there is room.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str | ReportValue]]
-    details: tuple[int, ...] = ()
+    details: Sequence[int] = ()
+    drawn: int | None = None
 
 
 def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
@@ -151,14 +165,14 @@ def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Value
     flat = [[*x.items(), *x["columns"].items()] for x in records]
     rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
     titles = [printable(name) for name, _ in rows[0]]
-    return {title: ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])}
+    columns = [_texts_of([row[i][1] for row in rows]) for i in range(len(titles))]
+    return {title: ValueTable(titles, [*zip(*columns, strict=True)])}
 
 
-def _text_of(x: Any) -> str:
-    if isinstance(x, float):
-        return written(x)[0]
-    text = printable("" if x is None else str(x))
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+def _texts_of(column: Sequence[Any]) -> list[str]:
+    spec = spec_of(*((x,) for x in column if isinstance(x, float)))
+    texts = ["" if x is None else f"{x:{spec}}" if isinstance(x, float) else str(x) for x in column]
+    return [shortened(printable(x), _LONGEST_TEXT) for x in texts]
 
 
 class Outline(NamedTuple):
@@ -233,7 +247,10 @@ class ClassValues(NamedTuple):
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
         number = "n" if self.support.dtype.kind in "iu" else "weight"
-        return ValueTable([self.kind, number, *map(title_of, self.columns)], rows)
+        # One of many classes has a specificity near 1.
+        details = [i for i, x in enumerate(self.columns, 2) if x == "specificity" and len(rows) > 2]
+        titles = [self.kind, number, *map(title_of, self.columns)]
+        return ValueTable(titles, rows, details, drawn=2 + [*self.columns].index("f1"))
 
     def content(self) -> dict[str, Any]:
         """Return all values for JSON."""

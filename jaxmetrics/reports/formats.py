@@ -7,40 +7,61 @@ import html
 import io
 import json
 import math
-import re
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
-from jaxmetrics._text.wording import Table, escaped, percent, printable
-from jaxmetrics.reports.contents import Outline
-from jaxmetrics.reports.gates import JudgedGate, contents_of, exit_code
+from jaxmetrics._text.wording import (
+    Table,
+    bars_of,
+    escaped,
+    filled,
+    percent,
+    printable,
+    span_of,
+    spec_of,
+    terminal_width,
+)
+from jaxmetrics.reports.contents import Outline, ValueTable
+from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of, exit_code
 from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
-_WIDTH = 80  # the number of columns of a terminal
-_MOST_VALUES = 4  # the largest number of values side by side
-_LEADING_ZERO = re.compile(r"\b0\.")
+_LONGEST_BAR = 48  # characters
+_BOLD = 1
+_COLOURS = {Verdict.PASSED: 32, Verdict.FAILED: 31, Verdict.UNKNOWN: 33}  # green, red, yellow
 _FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # also full-width characters
 
 
-def as_text(outline: Outline, most_rows: int | None = None) -> str:
-    """Write text for a terminal. The summary comes last, just above the prompt."""
-    names = [f"{short}  {name}" for short, name in outline.names.items()]
+def as_text(outline: Outline, most_rows: int | None = None, *, has_colour: bool = False) -> str:
+    """Write text for a terminal, with its codes for colours if it has any. The summary comes last,
+    just above the prompt.
+    """
+    names = [f"{short}: {name}" for short, name in outline.names.items()]
     tables = [
-        "\n".join(filter(None, [title, table.text()]))
-        for title, table in _narrow_tables(outline, most_rows)
+        "\n".join(filter(None, [title, _with_bars(table).text()]))
+        for title, table in _tables(outline, most_rows)
     ]
-    notes = "\n".join(textwrap.fill(note, _WIDTH) for note in _sentences(outline))
-    above = "\n".join([outline.heading, *names])
-    verdict = textwrap.fill(outline.verdict, _WIDTH)
+    above, verdict, notes = (
+        "\n".join(map(filled, lines))
+        for lines in ([outline.heading, *names], [outline.verdict], _sentences(outline))
+    )
+    gates = [filled(x.sentence()) for x in outline.gates]
+    if has_colour:
+        verdict = _painted(verdict, _BOLD)
+        gates = [
+            _painted(x, _COLOURS[y.verdict]) for x, y in zip(gates, outline.gates, strict=True)
+        ]
     text = "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
-    return text + "".join(f"{x.sentence()}\n" for x in outline.gates)
+    return text + "".join(f"{x}\n" for x in gates)
+
+
+def _painted(text: str, code: int) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if text else ""
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -51,8 +72,8 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
         for lines in (filter(None, [outline.heading, *names, outline.verdict]), _sentences(outline))
     )
     tables = "".join(
-        (f"<p>{html.escape(title)}</p>" if title else "") + table.html()
-        for title, table in _narrow_tables(outline, most_rows)
+        (f"<p>{html.escape(title)}</p>" if title else "") + _written(table).html()
+        for title, table in _tables(outline, most_rows)
     )
     return f"<p>{above}</p>{tables}<p>{below}</p>"
 
@@ -62,7 +83,7 @@ def as_markdown(outline: Outline) -> str:
     gates, their verdicts come first, and readers unfold the rest.
     """
     interval = f"{percent(outline.level)} interval"
-    reading = f". In parentheses: {interval}s." if outline.intervals else ""
+    reading = f". In brackets: {interval}s." if outline.intervals else ""
     parts = [
         escaped(outline.heading) + reading,
         "\n".join(f"- {short}: {escaped(name)}" for short, name in outline.names.items()),
@@ -161,47 +182,53 @@ def _sentences(outline: Outline) -> list[str]:
     return [*filter(None, [outline.result, outline.intervals]), *outline.notes]
 
 
-def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Split tables with too many columns into several tables with the same row names. If rows are
-    omitted, the last row contains their number.
+def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, ValueTable]]:
+    """Return the tables with their titles, the summary last. If rows are omitted, the last row
+    contains their number.
     """
-    for title, (titles, rows, details) in outline.tables.items():
-        shown = [[_narrow_cell(x) for x in row] for row in rows[:most_rows]]
-        if len(shown) < len(rows):
-            shown.append([f"... {len(rows) - len(shown)} more", *[""] * (len(titles) - 1)])
-        columns = [i for i in range(len(titles)) if i not in details]
-        values = [i for i in columns if any(isinstance(row[i], ReportValue) for row in rows)]
-        parts = [columns]
-        if len(values) > _MOST_VALUES:
-            starts = range(0, len(values), _MOST_VALUES)
-            parts = [[*range(values[0]), *values[i : i + _MOST_VALUES]] for i in starts]
-        for part in parts:
-            cells = [[row[i] for i in part] for row in shown]
-            yield title * (part is parts[0]), Table([titles[i] for i in part], cells)
+    for title, table in outline.tables.items():
+        rows = [*table.rows[:most_rows]]
+        if omitted := len(table.rows) - len(rows):
+            rows.append([f"... {omitted} more", *[""] * (len(table.titles) - 1)])
+        yield title, table._replace(rows=rows)
     if outline.summary:
-        overall = [[title, _narrow_cell(x), x.method or ""] for title, x in outline.summary]
-        yield outline.summary_title, Table(["", "", ""], overall)
+        yield outline.summary_title, _overall(outline)
 
 
-def _narrow_cell(x: str | ReportValue) -> str:
-    if isinstance(x, str):
-        return x
-    between = " to " if x.is_difference or x.low < 0 else "-"
-    ends = _LEADING_ZERO.sub(".", x.ends(between))
-    return " ".join(filter(None, [x.written[0], ends]))
+def _overall(outline: Outline, value: str = "", method: str = "") -> ValueTable:
+    rows: list[list[Any]] = [[title, x, x.method or ""] for title, x in outline.summary]
+    return ValueTable(["", value, method], rows, details=(2,))
+
+
+def _written(table: ValueTable) -> Table:
+    """Write the cells; the values in a column have the same number of decimals."""
+    columns = []
+    for cells in zip(*table.rows, strict=True):
+        spec = spec_of(*(x.numbers for x in cells if isinstance(x, ReportValue)))
+        columns.append([x if isinstance(x, str) else f"{x:{spec}}" for x in cells])
+    return Table(table.titles, [*zip(*columns, strict=True)], table.details)
+
+
+def _with_bars(table: ValueTable) -> Table:
+    """Write the cells, and bars of the intervals of a column if the terminal has room for them."""
+    written, drawn = _written(table), table.drawn
+    columns: list[Sequence[str]] = [*zip(written.titles, *written.rows, strict=True)]
+    room = min(terminal_width() - span_of(columns) - 2, _LONGEST_BAR)
+    if drawn is None or room < _LONGEST_BAR // 2:
+        return written
+    values = [getattr(row[drawn], "numbers", (math.nan,) * 3) for row in table.rows]
+    columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
+    titles, *rows = zip(*columns, strict=True)
+    return Table(titles, rows)
 
 
 def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
-    """Return all tables with their titles; the summary comes first."""
+    """Write the tables with their titles, the summary first."""
     if outline.summary:
-        titles = ["", "value", f"{percent(outline.level)} interval", "method"]
-        rows = [
-            [title, x.written[0], x.ends(" to "), x.method or ""] for title, x in outline.summary
-        ]
-        yield outline.summary_title, Table(titles, rows)
+        value = f"value, {percent(outline.level)} interval"
+        yield outline.summary_title, _written(_overall(outline, value, "method"))
     for title, table in outline.tables.items():
-        cells = [[x if isinstance(x, str) else x.cell for x in row] for row in table.rows]
-        yield title, Table(table.titles, cells)
+        yield title, _written(table)
 
 
 class AnyReport(ABC):
@@ -246,7 +273,9 @@ class AnyReport(ABC):
         return as_fragment(self.outline(), _MOST_ROWS)
 
     def to_text(self) -> str:
-        """Return the report as text for a terminal, with all rows."""
+        """Return the report as text, with all rows. It is as wide as the terminal: 80 columns if
+        there is none, at least 40.
+        """
         return as_text(self.outline())
 
     def to_json(self) -> str:
@@ -260,15 +289,15 @@ class AnyReport(ABC):
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
-        20 examples, 2 classes. In parentheses: 95 % intervals.
+        20 examples, 2 classes. In brackets: 95 % intervals.
         <BLANKLINE>
         Accuracy 0.800 \\[0.581, 0.934\\] is not shown to be above 0.500, the accuracy of ...
         <BLANKLINE>
-        |  | value | 95 % interval | method |
-        | --- | ---: | ---: | ---: |
-        | accuracy | 0.800 | 0.581 to 0.934 | likelihood |
+        |  | value, 95 % interval | method |
+        | --- | ---: | ---: |
+        | accuracy | 0.800 \\[0.581, 0.934\\] | likelihood |
         ...
-        | 0 | 10 | 0.750 (0.454 to 0.933) | 0.900 (0.594 to 0.994) | ...
+        | 0 | 10 | 0.750 \\[0.454, 0.933\\] | 0.900 \\[0.594, 0.994\\] | ...
         """
         return as_markdown(self.outline())
 
@@ -279,11 +308,11 @@ class AnyReport(ABC):
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_latex())  # doctest: +ELLIPSIS
         % 20 examples, 2 classes
         <BLANKLINE>
-        \\begin{tabular}{lrrr}
+        \\begin{tabular}{lrr}
         \\toprule
-        {} & value & 95 \\% interval & method \\\\
+        {} & value, 95 \\% interval & method \\\\
         \\midrule
-        {}accuracy & 0.800 & 0.581 to 0.934 & likelihood \\\\
+        {}accuracy & 0.800 [0.581, 0.934] & likelihood \\\\
         ...
         """
         return as_latex(self.outline())

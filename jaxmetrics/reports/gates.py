@@ -116,7 +116,7 @@ class JudgedGate(NamedTuple):
     def sentence(self) -> str:
         """Write the gate and its verdict as one sentence."""
         text = printable(self.gate.text)
-        return f"Gate {text}: {self.verdict_in_words}; {self.name} is {self.value.cell}."
+        return f"Gate {text}: {self.verdict_in_words}; {self.name} is {self.value}."
 
     def content(self) -> dict[str, Any]:
         """Return the gate and its verdict for JSON."""

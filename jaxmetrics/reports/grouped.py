@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -11,12 +13,14 @@ import numpy as np
 from jaxmetrics import Estimate
 from jaxmetrics._text.wording import labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
-from jaxmetrics.estimates import with_level
+from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.reports.contents import (
+    FALSE_DISCOVERIES,
     LONGEST_NAME,
     POSTERIOR,
     Outline,
     ValueTable,
+    discoveries,
     listing,
     quantity,
 )
@@ -31,6 +35,7 @@ Values: TypeAlias = Mapping[Key, ReportValue]
 # These values are redundant with other values.
 _NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
+_LONGEST_GROUP = 20  # columns of the name of a group, as of a value with its interval
 _MOST_SHOWN = 3  # the number of differences in the verdict
 _NOTE = (
     "A disparity is the largest difference between groups, which chance alone makes positive. Its "
@@ -51,22 +56,23 @@ class GroupedReport(Report):
         """
         groups = {name: _values(x) for name, x in self.groups.items()}
         first = next(iter(groups.values()))
-        keys = _shown_keys(self.class_names, [key for key in first if key[0] != POSTERIOR])
+        keys = [key for key in first if key[0] != POSTERIOR and self._is_shown(key)]
+        titles = self._titles(keys)
         sizes = (f"{x.num_examples:.10g}" for x in self.groups.values())
         rows: list[list[Any]] = [["examples", *sizes]]
         rows += [
-            [_title(key), *(x.get(key, exactly(np.nan)) for x in groups.values())] for key in keys
+            [titles[key], *(x.get(key, exactly(np.nan)) for x in groups.values())] for key in keys
         ]
         sample = self.sample._replace(num_ignored=0, num_clusters=None)
         shared = "" if self.num_clusters is None else ", as if no cluster belonged to two groups"
         return Outline(
             heading=f"{sample}, {len(self.class_names)} classes, {quantity(len(groups), 'groups')}",
-            verdict=_verdict(self.disparities, self.level),
+            verdict=self._verdict,
             tables={
-                "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
+                "Groups": ValueTable(["", *labels_of(list(groups), _LONGEST_GROUP)], rows),
                 **listing(EXAMPLES, self.listed),
             },
-            summary=[(_title(x), self.disparities[x]) for x in keys if x in self.disparities],
+            summary=[(titles[x], self.disparities[x]) for x in keys if x in self.disparities],
             summary_title="Disparities",
             notes=[
                 f"Intervals: {percent(self.level)}. Each group is evaluated separately{shared}.",
@@ -75,6 +81,48 @@ class GroupedReport(Report):
             level=self.level,
             gates=self.gates,
         )
+
+    @property
+    def _verdict(self) -> str:
+        """Write which of the shown values differ between groups, the largest differences first."""
+        shown = {key: x for key, x in self.disparities.items() if self._is_shown(key)}
+        if not shown:
+            return ""
+        pairs = math.comb(len(self.groups), 2)
+        z = normal_quantile(pairwise_level(self.level, len(self.groups)))
+        p_values = {key: 1.0 for key in shown}
+        for key, x in shown.items():
+            if x.low > 0:
+                # The distance from the value to the lower end of its interval is proportional to z.
+                score = z * x.value / max(x.value - x.low, 1e-300)
+                p_values[key] = 2 * pairs * NormalDist().cdf(-score)
+        different = sorted(discoveries(p_values), key=lambda key: -shown[key].low)
+        rate = f"at a false discovery rate of {percent(FALSE_DISCOVERIES)}"
+        if not different:
+            return f"None of {len(shown)} values is shown to differ between groups, {rate}."
+        titles = self._titles(different[:_MOST_SHOWN])
+        most = [f"{title} by {shown[key]}" for key, title in titles.items()]
+        verb = "is" if len(different) == 1 else "are"
+        return (
+            f"{len(different)} of {len(shown)} values {verb} shown to differ between groups, {rate}"
+            f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
+        )
+
+    def _is_shown(self, key: Key) -> bool:
+        """Return whether the text contains a value: an overall value or, for up to ten classes, a
+        value of a class. Of two classes, some values follow from others: the specificity of one
+        class is the recall of the other.
+        """
+        (name, of_class), names = key, self.class_names
+        if len(names) == 2 and not self.invalid:
+            equal = ("selection_rate", "roc_auc") if of_class == names[0] else ()
+            return name not in ("specificity", *equal)
+        return not of_class or len(names) <= _MOST_CLASSES
+
+    def _titles(self, keys: Sequence[Key]) -> dict[Key, str]:
+        names = self.class_names
+        labels = dict(zip(names, labels_of(names, LONGEST_NAME), strict=True))
+        return {(name, x): title_of(name) + f", {labels.get(x)}" * bool(x) for name, x in keys}
 
     def _more_content(self) -> dict[str, Any]:
         return {
@@ -96,21 +144,6 @@ class GroupedReport(Report):
             for group, values in (groups | whole).items()
             for record in records_of(values, self.level, "class", group=group)
         ]
-
-
-def _verdict(disparities: Values, level: float) -> str:
-    """Write which values differ significantly between groups, the largest differences first."""
-    if not disparities:
-        return ""
-    shown = [key for key, x in disparities.items() if x.low > 0]
-    if not shown:
-        return f"None of {len(disparities)} values is shown to differ between groups."
-    shown.sort(key=lambda key: -disparities[key].low)
-    most = [f"{_title(key)} by {disparities[key]}" for key in shown[:_MOST_SHOWN]]
-    return (
-        f"{len(shown)} of {len(disparities)} values are shown to differ between groups (each by "
-        f"its own {percent(level)} interval). The largest differences: {'; '.join(most)}."
-    )
 
 
 def grouped_report(
@@ -153,16 +186,3 @@ def _values(report: Report) -> Values:
 
 def _selected_and_others(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tables.sum(0), tables.sum() - tables.sum(0)
-
-
-def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
-    """Choose the values to show: overall values and, for up to ten classes, the values per class.
-    If there are two classes, only the second class is shown.
-    """
-    shown = classes[1:] if len(classes) == 2 else classes
-    return [key for key in keys if not key[1] or (len(shown) <= _MOST_CLASSES and key[1] in shown)]
-
-
-def _title(key: Key) -> str:
-    name, of_class = key
-    return ", ".join([title_of(name), *labels_of([of_class] if of_class else [], LONGEST_NAME)])

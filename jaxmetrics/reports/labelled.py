@@ -61,8 +61,9 @@ def report(
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
         invalid: the label or labels of predictions that are no class, such as answers that cannot
-            be parsed. They count as wrong, and averages do not include them. They add the accuracy
-            and the share of the other predictions, `accuracy_of_valid` and `valid_rate`.
+            be parsed, or "" for examples without an answer. They count as wrong, and averages do
+            not include them. They add the accuracy and the share of the other predictions,
+            `accuracy_of_valid` and `valid_rate`.
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
             `Likelihood()`, or `Delta` for clusters with weights.
@@ -78,7 +79,7 @@ def report(
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     ...
-    class  n  precision         recall            specificity       F1
+    class  n  precision             recall                F1
     ...
     >>> print(report(y_true * 9, ["cat", "dog", "?", "cat"] * 9, invalid="?")["valid_rate"])
     0.750 [0.588, 0.872]

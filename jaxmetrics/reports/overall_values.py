@@ -229,7 +229,7 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
     value, low, high = (2 * x / (1 + x) for x in (jaccard.value, jaccard.low, jaccard.high))
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
     f1 = replace(jaccard, value=value, low=low, high=high, standard_error=error)
-    rates = {"precision": precision, "recall": recall, "specificity": specificity, "f1": f1}
+    rates = {"precision": precision, "recall": recall, "f1": f1, "specificity": specificity}
     return {name: values_of(x) for name, x in rates.items()}
 
 

@@ -13,7 +13,7 @@ from jaxmetrics import compare_predictions, confusion_matrix, delong, mcnemar, m
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike
-from jaxmetrics._text.wording import CONFIDENCE, percent, title_of
+from jaxmetrics._text.wording import CONFIDENCE, percent, probability, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.estimates import normal_quantile
@@ -89,7 +89,7 @@ class ComparisonReport(AnyReport):
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
     A 0.750 [0.588, 0.872], B 0.500 [0.337, 0.663], A - B 0.250 [0.101, 0.412],
-    confidence A > B 0.9995
+    confidence A > B > 0.999
     """
 
     template = "comparison.html"
@@ -158,13 +158,13 @@ class ComparisonReport(AnyReport):
         titles = columns if self.rope > 0 else columns[:-1]
         rows = []
         for name, x in self.figures.items():
-            shares = ("-" if math.isnan(p) else f"{p:.3f}" for p in x.shares.values())
             cells: list[Any] = [title_of(name), *x.systems.values(), x.difference.method or ""]
-            rows.append([*cells, *shares][: len(titles)])
+            rows.append([*cells, *map(probability, x.shares.values())][: len(titles)])
         methods = dict.fromkeys(x.difference.method for x in self.figures.values())
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
+        p = probability(self.p_value)
         equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
         difference = self.figures["macro_f1"].difference
         return Outline(
@@ -172,11 +172,11 @@ class ComparisonReport(AnyReport):
             verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
             names=names_of_both(self.names),
             tables={
-                "": ValueTable(titles, rows, details=(titles.index("method"),)),
+                "": ValueTable(titles, rows, details=(titles.index("method"),), drawn=3),
                 **listing("Only one is correct", self.listed),
             },
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
-            f" ({kind}): p = {self.p_value:.3g}.",
+            f" ({kind}): p {p if p[0] in '<>' else f'= {p}'}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
             notes=[equivalent] * (self.rope > 0) + [_LOSSES] * ("log_loss" in self.figures),
             level=self.level,
@@ -270,9 +270,9 @@ def comparison_report(
     60 examples, 2 classes
     <BLANKLINE>
     A is better: its macro F1 is higher by 0.416 [0.236, 0.572].
-    <BLANKLINE>
-                       A                B                A - B ...
-    accuracy           0.917 ...
+    ...
+    accuracy           0.917 [0.823, 0.969]  0.500 [0.373, 0.627]
+    ...
     """
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}

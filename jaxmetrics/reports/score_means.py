@@ -12,17 +12,26 @@ from jaxmetrics import compare_scores, mean_interval
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike, as_array, as_float, largest_eps
-from jaxmetrics._text.wording import CONFIDENCE, labels_of, percent, printable, title_of
+from jaxmetrics._text.wording import (
+    CONFIDENCE,
+    labels_of,
+    percent,
+    printable,
+    probability,
+    title_of,
+)
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference
 from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import Strata, check_bounds, clipped, mean_of_groups, refuse_beyond
 from jaxmetrics.reports.contents import (
+    FALSE_DISCOVERIES,
     LONGEST_NAME,
     Outline,
     SampleSize,
     ValueTable,
+    discoveries,
     names_of_both,
     verdict_of,
 )
@@ -31,8 +40,6 @@ from jaxmetrics.reports.overall_values import check_each, rows_of_groups
 from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
 __all__ = ["score_report"]
-
-_FALSE_DISCOVERIES = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,10 +91,10 @@ def score_report(
     48 items, accuracy
     <BLANKLINE>
                     n   mean             method
-    law             16  0.750 .497-.917  likelihood
-    math            32  0.750 .577-.878  likelihood
-    mean            48  0.750 .611-.858  likelihood
-    mean of groups  48  0.750 .595-.865  likelihood
+    law             16  0.750 [0.497, 0.917]  likelihood
+    math            32  0.750 [0.577, 0.878]  likelihood
+    mean            48  0.750 [0.611, 0.858]  likelihood
+    mean of groups  48  0.750 [0.595, 0.865]  likelihood
     <BLANKLINE>
     Intervals: 95 %; likelihood, for scores between 0 and 1.
     The mean weighs items equally, the mean of groups weighs groups equally.
@@ -243,10 +250,10 @@ def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float])
         cells: list[Any] = [title_of(name) if group is None else next(labels), str(size)]
         if isinstance(x, Compared):
             columns = ["A", "B", "A - B", CONFIDENCE]
-            rows.append([*cells, *x.systems.values(), f"{x.probability_better:.3f}"])
+            rows.append([*cells, *x.systems.values(), probability(x.probability_better)])
         else:
             rows.append([*cells, x, x.method or ""])
-    return ValueTable(["", "n", *columns], rows)
+    return ValueTable(["", "n", *columns], rows, drawn=len(columns))  # the mean, or A - B
 
 
 def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:
@@ -266,9 +273,12 @@ def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[
             f"For any values of the missing scores ({missing}), {_extremes(scores, level)}."
         )
     if groups and len(scores.values) == 2:
-        differ = labels_of(_that_differ(groups), LONGEST_NAME)
+        better = {name: x.probability_better for name, x in groups.items()}
+        differ = labels_of(
+            discoveries({name: 2 * min(p, 1 - p) for name, p in better.items()}), LONGEST_NAME
+        )
         notes.append(
-            f"At a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini and Hochberg),"
+            f"At a false discovery rate of {percent(FALSE_DISCOVERIES)} (Benjamini and Hochberg),"
             f" A and B differ in {', '.join(differ) or 'no group'}."
         )
     return notes
@@ -289,15 +299,3 @@ def _extremes(scores: ItemScores, level: float) -> str:
         mean_interval(x, bounds=bounds, clusters=scores.clusters, level=level) for x in ends
     )
     return f"{what} is between {low.low:.3f} and {high.high:.3f}"
-
-
-def _that_differ(groups: Mapping[str, Any]) -> list[str]:
-    """List the groups in which A and B differ significantly, by the method of Benjamini and
-    Hochberg (1995), Journal of the Royal Statistical Society B 57.
-    """
-    better = np.array([x.probability_better for x in groups.values()])
-    p_value = 2 * np.minimum(better, 1 - better)
-    ranked = np.sort(p_value)
-    limits = _FALSE_DISCOVERIES * np.arange(1, len(ranked) + 1) / len(ranked)
-    largest = ranked[ranked <= limits].max(initial=-1)
-    return [name for name, p in zip(groups, p_value, strict=True) if p <= largest]

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics import Comparison, Estimate
 from jaxmetrics._places.jax_imports import trees
-from jaxmetrics._text.wording import written
+from jaxmetrics._text.wording import interval, written
 
 __all__: list[str] = []
 
@@ -94,11 +94,6 @@ class ReportValue:
         """Write the ends of the interval, or "" if there is no interval."""
         return between.join(self.written[1:]) * self.has_interval
 
-    @property
-    def cell(self) -> str:
-        """The value and its interval, for a sentence or a wide table."""
-        return self.written[0] + f" ({self.ends(' to ')})" * self.has_interval
-
     def __float__(self) -> float:
         return float(self.value)
 
@@ -106,7 +101,8 @@ class ReportValue:
         return repr(self.estimate)
 
     def __format__(self, spec: str) -> str:
-        return format(self.estimate, spec)
+        """Return the value with its interval, if there is one; "-" stands for NaN."""
+        return interval(*self.numbers, spec).replace("nan", "-")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""

@@ -51,6 +51,7 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._places.compilation import compiled, promoting
 from jaxmetrics._places.namespaces import float_dtype, on_device
 from jaxmetrics._text.printing import Printed
+from jaxmetrics.ranking.histograms import AreaBounds
 from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,
@@ -363,6 +364,8 @@ def to_python(results: Any) -> dict[str, Any]:
 
     All arrays are copied from the device in one step. A result with several fields becomes several
     entries. For example, `"f1"` is the value of an `Estimate`, and `"f1/low"` is its field `low`.
+    The bounds of an area, as opposed to confidence limits, are `"roc_auc/bin_low"` and
+    `"roc_auc/bin_high"`.
 
     Args:
         results: result of `compute` of an `Evaluator`, or any other dict of arrays, which may be
@@ -378,7 +381,9 @@ def to_python(results: Any) -> dict[str, Any]:
     flat: dict[str, Any] = {}
 
     def collect(name: str, x: Any) -> None:
-        if isinstance(x, Printed):
+        if isinstance(x, AreaBounds):
+            x = {"value": x.value, "bin_low": x.low, "bin_high": x.high}
+        elif isinstance(x, Printed):
             x = x._numbers()
         elif hasattr(x, "_asdict"):
             x = x._asdict()
