@@ -10,6 +10,7 @@ from scipy import special
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._text.wording import probability
 from jaxmetrics.plots import diagrams
 from tests.oracles import fields_of
 
@@ -230,7 +231,7 @@ def test_estimates_and_differences_below_each_other() -> None:
     )
     both: Any = jm.compare(together, paired, method=jm.Delta())
     axes = plots.difference(both, rope=0.05)
-    better = [f"{float(x.probability_better):.3f}" for x in both.values()]
+    better = [probability(float(x.probability_better)) for x in both.values()]
     assert texts_of(axes.texts) == ["confidence A > B", *better]
 
 
@@ -287,7 +288,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
 def test_a_single_comparison() -> None:
     comparison = jm.compare_unpaired(jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
     axes: Any = plots.difference(comparison)
-    assert axes.texts[1].get_text() == f"{comparison.probability_better:.3f}"
+    assert axes.texts[1].get_text() == probability(comparison.probability_better)
     assert texts_of(axes.get_yticklabels()) == [""]
 
 

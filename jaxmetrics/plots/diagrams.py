@@ -51,10 +51,10 @@ def roc(
     recall r at the false positive rate t if
     `n (f - t)^2 / (t (1 - t)) + m (h - r)^2 / (r (1 - r)) <= z^2` for any threshold, where f and h
     are its observed false positive rate and recall among n negatives and m positives, and z is the
-    normal quantile of `level`. The band is pointwise, not simultaneous. In simulations with 15 to
-    1000 examples of each class, a 95 % band contained the true recall in 95 to 100 % of the data
-    sets. Claeskens, Jing, Peng and Zhou (2003), Canadian Journal of Statistics 31, use the
-    likelihood ratio instead.
+    normal quantile of `level`. The band is pointwise, not simultaneous: in simulations with 15 to
+    500 examples of each class (`python -m bench simulations --rows bands`), 95 % bands contained
+    the true recall at a false positive rate in 93 to 100 % of the data sets. Claeskens, Jing, Peng
+    and Zhou (2003), Canadian Journal of Statistics 31, use the likelihood ratio instead.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
@@ -116,10 +116,11 @@ def precision_recall(
     least r. The dotted line is the precision of random scores, the fraction of positives.
 
     With `band=True`, the legend contains the interval of the average precision by
-    `average_precision_interval`, and a band contains the precisions that are compatible with each
-    recall r. It is computed and behaves as in `roc`: recall h takes the place of the false positive
-    rate f, and the second term tests the share of false positives among false positives and
-    positives, `r (1 - p) / (r (1 - p) + p)` at precision p.
+    `average_precision_interval`, and a pointwise band contains the precisions that a score test
+    accepts at each recall. The test is the test of `roc` with recall in place of the false positive
+    rate and with the share of false positives among false positives and positives in place of
+    recall; at recall r and precision p, this share is `r (1 - p) / (r (1 - p) + p)`. In the
+    simulations of `roc`, 95 % bands contained the true precision in 97 to 100 % of the data sets.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
