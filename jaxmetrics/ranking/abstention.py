@@ -144,9 +144,11 @@ def _risk_coverage(ranked: Ranked, *, goal: float | None, level: float) -> RiskC
     curve = RiskCoverage(coverage, risk, thresholds, area, None, None)
     if goal is None:
         return curve
-    squares = cumulative_sum(amounts.astype(risk.dtype) ** 2, ranked.last)
-    # Kish's effective numbers; there is none at coverage 0.
-    numbers = divide(answered**2, xp.concatenate([squares[..., :1], squares], -1))
+    # Kish's effective numbers of answered examples; 0 at coverage 0. No square overflows.
+    largest = amounts.max(-1, keepdims=True, initial=0)
+    squares = cumulative_sum(divide(amounts, largest) ** 2, ranked.last)
+    squares = xp.concatenate([xp.ones_like(total), squares], -1)
+    numbers = divide(divide(answered, largest) ** 2, squares)
 
     def at(x: Array, goal: Array | float) -> Array:
         least = xp.clip(goal, 1e-9, 1) * (1 - 1e-6)  # sums of weights may be rounded
@@ -156,9 +158,8 @@ def _risk_coverage(ranked: Ranked, *, goal: float | None, level: float) -> RiskC
     accuracy, number = divide(right, answered, xp.nan), at(numbers, goal)
     right_answers = at(accuracy, goal) * number
     found = proportion_interval(right_answers, number, level=level, method="likelihood")
-    reach = (
-        normal_quantile(level) * safe_sqrt(divide(goal * (1 - goal), numbers[..., -1]))[..., None]
-    )
+    error_of_goal = safe_sqrt(divide(goal * (1 - goal), numbers[..., -1:]))
+    reach = normal_quantile(level) * error_of_goal
     near = xp.stack([at(accuracy, goal - reach), at(accuracy, goal + reach)])
     value = found.value
     low = value - xp.hypot(value - found.low, xp.maximum(value - near.min(0), 0))
