@@ -11,7 +11,9 @@ Donner, 2008, Statistics in Medicine 27): the distance from A to the end of the 
 of a proportion of the answered examples, and the largest distance in this direction from A to the
 accuracies at the coverages `c - z s` and `c + z s`, where z is the normal quantile. The interval
 therefore also covers the accuracy of new examples at the threshold that was found. In simulations
-(COVERAGE).
+with 50 to 2000 examples (`bench/studies/areas.py`), the coverage of the 95 % interval was 94 to
+98 %. It is lower if many examples have equal confidence and the coverage c is just reached by a
+group of them, because the accuracy then jumps at c.
 """
 
 from __future__ import annotations
