@@ -26,6 +26,10 @@ the interval has a width even if all raters agree. For the lower end, this is an
 that are drawn by chance, in proportion to their disagreement. For the upper end, it is a pair of
 equal ratings, of the category that disagrees most with ratings by chance. The standard error is
 computed from the derivatives with respect to w.
+
+In simulations with 20 to 200 items, 3 to 8 raters and a quarter of the ratings missing
+(`bench/studies/labels.py`), the coverage of the 95 % interval was 94 to 99 % for alpha and kappa,
+and 94 to 99.5 % for a rater and the others.
 """
 
 from __future__ import annotations
@@ -86,9 +90,9 @@ def rater_agreement(
     coverage of the intervals are at the top of `jaxmetrics/raters.py`.
 
     Args:
-        ratings: array or data frame of shape `(items, raters)` of numbers or strings. Missing
-            ratings are NaN, None or, among integers, negative. Raters need not be the same persons
-            for all items, but then only alpha and kappa have a meaning.
+        ratings: numbers or strings of shape `(items, raters)`, an array or a data frame of pandas
+            or Polars. Missing ratings are NaN, None or, among integers, negative. Raters need not
+            be the same persons for all items, but then only alpha and kappa have a meaning.
         scale: what a disagreement costs. `"nominal"`: all disagreements cost the same.
             `"ordinal"`: the squared difference of the midranks of the categories. Strings must then
             be ordered categories, such as an ordered `Categorical` of pandas, or integers.

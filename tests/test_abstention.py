@@ -92,8 +92,13 @@ def test_scale_of_weights_and_weight_0_do_not_matter() -> None:
 
 
 def test_edge_cases() -> None:
-    nobody = risk_coverage([-1, -1], [0, 1], [0.5, 0.6], coverage=0.8)
-    assert np.isnan([nobody.area, nobody.accuracy.value, *nobody.coverage]).all()
+    for nobody in (
+        risk_coverage([-1, -1], [0, 1], [0.5, 0.6], coverage=0.8),
+        risk_coverage([], [], [], coverage=0.8),
+    ):
+        assert np.isnan([nobody.area, nobody.accuracy.value, *nobody.coverage]).all()
+    heavy = risk_coverage([0, 1], [0, 0], [2, 1], sample_weight=[1e250, 1e250], coverage=1)
+    assert heavy.accuracy == risk_coverage([0, 1], [0, 0], [2, 1], coverage=1).accuracy
     perfect = risk_coverage([1] * 10, [1] * 10, np.arange(10), coverage=0.5)
     assert perfect.area == 0
     assert perfect.accuracy.value == perfect.accuracy.high == 1 > 0.8 > perfect.accuracy.low

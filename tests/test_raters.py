@@ -23,8 +23,8 @@ PUBLISHED = np.array(
         [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2], [_, 5, 5, 5], [_, _, 1, 1], [_, _, 3, _],
     ]
 )  # fmt: skip
-# Fleiss (1971): how often 6 psychiatrists chose each of 5 diagnoses for 10 of 30 patients, from the
-# table of Wikipedia: 14 raters, 10 subjects, kappa 0.210.
+# Worked example of the article on Fleiss' kappa in Wikipedia: how many of 14 raters chose each of 5
+# categories for 10 subjects; kappa is 0.210.
 FLEISS = [
     [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
     [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],

@@ -134,7 +134,39 @@ def two_precisions(
     yield f"`compare_average_precision`, {line}", "", (found, truth)
 
 
+def abstention(rng: Rng, size: int, n: int, slope: float, middle: float, c: float) -> Outcomes:
+    """Predictions are right with a probability that is logistic in a uniform confidence."""
+
+    def drawn(*shape: int) -> tuple[np.ndarray, np.ndarray]:
+        confidence = rng.random(shape)
+        return rng.random(shape) < 1 / (1 + np.exp(slope * (middle - confidence))), confidence
+
+    is_right, confidence = drawn(4_000_000)
+    true = is_right[confidence >= 1 - c].mean()
+    is_right, confidence = drawn(size, n)
+    found: Any = jm.risk_coverage(np.ones((size, n), int), is_right, confidence, coverage=c)
+    found = found.accuracy
+    yield "`risk_coverage(coverage=)`", "", (found, true)
+    plain = jm.proportion_interval(found.value * found.num_examples, found.num_examples)
+    yield "for comparison: `proportion_interval` of the answered examples", "", (plain, true)
+
+
 STUDIES: dict[str, Study] = {
+    "abstention": Study(
+        "50 to 2000 examples with a uniform confidence, coverages of .3 to .95, accuracies there of"
+        " .6 to .99",
+        [
+            (50, 5.0, 0.2, 0.9),
+            (50, 12.0, 0.6, 0.4),
+            (120, 0.0, -0.5, 0.8),
+            (120, 25.0, 0.5, 0.5),
+            (300, 8.0, 0.1, 0.95),
+            (300, 25.0, 0.4, 0.7),
+            (1000, 6.0, 0.3, 0.3),
+            (2000, 15.0, 0.5, 0.6),
+        ],
+        abstention,
+    ),
     "areas": Study(
         "10 to 500 examples of each class, areas of .6 to .99; scores are normal, exponential or"
         " rounded, or some positives have scores like negatives or below all of them",

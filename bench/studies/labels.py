@@ -12,7 +12,7 @@ import numpy as np
 import jaxmetrics as jm
 from bench import coverage, joint_coverage, judged, populations
 from bench.populations import Rng, clusters_of, normal, systems, uniform
-from bench.studies.study import Outcomes, Study, estimate, on_device, padded
+from bench.studies.study import Outcomes, Study, estimate, on_device, padded, stacked
 
 METRICS = {"accuracy": jm.accuracy, "macro F1": jm.macro(jm.f1)}
 metrics = coverage.all_of(METRICS)
@@ -246,7 +246,48 @@ def plans(rng: Rng, size: int, name: str, prior: tuple[float, ...], recall: floa
     yield f"`required_examples`: {name}", "", shown
 
 
+def raters(
+    rng: Rng, size: int, scale: Any, n: int, r: int, shares: tuple[float, ...], wrong: float
+) -> Outcomes:
+    """A quarter of the ratings are missing, and the first rater makes twice as many mistakes. On
+    the ordinal and the interval scale, a mistake is a neighbouring category.
+    """
+    k, mistakes = len(shares), wrong * np.append(2, np.ones(r - 1))
+
+    def drawn(n: int) -> np.ndarray:
+        true = rng.choice(k, (n, 1), p=shares)
+        other = rng.choice(k, (n, r), p=shares)
+        if scale != "nominal":
+            other = np.clip(true + rng.choice([-1, 1], (n, r)), 0, k - 1)
+        ratings = np.where(rng.random((n, r)) < mistakes, other, true)
+        return np.where(rng.random((n, r)) < 0.25, -1, ratings)
+
+    true, *found = (jm.rater_agreement(drawn(x), scale=scale) for x in [20_000, *np.full(size, n)])
+    for name in ("alpha", "kappa"):
+        estimates = [getattr(x, name) for x in found]
+        yield f"`rater_agreement`: {name}", "", (stacked(estimates), float(getattr(true, name)))
+    ends = ([getattr(x.raters, end)[0] for x in found] for end in ("value", "low", "high"))
+    others = true.raters.value[0]
+    yield "`rater_agreement`: a rater and the others", "", (estimate(*map(np.array, ends)), others)
+
+
 STUDIES: dict[str, Study] = {
+    "raters": Study(
+        "20 to 200 items, 3 to 8 raters, 2 to 6 categories, a quarter of the ratings missing, alpha"
+        " of .2 to .98",
+        [
+            ("nominal", 20, 3, (0.5, 0.3, 0.2), 0.1),
+            ("nominal", 40, 8, (0.8, 0.2), 0.2),
+            ("nominal", 120, 4, (0.25, 0.25, 0.25, 0.25), 0.4),
+            ("ordinal", 25, 5, (0.1, 0.2, 0.4, 0.3), 0.3),
+            ("ordinal", 60, 3, (0.4, 0.3, 0.2, 0.1), 0.05),
+            ("interval", 30, 4, (0.3, 0.3, 0.2, 0.1, 0.05, 0.05), 0.4),
+            ("interval", 200, 6, (0.6, 0.3, 0.1), 0.02),
+        ],
+        raters,
+        200,
+        is_slow=True,
+    ),
     "lowest recalls": Study(
         "2, 3 or 10 classes of 50 examples, with recalls of .95, or one of them clearly lower",
         [

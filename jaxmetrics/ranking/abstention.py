@@ -11,7 +11,9 @@ Donner, 2008, Statistics in Medicine 27): the distance from A to the end of the 
 of a proportion of the answered examples, and the largest distance in this direction from A to the
 accuracies at the coverages `c - z s` and `c + z s`, where z is the normal quantile. The interval
 therefore also covers the accuracy of new examples at the threshold that was found. In simulations
-(COVERAGE).
+with 50 to 2000 examples (`bench/studies/areas.py`), the coverage of the 95 % interval was 94 to
+98 %. It is lower if many examples have equal confidence and the coverage c is just reached by a
+group of them, because the accuracy then jumps at c.
 """
 
 from __future__ import annotations
@@ -144,9 +146,11 @@ def _risk_coverage(ranked: Ranked, *, goal: float | None, level: float) -> RiskC
     curve = RiskCoverage(coverage, risk, thresholds, area, None, None)
     if goal is None:
         return curve
-    squares = cumulative_sum(amounts.astype(risk.dtype) ** 2, ranked.last)
-    # Kish's effective numbers; there is none at coverage 0.
-    numbers = divide(answered**2, xp.concatenate([squares[..., :1], squares], -1))
+    # Kish's effective numbers of answered examples; 0 at coverage 0. No square overflows.
+    largest = amounts.max(-1, keepdims=True, initial=0)
+    squares = cumulative_sum(divide(amounts, largest) ** 2, ranked.last)
+    squares = xp.concatenate([xp.ones_like(total), squares], -1)
+    numbers = divide(divide(answered, largest) ** 2, squares)
 
     def at(x: Array, goal: Array | float) -> Array:
         least = xp.clip(goal, 1e-9, 1) * (1 - 1e-6)  # sums of weights may be rounded
@@ -156,9 +160,8 @@ def _risk_coverage(ranked: Ranked, *, goal: float | None, level: float) -> RiskC
     accuracy, number = divide(right, answered, xp.nan), at(numbers, goal)
     right_answers = at(accuracy, goal) * number
     found = proportion_interval(right_answers, number, level=level, method="likelihood")
-    reach = (
-        normal_quantile(level) * safe_sqrt(divide(goal * (1 - goal), numbers[..., -1]))[..., None]
-    )
+    error_of_goal = safe_sqrt(divide(goal * (1 - goal), numbers[..., -1:]))
+    reach = normal_quantile(level) * error_of_goal
     near = xp.stack([at(accuracy, goal - reach), at(accuracy, goal + reach)])
     value = found.value
     low = value - xp.hypot(value - found.low, xp.maximum(value - near.min(0), 0))
