@@ -52,6 +52,7 @@ from jaxmetrics.betas.distributions import betainc, betaincinv
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.methods import interval
+from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.ranking.curves import at_thresholds, sorted_for
 from jaxmetrics.ranking.ranks import Ranked, points, rank
 
@@ -63,10 +64,10 @@ _SELECTIONS = 1000  # number of replicates in which a threshold is chosen
 
 
 class OperatingPoint(Printed, namedtuple("_OperatingPoint", "value threshold")):
-    """Operating point of a classifier, as returned by `best_threshold`.
+    """Operating point of a classifier, as returned by `best_threshold` and `safe_threshold`.
 
     Attributes:
-        value: value of the metric at the threshold, of shape `(...)`.
+        value: value of the metric at the threshold, of shape `(...)`, or an `Estimate` of it.
         threshold: class 1 is predicted if the score is at least this number; of shape `(...)`.
     """
 
@@ -280,7 +281,7 @@ def _chosen_again(
     samples = replicates.evaluate(
         replicates.poisson, chosen, key, units, size=_SELECTIONS, numbers=4 * threshold.size
     )
-    optimism = xp.maximum(samples[..., :2].mean(0), 0)
+    optimism = xp.maximum(mean_of_finite(samples[..., :2]), 0)  # ratios may be infinite
     low = xp.quantile(samples[..., 2], tail, 0, method="lower")
     high = xp.quantile(samples[..., 3], 1 - tail, 0, method="higher")
     tp, fp, _ = points(ranked)
