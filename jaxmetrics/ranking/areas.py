@@ -446,7 +446,7 @@ def _average_of_areas(
     positive = xp.where(problems.ids == 1, amounts, 0)
     sides = [(x, moments(placements, x)) for x in (positive, amounts - positive)]
     m, n = (moment.number for _, moment in sides)
-    occurs = (m > 0) & (n > 0)
+    occurs = m * n > 0
     weight = xp.where(occurs, m if weighted else 1, 0)
     weight = divide(weight, weight.sum(-1, keepdims=True), xp.nan)
     areas = xp.where(occurs, sides[0][1].mean, 0)
@@ -462,8 +462,7 @@ def _average_of_areas(
         )
         total = xp.where(weight[..., None] == 0, 0, weight[..., None] * total)
         if weighted:  # the weights are estimated from the same examples
-            residuals = positive - weight[..., None] * amounts
-            residuals = residuals * (areas - average[..., None])[..., None]
+            residuals = positive * (areas - average[..., None])[..., None]
             total = total + moves_of_mean(residuals, amounts, m + n, numbers, num_clusters)
         return total.sum(-2)
 
@@ -480,7 +479,7 @@ def _average_of_areas(
         share = independent_share(*errors, m.sum(-1), kish_number(sizes.sum(-2)))
         parts = divide(smoothed, m)[..., None] * sizes
         t, variance = student_quantile(z, kish_number(parts.sum(-2)) - 1), clustered
-    known = (~occurs | ((m > 1) & (n > 1))).all(-1)
+    known = (xp.minimum(m, n) != 1).all(-1)
     scale = "logit" if method == "logit" else None
     error = xp.where(known, xp.sqrt(variance), xp.nan)
     estimate = normal_estimate(average, error, t, scale, num_examples=m.sum(-1))

@@ -8,7 +8,8 @@ at the chosen threshold, but its lower end is reduced by the optimism. It is an 
 metric of the population at the chosen threshold. So is the interval of the constraint. The interval
 of the threshold is for the best threshold of the population. Often several thresholds are equally
 good. So the interval reaches from a quantile of the lowest to a quantile of the highest threshold
-that is best in a replicate.
+that is best in a replicate. If no threshold of a replicate satisfies the constraint, these are
+infinite.
 
 **Thresholds that keep a rate** (`safe_threshold`). A rate is the quotient s / (s + f) of successes
 s and trials s + f. At each threshold, the hypothesis that the rate of the population is below
@@ -51,7 +52,7 @@ from jaxmetrics.betas.distributions import betainc, betaincinv
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.methods import interval
-from jaxmetrics.intervals.quantiles import deviation, mean_of_finite
+from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.ranking.curves import at_thresholds, sorted_for
 from jaxmetrics.ranking.ranks import Ranked, points, rank
 
@@ -63,10 +64,10 @@ _SELECTIONS = 1000  # number of replicates in which a threshold is chosen
 
 
 class OperatingPoint(Printed, namedtuple("_OperatingPoint", "value threshold")):
-    """Operating point of a classifier, as returned by `best_threshold`.
+    """Operating point of a classifier, as returned by `best_threshold` and `safe_threshold`.
 
     Attributes:
-        value: value of the metric at the threshold, of shape `(...)`.
+        value: value of the metric at the threshold, of shape `(...)`, or an `Estimate` of it.
         threshold: class 1 is predicted if the score is at least this number; of shape `(...)`.
     """
 
@@ -262,36 +263,31 @@ def _chosen_again(
         found, threshold = at_thresholds(function, ranked)
         return *_of_both(found, threshold, is_pair), threshold
 
-    values, reached, threshold = curves(ranked)
-    first, _, exists = _best(values, reached, least)
+    *curve, threshold = curves(ranked)
+    first, _, exists = _best(curve[0], curve[1], least)
 
     def chosen(drawn: Array) -> Array:
         weights = drawn.reshape((*drawn.shape[:-2], *(1,) * (ranked.score.ndim - 1), -1))
         *again, thresholds = curves(ranked.weighted(weights))
         first, last, exists = _best(again[0], again[1], least)
         beyond = xp.full_like(thresholds[..., :1], -xp.inf)
-        optimism = [
-            _at(x, first) - _at(y, first) for x, y in zip(again, (values, reached), strict=True)
-        ]
         ends = _at(xp.concatenate([thresholds[..., 1:], beyond], -1), last), _at(thresholds, first)
-        return xp.where(exists[..., None], xp.stack([*optimism, *ends], -1), xp.nan)
+        gains = (_at(x, first) - _at(y, first) for x, y in zip(again, curve, strict=False))
+        # If no threshold satisfies the constraint, any may be the best one.
+        unknown = xp.asarray([0, 0, -xp.inf, xp.inf], thresholds.dtype)
+        return xp.where(exists[..., None], xp.stack([*gains, *ends], -1), unknown)
 
-    units = xp.ones_like(threshold, shape=(1, ranked.positive.shape[-1]))
+    units = xp.ones_like(threshold, shape=(1, threshold.shape[-1] - 1))
     samples = replicates.evaluate(
         replicates.poisson, chosen, key, units, size=_SELECTIONS, numbers=4 * threshold.size
     )
-    optimism = xp.maximum(mean_of_finite(samples[..., :2]), 0)
-    ordered, number = xp.sort(samples, 0), (~xp.isnan(samples)).sum(0)
-    low, high = (
-        xp.take_along_axis(ordered, xp.maximum(x, 0).astype(xp.int32)[None], 0)[0]
-        for x in (xp.floor(tail * (number - 1)), xp.ceil((1 - tail) * (number - 1)))
-    )
+    optimism = xp.maximum(mean_of_finite(samples[..., :2]), 0)  # ratios may be infinite
+    low = xp.quantile(samples[..., 2], tail, 0, method="lower")
+    high = xp.quantile(samples[..., 3], 1 - tail, 0, method="higher")
     tp, fp, _ = points(ranked)
-    cells = [_at(x, first) for x in (tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)]
-    ends = low[..., 2], high[..., 3], deviation(samples[..., 3])
-    value, start, end, error = (xp.where(exists, x, xp.nan) for x in (_at(threshold, first), *ends))
-    undefined = (_SELECTIONS - number[..., 0]).astype(xp.int32)
-    return tables(*cells), optimism, Estimate(value, start, end, error, undefined)
+    cells = (_at(x, first) for x in (tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp))
+    ends = (xp.where(exists, x, xp.nan) for x in (_at(threshold, first), low, high))
+    return tables(*cells), optimism, Estimate(*ends)
 
 
 def safe_threshold(
@@ -342,7 +338,7 @@ def safe_threshold(
     least = as_number(least, "least", above=0)
     require(least < 1, "least", "be a number between 0 and 1", least)
     tail = 1 - check_level(level)
-    value = _of_class_1(np.asarray(metric(_COUNTS)), np.zeros(()), "metric")
+    value = _of_class_1(np.asarray(metric(_COUNTS), float), np.zeros(()), "metric")
     cells = _COUNTS.ravel()
     is_rate = np.isclose(cells[:, None] / (cells[:, None] + cells), value, rtol=1e-5)
     if is_rate.sum() != 1:
