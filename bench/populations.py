@@ -73,6 +73,7 @@ def values(kind: str, mean: float = 1.0) -> np.ndarray:
         "grades": lambda: ((_midpoints > (1 - mean) ** 2) + 1.0 * (_midpoints > 1 - mean**2)) / 2,
         "beta": lambda: special.betaincinv(4 * mean, 4 * (1 - mean), _midpoints),
         "normal": lambda: mean + special.ndtri(_midpoints),
+        "Student": lambda: mean + special.stdtrit(3, _midpoints),
         "exponential": lambda: -mean * np.log1p(-_midpoints),
     }
     return tables[kind]()

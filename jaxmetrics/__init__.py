@@ -113,7 +113,8 @@ _CONTENTS = {
         "A metric and a sample → an estimate",
         """
         Bootstrap Delta IntervalMethod Likelihood Posterior bootstrap_counts bootstrap_examples
-        cross_validation_interval interval mean_interval prediction_powered proportion_interval
+        cross_validation_interval crossed_interval interval mean_interval prediction_powered
+        proportion_interval
         """,
     ),
     "attempts": (
@@ -212,9 +213,12 @@ if not TYPE_CHECKING:
 
 def _hint(name: str) -> str:
     """Return the name used here for a function of an earlier version or of another library."""
+    import re
+
     from jaxmetrics._text.names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))
     within = next((f"{space}.{name}" for space in spaces), None)
-    here = _MOVED.get(name) or within or NAMES_HERE.get(name)
+    snake = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", name).lower()  # of classes, such as F1Score
+    here = _MOVED.get(name) or within or NAMES_HERE.get(snake) or snake * (snake in _HOMES)
     return f" Here it is {here}." if here else ""

@@ -722,6 +722,7 @@ _made = np.where(np.arange(N * 4).reshape(N, 4) % 5 == 0, np.nan, 0)  # some att
 _attempts = alone(
     {"ordinary": (_PROB[:, :1] > np.linspace(0.1, 0.5, 4)) + _made, "right": np.ones((N, 4))}
 )
+_crossed = two_cases((_PROB.reshape(K, N),), (_PROB.reshape(K, N) ** 2,))
 _two_shares = {"ordinary": (_PROB[:, 0], _PROB[:, 2]), "equal": (_PROB[:, 1], _PROB[:, 1])}
 
 # One row a method: what holds of one holds of all, by each door that takes methods.
@@ -818,6 +819,13 @@ ESTIMATES: dict[str, Row] = {
         cases=_shares,
         smooth=(0,),
         examples=(-1,),
+    ),
+    "crossed_interval": Row(call=jm.crossed_interval, cases=_crossed, smooth=(0,), examples=(-1,)),
+    "crossed_interval of two": Row(
+        call=partial(jm.crossed_interval, bounds=(0, 1)),
+        cases={kind: (*x, _PROB[::-1].reshape(K, N)) for kind, x in _crossed.items()},
+        examples=(-1, -1),
+        float32=1e-5,
     ),
     **rows(
         {
@@ -1194,9 +1202,9 @@ _READ = """
     balanced_accuracy_posterior betas.BetaAverage betas.beta_avg_pdf betas.beta_cdf
     betas.beta_pdf betas.beta_ppf calibration_interval compare compare_average_precision
     compare_groups compare_predictions compare_scores compare_unpaired cross_validation_interval
-    delong delong_interval delong_unpaired detectable_difference interval mcnemar mean_interval
-    no_information_test paired_difference_interval power precision_posterior prediction_powered
-    proportion_interval recall_posterior required_examples
+    crossed_interval delong delong_interval delong_unpaired detectable_difference interval mcnemar
+    mean_interval no_information_test paired_difference_interval power precision_posterior
+    prediction_powered proportion_interval recall_posterior required_examples
 """
 READ = _READ.split()
 

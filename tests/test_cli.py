@@ -238,7 +238,7 @@ def test_one_run_writes_every_format(
     assert jm.load_state("all.npz").statistics == hosts[0].init().statistics
 
 
-SUFFIXES = ".html, .json, .md, .csv, .txt, .eee, .npz (the state)"
+SUFFIXES = ".html, .json, .md, .tex, .csv, .txt, .eee, .npz (the state)"
 NOT_MERGED = {
     "a.npz means.npz": "means.npz: states of different evaluators",
     "means.npz": "has exactly one confusion matrix, but this state has 0 confusion matrices."

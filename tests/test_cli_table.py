@@ -859,9 +859,9 @@ REFUSED: list[tuple[Any, ...]] = [
     *(
         (f"report x.csv {' '.join(f'--output {file}' for file in files)}", message, PREDICTIONS)
         for *files, message in (
-            ("y.pdf", f"y.pdf: the suffix '.pdf' is unknown. {WRITTEN} .html, .json, .md, .csv"),
+            ("y.pdf", f"y.pdf: the suffix '.pdf' is unknown. {WRITTEN} .html, .json, .md, .tex"),
             ("y", f"y: the suffix '' is unknown. {WRITTEN} .html"),
-            ("y.npz", f"the suffix '.npz' is unknown. {WRITTEN} .html, .json, .md, .csv"),
+            ("y.npz", f"the suffix '.npz' is unknown. {WRITTEN} .html, .json, .md, .tex"),
             ("y.md", "y.md", "y.md: --output would overwrite --output"),
             ("x.csv", "--output would overwrite the input"),
             ("no/y.md", "no/y.md: cannot be written"),
@@ -869,7 +869,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report a.csv --format pdf",
-        "--format must be one of text, markdown, json, csv, every-eval-ever, got 'pdf'",
+        "--format must be one of text, markdown, latex, json, csv, every-eval-ever, got 'pdf'",
     ),
     (
         "plan a.jsonl --value acc --half-width .1 --format every-eval-ever",

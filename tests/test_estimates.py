@@ -45,6 +45,7 @@ FOUND: dict[str, list[Callable[[], Any]]] = {
         lambda: jm.interval(lambda c: {"a": jm.f1(c)}, COUNTS, level=0.9),
         lambda: jm.mean_interval(SCORE, level=0.9, bounds=(0, 1)),
         lambda: jm.mean_interval([*SCORE, np.nan], level=0.9, bounds=(0, 1), missing="bounds"),
+        lambda: jm.crossed_interval([SCORE, OTHER], level=0.9, bounds=(0, 1)).mean,
         lambda: jm.compare(jm.accuracy, PAIRED, level=0.9),
         lambda: jm.compare_unpaired(jm.accuracy, COUNTS, COUNTS, level=0.9),
         lambda: jm.compare_predictions(jm.accuracy, TRUE, TRUE, TRUE[::-1], level=0.9),
@@ -67,6 +68,7 @@ FOUND: dict[str, list[Callable[[], Any]]] = {
     "student": [
         lambda: jm.mean_interval(SCORE, level=0.9),
         lambda: jm.compare_scores(SCORE, OTHER, level=0.9),
+        lambda: jm.crossed_interval([SCORE, OTHER], level=0.9).mean,
     ],
     "student wilson": [lambda: jm.compare_average_precision(TRUE, SCORE, OTHER, level=0.9)],
     "corrected resampled t": [

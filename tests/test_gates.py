@@ -92,10 +92,12 @@ def test_gates(row: Any, run: Run) -> None:
         (
             "report x.csv --counts --gate 'accuracy >= .1' --format markdown",
             0,
-            r"- **passed**: accuracy \>= .1; ",
+            r"### Passed | gate | verdict | value, 95 % interval | | --- | ---: | ---: | |"
+            r" accuracy \>= .1 | passed | 0.900 \[",
         ),
         (f"{PAIRS} --gate 'accuracy >= .9'", 1, "Gate accuracy >= .9: failed"),
-        (f"{PAIRS} --gate 'accuracy >= .9' --format markdown", 1, "; A - B 0."),
+        (f"{PAIRS} --gate 'accuracy >= .9' --format markdown", 1, "| A - B, 95 % interval |"),
+        (f"{PAIRS} --gate 'macro_f1 >= {MACRO_F1.value}' --format markdown", 3, "### Undecided"),
     ],
 )
 def test_gates_in_words(command: str, code: int, sentence: str, run: Run) -> None:

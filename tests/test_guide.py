@@ -1,8 +1,11 @@
 """The README, the guide's pages and CONTRIBUTING say what is so."""
 
 import ast
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +78,29 @@ def test_commands_of_the_guide_succeed(run: Run, monkeypatch: pytest.MonkeyPatch
     assert len(commands) >= 9
     for command in commands:
         assert run(*shlex.split(command))[0] == 0, command
+
+
+def test_the_workflow_of_a_pull_request_posts_the_verdict(tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="the extra `docs` installs it")
+    (text,) = re.findall(r"```yaml\n(.*?)```", read("notebooks", "command_line.md"), re.DOTALL)
+    steps = yaml.safe_load(text)["jobs"]["compare"]["steps"]
+    *_, gate, post = (step["run"].replace("${{ github.event.number }}", "7") for step in steps[1:])
+    commands = {"jaxmetrics": f'{sys.executable} -m jaxmetrics "$@"', "gh": "echo $* >posted"}
+    for name, command in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tmp_path / name).chmod(0o755)
+    for name, wrong in (("new", 1), ("main", 2)):
+        rows = "".join(f"{i},{i % 2},{(i + (i < wrong)) % 2}\n" for i in range(40))
+        (tmp_path / f"{name}.csv").write_text(f"id,y_true,y_pred\n{rows}")
+    paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env = os.environ | paths | {"GITHUB_STEP_SUMMARY": "summary"}
+    codes = [subprocess.run(["bash", "-e", "-c", x], cwd=tmp_path, env=env) for x in (gate, post)]
+    assert [x.returncode for x in codes] == [3, 0]
+    posted = (tmp_path / "posted").read_text()
+    assert posted == "pr comment 7 --edit-last --create-if-none --body-file gate.md\n"
+    assert (
+        (tmp_path / "summary").read_text().startswith("### Undecided\n\n| gate | verdict | A - B")
+    )
 
 
 def test_there_are_twenty_eight_tasks_each_with_its_output() -> None:

@@ -279,6 +279,26 @@ def test_delta_method_equals_published_errors() -> None:
     assert_allclose(parts(linear), [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
 
 
+def test_accuracies_and_areas_of_a_map_equal_published_estimates() -> None:
+    """The sample by map class of Olofsson et al. (2014), whose variances are divided by n - 1."""
+    sample = [[66, 0, 5, 4], [0, 55, 8, 12], [1, 0, 153, 11], [2, 1, 9, 313]]
+    hectares = 0.09 * np.array([200_000, 150_000, 3_200_000, 6_450_000])
+    published: dict[Any, tuple[Any, Any]] = {
+        jm.accuracy: (0.95, 0.02),
+        jm.recall: ([0.88, 0.73, 0.93, 0.96], [0.07, 0.10, 0.04, 0.02]),
+        jm.precision: ([0.75, 0.85, 0.93, 0.96], [0.21, 0.25, 0.03, 0.02]),
+    }
+    for metric, (estimates, margins) in published.items():
+        weighted = jm.at_prevalence(metric, hectares / hectares.sum())
+        found = jm.interval(weighted, sample, method=jm.Delta(), stratified=True)
+        assert_allclose(found.value, estimates, atol=5.1e-3)
+        assert_allclose(found.high - found.value, margins, atol=5.1e-3)
+    weighted = jm.at_prevalence(jm.selection_rate, hectares / hectares.sum())
+    found = jm.interval(weighted, sample, method=jm.Delta(), stratified=True)
+    assert_allclose(hectares.sum() * found.value[0], 21_158, atol=0.5)
+    assert_allclose(hectares.sum() * (found.high - found.value)[0], 6_158, rtol=3e-3)
+
+
 def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None) -> None:
     """How much narrower is the interval with one example more, and with one in a cell that had
     none?

@@ -1,5 +1,6 @@
 """Leaderboards against loops from their definitions, and what they say against what is true."""
 
+import re
 from typing import Any
 
 import jax
@@ -332,6 +333,13 @@ def test_names_of_systems_are_kept(table: Any) -> None:
         assert "old" in found._repr_html_()
         assert found.to_frame().equals(expected.to_frame(["new", "old"]))
         assert found.to_dict(["x", "y"]) == expected.to_dict(["x", "y"])
+        markdown, page = found.to_markdown().replace("\\", ""), found.to_html(title="<Ranks>")
+        for line in found.to_text().splitlines():
+            assert " | ".join(re.split("  +", line)) in markdown
+            assert all(f">{cell}<" in page for cell in re.split("  +", line)[1:])
+        number = "" if found.estimates.num_examples is None else "60 examples, "
+        assert f">{number}2 classifiers<" in page
+        assert "<title>&lt;Ranks&gt;" in page
     jm.plots.leaderboard(found)
 
 

@@ -75,7 +75,15 @@ def test_methods_of_intervals_are_public_tested_and_explained() -> None:
         assert method.name in pages.explanations(), "a page of a report says what it is"
 
 
-HINTS = jm._MOVED | NAMES_HERE
+HINTS = {
+    **jm._MOVED,
+    **NAMES_HERE,
+    "Accuracy": "accuracy",
+    "CohenKappa": "cohen_kappa",
+    "ConfusionMatrixDisplay": "plots.confusion_matrix",
+    "F1Score": NAMES_HERE["f1_score"],
+    "MAE": "macro_absolute_error",
+}
 
 
 @pytest.mark.parametrize("name", HINTS)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -294,7 +295,7 @@ def test_a_comparison_report_prints_its_text() -> None:
     assert "<p>18 examples, 2 classes<br>A: xxx" in report._repr_html_()
 
 
-FRAMES = ["polars", "pandas", "pyarrow"]
+FRAMES = ["pandas", "polars", "pyarrow"]
 
 
 def columns_of(frame: Any) -> dict[str, list[Any]]:
@@ -305,7 +306,6 @@ def columns_of(frame: Any) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("backend", FRAMES)
 def test_frames(backend: Any) -> None:
-    pytest.importorskip("narwhals", reason="frames need the extra `tables`")
     pytest.importorskip(backend, reason="the frame's library is not installed")
     one = jm.proportion_interval(80, 94)
     two = jm.proportion_interval([[80], [90]], [[94], [99]])
@@ -329,12 +329,17 @@ def test_frames(backend: Any) -> None:
     assert len(columns["name"]) == len(report.to_csv().splitlines()) - 1
 
 
-def test_what_frames_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = jm.proportion_interval(80, 94)
     with pytest.raises(ValueError, match="backend must be"):
         estimate.to_frame("excel")  # type: ignore[arg-type]
-    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
-    with pytest.raises(ImportError, match=r"jaxmetrics\[tables\]"):
+    for name in FRAMES[:2]:
+        pytest.importorskip(name, reason="the frame's library is not installed")
+        assert type(estimate.to_frame()).__module__.startswith(name)
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError, match=f"to_frame needs {name}: pip install {name}"):
+            estimate.to_frame(name)  # type: ignore[arg-type]
+    with pytest.raises(ImportError, match="needs pandas or polars: pip install pandas"):
         estimate.to_frame()
 
 
@@ -474,6 +479,16 @@ def test_tables_count_columns_of_a_terminal() -> None:
     table = Table(["name", "n"], [["狗", "1"], ["e\u0301", "2"], ["ant", "3"]])
     assert table.text().splitlines() == ["name  n", "狗    1", "e\u0301     2", "ant   3"]
     assert table.markdown().splitlines()[:2] == ["| name | n |", "| --- | ---: |"]
+    assert Table(["a_b", "[n]"], [["[x] & 50%", "~^\\"], ["{<|>}", "#$"]]).latex().split("\n") == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"{}a\_b & [n] \\",
+        r"\midrule",
+        r"{}[x] \& 50\% & \textasciitilde{}\textasciicircum{}\textbackslash{} \\",
+        r"{}\{\textless{}\textbar{}\textgreater{}\} & \#\$ \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
     assert Table(["<", ""], [["</b>", "&"]]).html() == (
         "<table><thead><tr><th>&lt;</th><th></th></tr></thead>"
         "<tbody><tr><th><bdi>&lt;/b&gt;</bdi></th><td>&amp;</td></tr></tbody></table>"

@@ -43,7 +43,7 @@ def test_a_report_of_scores() -> None:
     assert_same(clustered["mean"], jm.mean_interval(GRADES[1], bounds=(0, 1), clusters=USERS))
     turned = jm.score_report(*RIGHT[1::-1], **OPTIONS)["mean_of_groups"].difference
     assert -turned.high == pytest.approx(BOTH["mean_of_groups"].difference.low, rel=1e-9)
-    assert BOTH.to_frame()["system"].to_list()[:3] == ["A", "B", "A - B"]
+    assert BOTH.to_frame("polars")["system"].to_list()[:3] == ["A", "B", "A - B"]
     with_gap = jm.score_report([1, 1, np.nan, 0], groups=[1, 1, 2, 1])
     assert [*with_gap["group"]] == ["1"]  # no item of the other group has a score
 

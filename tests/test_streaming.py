@@ -1311,7 +1311,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
         r"metrics\['accuracy'\] must be a function",
     ),
-    (lambda: jm.mean_of(), "mean_of needs the name of at least one field"),
+    (lambda: jm.mean_of(), "mean_of: names is empty"),
     (lambda: jm.mean_of("x", "where"), "mean_of: .* must not be 'where'"),
     (lambda: jm.mean_of(3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]
     (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]

@@ -183,6 +183,44 @@ def attempts(rng: Rng, size: int, n: int, r: int, k: int, a: float, b: float) ->
     yield "`mean_interval(bounds=)` of `pass_at_k`", "", (found, 1 - failure)
 
 
+def crossed(
+    rng: Rng,
+    size: int,
+    kind: str,
+    mean: float,
+    seeds: int,
+    items: int,
+    of_seeds: float,
+    of_items: float,
+) -> Outcomes:
+    """Two systems, of which the second has two seeds more; the shares of the variance of a normal
+    variable that are due to the seed and to the item.
+    """
+    item = normal(rng, (size, 1, items))
+    scores, truths = [], []
+    for s, lower in ((seeds, 0.0), (seeds + 2, 0.05)):
+        latent = of_seeds**0.5 * normal(rng, (size, s, 1)) + of_items**0.5 * item
+        latent = latent + (1 - of_seeds - of_items) ** 0.5 * normal(rng, (size, s, items))
+        table = populations.values(kind, mean - lower)
+        scores.append(populations.drawn(table, latent))
+        truths.append(table.mean())
+    a, b = scores
+    bounds = BOUNDS if kind in ("0/1", "grades", "beta") else None
+    how, label = (", bounds=", "") if bounds else ("", ": Student's t, unbounded values")
+    difference = truths[0] - truths[1]
+    found = jm.crossed_interval(a, bounds=bounds).mean
+    yield f"`crossed_interval(a{how})`{label}", "", (found, truths[0])
+    found = jm.crossed_interval(a, b, bounds=bounds).mean
+    yield f"`crossed_interval(a, b{how})`{label}", "", (found, difference)
+    found = jm.crossed_interval(a - b[:, 2:]).mean
+    yield "`crossed_interval(a - b)`: Student's t", "", (found, difference)
+    if bounds:
+        found = jm.crossed_interval(a).mean
+        yield "`crossed_interval(a)`: Student's t, values in [0, 1]", "", (found, truths[0])
+    found = jm.mean_interval(a.mean(-2), bounds=bounds)
+    yield "for comparison: `mean_interval` of the item means", "", (found, truths[0])
+
+
 def bootstraps(rng: Rng, size: int, clusters: tuple[int, int, float], within: float) -> Outcomes:
     numbers, table = clusters_of(*clusters), populations.values("exponential")
     rows = populations.drawn(table, normal(rng, (size, len(numbers)), numbers, within))
@@ -337,6 +375,33 @@ STUDIES: dict[str, Study] = {
         "30 to 300 items with 4 to 16 attempts each, k of 2 to 4, and beta-distributed chances",
         [(30, 4, 2, 0.5, 0.5), (100, 8, 2, 0.3, 1.0), (60, 16, 4, 1.0, 3.0), (300, 4, 2, 2, 0.3)],
         attempts,
+    ),
+    "seeds and items": Study(
+        "3 to 20 seeds and 20 to 1000 items; scores of 0 and 1, grades, beta-distributed, normal,"
+        " exponential or Student-distributed scores (3 degrees of freedom); 0 to 30 % of the"
+        " variance between seeds, and 0 to 90 % between items",
+        [
+            ("0/1", 0.6, 3, 1000, 0.02, 0.6),
+            ("0/1", 0.8, 4, 150, 0.0, 0.5),
+            ("0/1", 0.85, 3, 25, 0.3, 0.2),
+            ("0/1", 0.9, 6, 400, 0.1, 0.7),
+            ("0/1", 0.97, 5, 200, 0.05, 0.4),
+            ("0/1", 0.7, 20, 50, 0.0, 0.9),
+            ("grades", 0.75, 3, 80, 0.0, 0.0),
+            ("grades", 0.9, 12, 600, 0.15, 0.3),
+            ("beta", 0.8, 4, 20, 0.05, 0.6),
+            ("beta", 0.95, 8, 250, 0.2, 0.0),
+            ("normal", 0.0, 3, 40, 0.0, 0.9),
+            ("normal", 0.0, 3, 500, 0.1, 0.3),
+            ("normal", 0.0, 12, 30, 0.02, 0.1),
+            ("exponential", 1.0, 5, 100, 0.0, 0.7),
+            ("exponential", 1.0, 4, 700, 0.1, 0.2),
+            ("Student", 0.0, 3, 20, 0.0, 0.8),
+            ("Student", 0.0, 6, 300, 0.25, 0.4),
+            ("Student", 0.0, 20, 1000, 0.01, 0.05),
+        ],
+        crossed,
+        1000,
     ),
     "bootstraps": Study(
         "means of exponential values in 20 to 100 clusters of up to 10:1",

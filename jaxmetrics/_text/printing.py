@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,7 +18,9 @@ from jaxmetrics._text.wording import Table, filled, fraction, probability, shown
 
 __all__: list[str] = []
 
-Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
+Backend: TypeAlias = Literal["pandas", "polars", "pyarrow"]
+
+_FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
 _MOST_ROWS = 20  # the largest number of rows of a table: ten first and ten last rows
 _MOST_MEMBERS = 3  # the largest number of members in one line
@@ -106,14 +110,15 @@ class Printed:
         }
         return numbers | self._labels()
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
+    def to_frame(self, backend: Backend | None = None) -> Any:
         """Return a data frame with one row per member of the batch.
 
         Args:
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+            backend: `"pandas"`, `"polars"` or `"pyarrow"`. The default is pandas if it is
+                installed, otherwise Polars.
 
         Raises:
-            ImportError: narwhals (the extra `tables`) or the backend is not installed.
+            ImportError: the backend is not installed.
             ValueError: the backend is unknown; or numbers are unknown, for example under jit.
         """
         members = self._members()
@@ -222,19 +227,14 @@ def as_python(x: Any) -> Any:
     return np.where(np.isnan(array), nothing, array.astype(object)).tolist()
 
 
-def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
-    """Make a data frame of the library `backend` from columns by name."""
-    if backend not in get_args(Backend):
-        names = "'polars', 'pandas' or 'pyarrow'"
+def frame_of(columns: Mapping[str, Any], backend: Backend | None) -> Any:
+    """Make a data frame of the library `backend`, or of an installed one, from columns by name."""
+    if backend not in (None, *_FRAMES):
+        names = "'pandas', 'polars' or 'pyarrow'"
         raise ValueError(f"backend must be {names}, got {shown(backend)}.")
-    try:
-        import narwhals
-    except ImportError:
-        raise ImportError("to_frame needs narwhals: pip install 'jaxmetrics[tables]'.") from None
-    try:
-        return narwhals.from_dict(columns, backend=backend).to_native()
-    except ImportError:
-        raise ImportError(
-            f"to_frame(backend={backend!r}) needs the package {backend}. Install it with: pip"
-            f" install {backend}."
-        ) from None
+    for name in [backend] if backend else ["pandas", "polars"]:
+        with suppress(ImportError):
+            return getattr(import_module(name), _FRAMES[name])(columns)
+    raise ImportError(
+        f"to_frame needs {backend or 'pandas or polars'}: pip install {backend or 'pandas'}."
+    )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._text.printing import members_of
-from jaxmetrics._text.wording import Table, enumeration, filled, labels_of, spec_of
+from jaxmetrics._text.wording import Table, enumeration, escaped, filled, labels_of, spec_of
 
 __all__: list[str] = []
 
@@ -89,6 +89,10 @@ class Ranking(NamedTuple):
     def text(self) -> str:
         """Return the table and the sentences as text."""
         return "\n\n".join([self.table.text(), "\n".join(map(filled, self.sentences))])
+
+    def markdown(self) -> str:
+        """Return the table and the sentences, a paragraph each, as Markdown."""
+        return "\n\n".join([self.table.markdown(), *map(escaped, self.sentences)]) + "\n"
 
     def html(self) -> str:
         """Return the table and the sentences as HTML, for notebooks."""

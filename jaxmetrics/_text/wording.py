@@ -28,6 +28,15 @@ _LONGEST_TITLE, _MOST_LISTED = 60, 20
 _NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do not fit side by side
 _MOST_READ = 1000  # characters of a name
 _LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
+_LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
+    ord("\\"): r"\textbackslash{}",
+    ord("^"): r"\textasciicircum{}",
+    ord("~"): r"\textasciitilde{}",
+    ord("<"): r"\textless{}",
+    ord(">"): r"\textgreater{}",
+    ord("|"): r"\textbar{}",
+}
 _JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed emoji
 
 
@@ -120,7 +129,7 @@ def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[st
     >>> print("\\n".join(bars_of([(0.5, 0, 1), (0.25, 0, 0.75)], 17, "F1")))
     F1: 0.000   1.000
     ────────●────────
-    ────●───────
+    ────●────────
     """
     ends = [x for numbers in values for x in numbers if math.isfinite(x)] or [0.0]
     least, most = min(ends), max(ends)
@@ -144,6 +153,11 @@ def printable(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in name)
+
+
+def escaped(text: str) -> str:
+    """Escape Markdown markup."""
+    return _MARKDOWN.sub(r"\\\1", text)
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
@@ -206,7 +220,7 @@ def enumeration(names: Sequence[str]) -> str:
 
 
 class Table(NamedTuple):
-    """The cells of a table, which is written as text, Markdown or HTML.
+    """The cells of a table, which is written as text, Markdown, LaTeX or HTML.
 
     Names that users gave are in the first column, and are already printable. `details` are the
     indices of columns that text omits where the table would be too wide.
@@ -240,11 +254,22 @@ class Table(NamedTuple):
         return "\n\n".join("\n".join(x[not any(self.titles) :]) for x in lines)
 
     def markdown(self) -> str:
-        """Write a Markdown table with right-aligned numbers; the markup in names must be escaped
-        already.
-        """
-        lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        """Write a Markdown table with right-aligned numbers; cells are escaped."""
+        head, *rows = (f"| {' | '.join(map(escaped, x))} |" for x in [self.titles, *self.rows])
+        rule = f"| ---{' | ---:' * (len(self.titles) - 1)} |"
+        return "\n".join([head, rule, *rows])
+
+    def latex(self) -> str:
+        """Write a LaTeX table with the rules of the package booktabs; cells are escaped."""
+        lines = [
+            " & ".join(cell.translate(_LATEX) for cell in line)
+            for line in [self.titles, *self.rows]
+        ]
+        # After {}, LaTeX does not read a name such as [invalid] as an option of the line above.
+        head, *rows = (rf"{{}}{line} \\" for line in lines)
+        begin = rf"\begin{{tabular}}{{l{'r' * (len(self.titles) - 1)}}}"
+        end = r"\bottomrule", r"\end{tabular}"
+        return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, *end])
 
     def html(self) -> str:
         """Write an HTML table; cells are escaped, and each name has its own text direction."""

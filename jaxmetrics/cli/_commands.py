@@ -300,7 +300,7 @@ def leaderboard(options: Namespace) -> TabularReport:
     number = None if clusters is None else len({*clusters})
     ignored, cluster = files[0].num_rows - len(true), files[0].cluster
     sample = SampleSize(len(true), ignored, number, cluster=cluster)
-    return ranking_report(board, names, options.metric, sample, level=options.level)
+    return ranking_report(board, names, options.metric, sample)
 
 
 def _ranking_of_scores(options: Namespace) -> TabularReport:
@@ -320,9 +320,7 @@ def _ranking_of_scores(options: Namespace) -> TabularReport:
     metric = options.value if len(paths) > 1 else "mean score"
     if scores.groups is not None:
         metric = f"{metric}, mean of groups"
-    return ranking_report(
-        board, names, metric, scores.sample, level=options.level, title=printable(metric)
-    )
+    return ranking_report(board, names, metric, scores.sample, title=printable(metric))
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:

@@ -14,8 +14,8 @@ _READ = (
     " glob pattern that stands for several such files; or - for standard input"
 )
 _WRITTEN = (
-    "the report as .html (a page with pictures), .json, .md (Markdown), .csv (one line per value),"
-    " .txt or .eee (JSON of Every Eval Ever)"
+    "the report as .html (a page with pictures), .json, .md (Markdown), .tex (LaTeX tables), .csv"
+    " (one line per value), .txt or .eee (JSON of Every Eval Ever)"
 )
 
 
@@ -280,9 +280,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         const="-",
     ),
     "format": _option(
-        "Format of the printed report: text (default), markdown, json, csv, or every-eval-ever,"
-        " which is JSON in the format of Every Eval Ever, a public collection of evaluation"
-        " results.",
+        "Format of the printed report: text (default), markdown, latex, json, csv, or"
+        " every-eval-ever, which is JSON in the format of Every Eval Ever, a public collection of"
+        " evaluation results.",
         "FORMAT",
         default="text",
     ),

@@ -26,6 +26,7 @@ STATE = ".npz"  # suffix of states
 PRINTED: dict[str, Callable[[AnyReport], str]] = {
     "text": AnyReport.to_text,
     "markdown": AnyReport.to_markdown,
+    "latex": AnyReport.to_latex,
     "json": AnyReport.to_json,
     "csv": AnyReport.to_csv,
     "every-eval-ever": AnyReport.to_every_eval_ever,

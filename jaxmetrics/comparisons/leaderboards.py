@@ -102,9 +102,9 @@ class Leaderboard(_Leaderboard):
             differences are real.
         names: the names of the classifiers, if they were given in a dict or a data frame.
 
-    A `Leaderboard` prints as a table of at most 20 classifiers, sorted by tier and value. The
-    methods `to_text`, `to_dict` and `to_frame` take an argument `names` with the names of the
-    classifiers. The default is the attribute `names`, or "0" to "M - 1".
+    A `Leaderboard` prints as a table of at most 20 classifiers, sorted by tier and value. Methods
+    such as `to_text`, `to_html` and `to_frame` write all classifiers. They take an argument `names`
+    with the names of the classifiers. The default is the attribute `names`, or "0" to "M - 1".
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -142,20 +142,60 @@ class Leaderboard(_Leaderboard):
         """
         return ranking(self, names).text()
 
+    def to_markdown(self, names: Sequence[str] | None = None) -> str:
+        """Return the ranking as a Markdown table and sentences; for errors see `to_text`."""
+        return ranking(self, names).markdown()
+
+    def to_latex(self, names: Sequence[str] | None = None) -> str:
+        """Return the ranking as a LaTeX table for the package booktabs; for errors see `to_text`.
+
+        >>> import jaxmetrics as jm
+        >>> y_true, constant = [0, 1, 1] * 40, [1, 1, 1] * 40
+        >>> board = jm.leaderboard(jm.accuracy, y_true, {"A & B": y_true, "constant": constant})
+        >>> print(board.to_latex())
+        \\begin{tabular}{lrrr}
+        \\toprule
+        {}classifier & value [low, high] & ranks & tier \\\\
+        \\midrule
+        {}A \\& B & 1.000 [0.975, 1.000] & 1 & 1 \\\\
+        {}constant & 0.667 [0.578, 0.748] & 2 & 2 \\\\
+        \\bottomrule
+        \\end{tabular}
+        """
+        return ranking(self, names).table.latex()
+
+    def to_html(self, names: Sequence[str] | None = None, *, title: str = "Leaderboard") -> str:
+        """Return the ranking as one HTML page without external files.
+
+        Args:
+            names: names of the classifiers.
+            title: the heading of the page.
+
+        Raises:
+            ValueError: under the same conditions as `to_text`.
+            ImportError: if jinja2 or matplotlib is not installed; the extra `html` installs both.
+        """
+        from jaxmetrics.reports.rankings import ranking_report
+
+        return ranking_report(self, names).to_html(title=title)
+
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the winner and all classifiers, best first, as dicts; for errors see `to_text`."""
         return as_dict(self, names)
 
-    def to_frame(self, names: Sequence[str] | None = None, *, backend: Backend = "polars") -> Any:
+    def to_frame(
+        self, names: Sequence[str] | None = None, *, backend: Backend | None = None
+    ) -> Any:
         """Return a data frame with one row per classifier, the best first.
 
         Args:
             names: names of the classifiers.
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+            backend: `"pandas"`, `"polars"` or `"pyarrow"`. The default is pandas if it is
+                installed, otherwise Polars.
 
         Raises:
             ValueError: under the same conditions as `to_text`.
-            ImportError: if narwhals (the extra `tables`) or the backend is not installed.
+            ImportError: if the backend is not installed.
         """
         rows = as_dict(self, names)["classifiers"]
         return frame_of({name: [row[name] for row in rows] for name in rows[0]}, backend)

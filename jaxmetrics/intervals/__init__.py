@@ -22,6 +22,7 @@ Source: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statis
 on. At 100,000 examples, the interval is 1.9 times as wide as an interval for a single look.
 """
 
+from jaxmetrics.intervals.crossed import *
 from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.judged import *
 from jaxmetrics.intervals.means import *

@@ -38,7 +38,8 @@ def cohen_kappa(
     on `chance`, this probability is:
 
     - `"marginals"`: `t_i q_j`, which gives Cohen's kappa (1960).
-    - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955).
+    - `"pooled"`: `m_i m_j`, where `m = (t + q) / 2`, which gives Scott's pi (1955). Fleiss'
+      kappa (1971) of two raters is equal to Scott's pi.
     - `"uniform"`: `1 / K^2`, which gives the coefficient S of Bennett, Alpert and Goldstein (1954).
     - `"majority"`: `t_i` if class j is the most common true class, and 0 otherwise. This class is
       determined for each table, so its share is not treated as known by intervals. If several

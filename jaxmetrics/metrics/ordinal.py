@@ -58,7 +58,7 @@ def macro_absolute_error(counts: ArrayLike) -> Array:
     """Compute the mean over classes of the mean absolute error of their examples, in [0, K - 1].
 
     The error of an example of class i that is predicted as class j is `|i - j|`. The formula is
-    `mean over i of (sum_j C_ij |i - j| / sum_j C_ij)`. Unlike the mean absolute error of all
+    `mean over i of (sum_j C_ij |i - j| / sum_j C_ij)`. Unlike the mean absolute error (MAE) of all
     examples, the value is not small if only rare classes have errors. `counts` is a confusion
     matrix C of shape `(..., K, K)` whose classes are in order. Returns one number per matrix, of
     shape `(...)`. Classes without examples are skipped. If there are no examples, the value is NaN.

@@ -39,6 +39,7 @@ __all__ = [
 def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
+    For a map, the recall of a class is called its producer's accuracy.
     `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
     If the denominator is 0, the value is `zero_division`.
 
@@ -53,6 +54,7 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
 
+    For a map, the precision of a class is called its user's accuracy.
     `counts` is a confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`.
     If the denominator is 0, the value is `zero_division`.
 

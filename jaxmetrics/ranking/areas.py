@@ -108,8 +108,8 @@ def roc_auc(
     """Compute the area under the ROC curve (ROC AUC).
 
     ROC AUC is the probability that a random positive example has a greater score than a random
-    negative example. Equal scores count half. For several classes or labels use
-    `per_class(roc_auc)`, `per_label(roc_auc)` or `roc_auc_one_vs_one`.
+    negative example. Equal scores count half. The Gini coefficient is 2 ROC AUC - 1. For several
+    classes or labels use `per_class(roc_auc)`, `per_label(roc_auc)` or `roc_auc_one_vs_one`.
 
     Args:
         y_true: labels 0 or 1, of shape `(..., n)`. If `y_score` is not given, `y_true` is a

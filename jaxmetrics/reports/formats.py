@@ -7,7 +7,6 @@ import html
 import io
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,20 +16,21 @@ from jaxmetrics._text.printing import Backend, frame_of
 from jaxmetrics._text.wording import (
     Table,
     bars_of,
+    escaped,
     filled,
     percent,
+    printable,
     span_of,
     spec_of,
     terminal_width,
 )
 from jaxmetrics.reports.contents import Outline, ValueTable
-from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of
+from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of, exit_code
 from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
-_MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LONGEST_BAR = 48  # characters
 _BOLD = 1
 _COLOURS = {Verdict.PASSED: 32, Verdict.FAILED: 31, Verdict.UNKNOWN: 33}  # green, red, yellow
@@ -79,26 +79,35 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
 
 
 def as_markdown(outline: Outline) -> str:
-    """Write Markdown tables, for example for a pull request. The summary comes first."""
+    """Write Markdown tables, for example for a pull request. The summary comes first. If there are
+    gates, their verdicts come first, and readers unfold the rest.
+    """
     interval = f"{percent(outline.level)} interval"
     reading = f". In brackets: {interval}s." if outline.intervals else ""
-    gates = []
-    for x in outline.gates:
-        text = f"{x.gate.text}; {x.what or x.name} {x.value}"
-        gates.append(f"- **{x.verdict_in_words}**: {escaped(text)}")
     parts = [
-        "\n".join(gates),
         escaped(outline.heading) + reading,
         "\n".join(f"- {short}: {escaped(name)}" for short, name in outline.names.items()),
         escaped(outline.verdict),
     ]
-    if outline.summary:
-        parts += _titled(outline.summary_title, _overall(outline, f"value, {interval}", "method"))
-    for title, table in outline.tables.items():
-        parts += _titled(title, table)
+    for title, table in _wide_tables(outline):
+        parts += [f"### {title}"] * bool(title) + [table.markdown()]
     parts.append(escaped(outline.result))
     parts.append("\n".join(f"- {escaped(note)}" for note in outline.notes))
+    if gates := outline.gates:
+        overall = {0: "Passed", 1: "Failed"}.get(exit_code(gates), "Undecided")
+        titles = ["gate", "verdict", f"{gates[0].what or 'value'}, {interval}"]
+        rows = [[printable(x.gate.text), x.verdict_in_words, f"{x.value}"] for x in gates]
+        folded = ["<details><summary>Report</summary>", *parts, "</details>"]
+        parts = [f"### {overall}", Table(titles, rows).markdown(), *folded]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_latex(outline: Outline) -> str:
+    """Write LaTeX tables; their titles are comments."""
+    parts = [f"% {outline.heading}\n"]
+    for title, table in _wide_tables(outline):
+        parts += [f"% {title}"] * bool(title) + [f"{table.latex()}\n"]
+    return "\n".join(parts)
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -158,11 +167,6 @@ def _without_infinity(x: Any) -> Any:
     return None if isinstance(x, float) and math.isinf(x) else x
 
 
-def escaped(text: str) -> str:
-    """Escape Markdown markup."""
-    return _MARKUP.sub(r"\\\1", text)
-
-
 def _guarded(record: Mapping[str, Any]) -> list[Any]:
     """Prepend an apostrophe to texts that a spreadsheet would interpret as a formula. Texts that
     begin with an apostrophe get another one, so that a reader can remove one apostrophe from each.
@@ -213,16 +217,18 @@ def _with_bars(table: ValueTable) -> Table:
     if drawn is None or room < _LONGEST_BAR // 2:
         return written
     values = [getattr(row[drawn], "numbers", (math.nan,) * 3) for row in table.rows]
-    columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
+    columns.append(bars_of(values, room, columns[drawn][0]))
     titles, *rows = zip(*columns, strict=True)
     return Table(titles, rows)
 
 
-def _titled(title: str, table: ValueTable) -> list[str]:
-    rows = [[escaped(x) if isinstance(x, str) else x for x in row] for row in table.rows]
-    titles = [escaped(x) for x in table.titles]
-    written = _written(table._replace(titles=titles, rows=rows)).markdown()
-    return [f"### {title}"] * bool(title) + [written]
+def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
+    """Return all tables with their titles; the summary comes first."""
+    if outline.summary:
+        value = f"value, {percent(outline.level)} interval"
+        yield outline.summary_title, _written(_overall(outline, value, "method"))
+    for title, table in outline.tables.items():
+        yield title, _written(table)
 
 
 class AnyReport(ABC):
@@ -279,6 +285,8 @@ class AnyReport(ABC):
     def to_markdown(self) -> str:
         """Return the report as Markdown tables, for example for a pull request.
 
+        If there are gates, their verdicts come first, and the rest is folded.
+
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In brackets: 95 % intervals.
@@ -287,11 +295,27 @@ class AnyReport(ABC):
         <BLANKLINE>
         |  | value, 95 % interval | method |
         | --- | ---: | ---: |
-        | accuracy | 0.800 [0.581, 0.934] | likelihood |
+        | accuracy | 0.800 \\[0.581, 0.934\\] | likelihood |
         ...
-        | 0 | 10 | 0.750 [0.454, 0.933] | 0.900 [0.594, 0.994] | ...
+        | 0 | 10 | 0.750 \\[0.454, 0.933\\] | 0.900 \\[0.594, 0.994\\] | ...
         """
         return as_markdown(self.outline())
+
+    def to_latex(self) -> str:
+        """Return the tables of the report for LaTeX with the package booktabs.
+
+        >>> import jaxmetrics as jm
+        >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_latex())  # doctest: +ELLIPSIS
+        % 20 examples, 2 classes
+        <BLANKLINE>
+        \\begin{tabular}{lrr}
+        \\toprule
+        {} & value, 95 \\% interval & method \\\\
+        \\midrule
+        {}accuracy & 0.800 [0.581, 0.934] & likelihood \\\\
+        ...
+        """
+        return as_latex(self.outline())
 
     def to_csv(self) -> str:
         """Return the report as CSV with one line per value.
@@ -321,14 +345,15 @@ class AnyReport(ABC):
         """
         return as_every_eval_ever(self)
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
+    def to_frame(self, backend: Backend | None = None) -> Any:
         """Return a data frame with the columns of `to_csv`.
 
         Args:
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+            backend: `"pandas"`, `"polars"` or `"pyarrow"`. The default is pandas if it is
+                installed, otherwise Polars.
 
         Raises:
-            ImportError: if narwhals (in the extra `tables`) or the backend is not installed.
+            ImportError: if the backend is not installed.
             ValueError: if the backend is none of these three strings.
         """
         records = self.records()
@@ -390,6 +415,7 @@ FORMATS: dict[str, Callable[[AnyReport], str]] = {
     ".html": AnyReport.to_html,
     ".json": AnyReport.to_json,
     ".md": AnyReport.to_markdown,
+    ".tex": AnyReport.to_latex,
     ".csv": AnyReport.to_csv,
     ".txt": AnyReport.to_text,
     ".eee": AnyReport.to_every_eval_ever,

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking, standings
+from jaxmetrics._text.standings import ranking
 from jaxmetrics._text.wording import percent, title_of
-from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
+from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable, quantity
 from jaxmetrics.reports.formats import TabularReport
-from jaxmetrics.reports.values import value_of
 
 __all__: list[str] = []
 
 
 def ranking_report(
     board: Leaderboard,
-    names: Sequence[str],
-    metric: str,
-    sample: SampleSize,
+    names: Sequence[str] | None = None,
+    metric: str = "",
+    sample: SampleSize | None = None,
     *,
-    level: float,
     title: str | None = None,
 ) -> TabularReport:
-    """Make the report on a leaderboard, with the best classifier first."""
-    written = ranking(board, names)
-    rows: list[list[Any]] = [[*row] for row in written.table.rows]
-    for row, x in zip(rows, standings(board, names), strict=True):
-        row[1] = value_of(x.estimate)
-    content = board.to_dict(names)
+    """Make the report on a leaderboard, with the best classifier first.
+
+    Args:
+        board: the leaderboard.
+        names: the names of the classifiers.
+        metric: the name of the metric, or "" if it is unknown.
+        sample: the sample; the default is the number of examples of the leaderboard, if known.
+        title: the name of the metric in words.
+    """
+    written, content = ranking(board, names), board.to_dict(names)
+    rows, winner = content["classifiers"], content["winner"]
+    level = winner["level"]
+    if sample is None and "num_examples" in winner:
+        sample = SampleSize(winner["num_examples"])
+    known = [str(sample)] if sample else []
+    by = f" by {title or title_of(metric)}" if metric else ""
     return TabularReport(
         Outline(
-            heading=f"{sample}, {len(names)} classifiers by {title or title_of(metric)}",
+            heading=", ".join([*known, quantity(len(rows), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": ValueTable(written.table.titles, rows, drawn=1)},
+            tables={"": ValueTable(*written.table)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
@@ -42,11 +49,11 @@ def ranking_report(
             level=level,
         ),
         {
-            **sample.content(),
+            **(sample.content() if sample else {}),
             "level": level,
             "metric": metric,
             **content,
         },
-        content["classifiers"],
-        {x.pop("name"): x for x in map(dict, content["classifiers"])},
+        rows,
+        {x.pop("name"): x for x in map(dict, rows)},
     )

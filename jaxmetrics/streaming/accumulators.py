@@ -248,9 +248,9 @@ def mean_of(
      'num_ignored': 0.0, 'num_invalid': 0.0}
     """
     if not names:
-        raise TypeError("mean_of needs the name of at least one field, such as mean_of('loss').")
+        raise TypeError("mean_of: names is empty. Pass at least one field, as in mean_of('loss').")
     options = {"groups": groups, "weights": weights}
-    given = [("name", name) for name in names] + [x for x in options.items() if x[1] is not None]
+    given = [("names", name) for name in names] + [x for x in options.items() if x[1] is not None]
     for argument, field in given:
         if not isinstance(field, str):
             raise TypeError(

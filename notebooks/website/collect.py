@@ -29,6 +29,7 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
 import jaxmetrics
+from jaxmetrics._text.names_elsewhere import NAMES_HERE
 
 ROOT = Path(__file__).parent.parent.parent
 LINKED = ["CITATION.cff", "bench/results/*.svg", "notebooks/*.png"]  # by pages
@@ -89,7 +90,7 @@ def _names_of(module: ModuleType) -> dict[str, Any]:
         is_here = f"{getattr(value, '__module__', '')}.".startswith(f"{module.__name__}.")
         if name.startswith("_") or not callable(value) or not is_here:
             continue
-        if name in jaxmetrics.__all__:
+        if getattr(jaxmetrics, name, None) is value:  # not `plots.confusion_matrix`
             found[name] = value
         elif space in NAMESPACES:
             found[f"{space}.{name}"] = value
@@ -107,7 +108,13 @@ def pages() -> dict[str, str]:
             found[name] = f"{folder}/{name}.md"
             found[value.__module__] = f"{group.page}#{value.__module__}"
         found[group.module.__name__] = group.page
-    if missing := set(dir(jaxmetrics)) - {"__version__", *NAMESPACES} - set(found):
+    public = {"": jaxmetrics} | {f"{x}.": getattr(jaxmetrics, x) for x in NAMESPACES}
+    names = {
+        space * (getattr(jaxmetrics, name, None) is not getattr(module, name)) + name
+        for space, module in public.items()
+        for name in dir(module)
+    }
+    if missing := names - {"__version__", *NAMESPACES} - set(found):
         _log.warning("The reference has no page of %s.", ", ".join(missing))
     return found
 
@@ -153,10 +160,23 @@ def _page_of_group(group: Group) -> str:
 
 
 def _page_of_name(group: Group, name: str) -> str:
-    """Write the page of a name: the directive for mkdocstrings, and a link to the conventions."""
+    """Write the page of a name: the directive for mkdocstrings, names in other libraries for those
+    who search for them, and a link to the conventions.
+    """
     conventions = pages()[group.names[name].__module__]
     shared = _link(group.title, conventions, source=pages()[name])
-    return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n{{ data-search-exclude }}\n"
+    parts = [
+        f"::: jaxmetrics.{name}\n    options: {{heading: {name}}}",
+        *_names_elsewhere(name),
+        f"Conventions and related functions: {shared}.\n{{ data-search-exclude }}\n",
+    ]
+    return "\n\n".join(parts)
+
+
+def _names_elsewhere(name: str) -> list[str]:
+    """Return a sentence with the names that a function has in other libraries, if there are any."""
+    names = [f"`{x}`" for x, here in NAMES_HERE.items() if name in re.findall(r"[\w.]+", here)]
+    return [f"Names elsewhere: {', '.join(names)}."] if names else []
 
 
 def _page_of_all() -> str:
@@ -302,6 +322,7 @@ def _write(path: Path, text: str) -> None:
 def _markdown_of_name(name: str, value: Any) -> str:
     """Write signature and docstring, for a class also of its public members."""
     lines = [f"# jaxmetrics.{name}", "", *_described(name, value)]
+    lines += ["", *_names_elsewhere(name)]
     for member, found in inspect.getmembers(value) if inspect.isclass(value) else []:
         function = found.fget if isinstance(found, property) else found
         module = getattr(function, "__module__", None) or ""
