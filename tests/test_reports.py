@@ -1040,7 +1040,7 @@ def test_markdown_is_made_of_tables() -> None:
     heading, verdict, overall, classes = report.to_markdown().rstrip("\n").split("\n\n")
     assert heading == "25 examples, 3 classes. In brackets: 95 % intervals."
     assert verdict.startswith(r"Accuracy 0.840 \[0.654, 0.948\] is above 0.400, the accuracy")
-    assert ["accuracy", "0.840 [0.654, 0.948]", "likelihood"] in cells_of(overall)
+    assert ["accuracy", r"0.840 \[0.654, 0.948\]", "likelihood"] in cells_of(overall)
     rows = cells_of(classes)
     assert {len(row) for row in rows} == {6}
     assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', r"two\\nlines"]
