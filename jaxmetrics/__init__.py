@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jaxmetrics.metrics import *
     from jaxmetrics.planning import *
     from jaxmetrics.posteriors import *
+    from jaxmetrics.raters import *
     from jaxmetrics.ranking import *
     from jaxmetrics.reports import *
     from jaxmetrics.scoring import *
@@ -88,8 +89,8 @@ _CONTENTS = {
         auc average_precision average_precision_interval best_threshold coverage_error dcg
         delong_interval det_curve equal_error_rate exact_match hamming_loss ks_statistic
         label_ranking_average_precision label_ranking_loss metric_at_thresholds ndcg per_class
-        per_label precision_recall_curve roc_auc roc_auc_one_vs_one roc_curve score_histogram
-        top_k_accuracy top_k_precision top_k_recall
+        per_label precision_recall_curve risk_coverage roc_auc roc_auc_one_vs_one roc_curve
+        safe_threshold score_histogram top_k_accuracy top_k_precision top_k_recall
         """,
     ),
     "scoring": (
@@ -121,6 +122,7 @@ _CONTENTS = {
         "Several attempts at each item → a score per item",
         "pass_at_k score_variance",
     ),
+    "raters": ("Ratings of several raters → their agreement", "rater_agreement"),
     "comparisons": (
         "Classifiers on the same examples, compared",
         """

@@ -476,9 +476,28 @@ _FPR, _TPR = single([0, 0, 0.25, 0.5, 1]), single([0, 0.5, 0.5, 0.875, 1])
 _IDS = np.arange(N) * 2 // 3
 _MASKED_PAIRS: dict[str, Any] = {"examples": (-1, -1), "options": ("where",)}
 _two_scores = against(_BINARY, _SCORE, _SCORE_B)
+_answers = against(_TRUE, _PRED, _SCORE)
+_OF_ANSWERS: dict[str, Any] = {
+    "examples": (-1, -1, -1),
+    "options": ("where", "sample_weight"),
+}
 
 OF_CURVES: dict[str, Row] = {
     **rows("roc_curve precision_recall_curve det_curve", cases=_binary, **_as_points),
+    "risk_coverage": Row(call=jm.risk_coverage, cases=_answers, examples=(-1, -1, -1)),
+    "risk_coverage area": Row(
+        call=lambda *arrays, **options: jm.risk_coverage(*arrays, **options).area,
+        cases=_answers,
+        **_OF_ANSWERS,
+    ),
+    "risk_coverage accuracy": Row(
+        call=lambda *arrays, **options: jm.risk_coverage(
+            *arrays, coverage=0.8, **options
+        )._asdict()["accuracy"],
+        cases=_answers,
+        float32=1e-5,
+        **(_OF_ANSWERS | {"options": ("where",)}),
+    ),
     "calibration_curve isotonic": Row(
         call=partial(jm.calibration_curve, strategy="isotonic"),
         cases=_event,
@@ -532,6 +551,29 @@ OF_CURVES: dict[str, Row] = {
         call=jm.two_class, cases=two_cases((_PROB[:, 0],), (_PROB[:, 1],)), smooth=(0,)
     ),
     "delong_interval": Row(call=jm.delong_interval, cases=_binary, **_MASKED_PAIRS),
+    **rows(
+        {
+            f"delong_interval {average}": partial(jm.delong_interval, average=average)
+            for average in ("macro", "weighted")
+        },
+        cases=_probs,
+        examples=(-1, -2),
+        options=("where",),
+        float32=1e-5,
+    ),
+    **rows(
+        {
+            f"safe_threshold {metric.__name__}": partial(jm.safe_threshold, metric, least=0.15)
+            for metric in (jm.recall, jm.precision)
+        },
+        cases=_binary,
+        **_MASKED_PAIRS,
+    ),
+    "delong_interval weighted clusters": Row(
+        call=partial(jm.delong_interval, average="weighted", clusters=_IDS),
+        cases=_probs,
+        float32=1e-5,
+    ),
     "average_precision_interval": Row(
         call=jm.average_precision_interval, cases=_binary, float32=1e-5, **_MASKED_PAIRS
     ),
@@ -1165,6 +1207,13 @@ ANSWERS: dict[str, Row] = {
         adds=True,
         **_of_frames,
     ),
+    "rater_agreement": Row(
+        call=jm.rater_agreement,
+        cases=alone({"ordinary": _LABELS[0], "two categories": abs(_LABELS[1])}),
+        examples=(-2,),
+        float64=1e-8,  # of ends, which are found in steps
+        **(_plain | {"why": "looks for the categories that occur"}),
+    ),
     "scorer": Row(
         call=lambda y, p: jm.scorer(jm.macro(jm.f1))(Constant(p), None, y),
         cases=_labelled,
@@ -1204,7 +1253,7 @@ _READ = """
     compare_groups compare_predictions compare_scores compare_unpaired cross_validation_interval
     crossed_interval delong delong_interval delong_unpaired detectable_difference interval mcnemar
     mean_interval no_information_test paired_difference_interval power precision_posterior
-    prediction_powered proportion_interval recall_posterior required_examples
+    prediction_powered proportion_interval recall_posterior required_examples risk_coverage
 """
 READ = _READ.split()
 
@@ -1219,6 +1268,9 @@ TYPES: dict[str, Callable[[], Any]] = {
     ),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
+    "ranking.ConstrainedPoint": lambda: jm.best_threshold(
+        jm.recall, *_binary["ordinary"], subject_to=(jm.precision, 0.5), level=0.9
+    ),
     "streaming.ConfidenceSequence": jm.confidence_sequence,
     "streaming.ConfidenceState": lambda: jm.confidence_sequence().init(),
     "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),
@@ -1240,6 +1292,7 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Posterior": lambda: jm.Posterior(0),
     "ranking.PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
     "Report": lambda: jm.report(_TRUE, _PRED),
+    "ranking.RiskCoverage": lambda: jm.risk_coverage(*_answers["ordinary"]),
     "ranking.RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
     "streaming.Statistic": lambda: jm.mean_of("loss").statistics[0],
     "TableCounts": lambda: jm.confusion_matrix_of(_frame(y_true=_TRUE, y_pred=_PRED)),

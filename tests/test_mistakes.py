@@ -162,10 +162,10 @@ def test_hostile_values_are_written_as_text(run: Run, tmp_path: Path) -> None:
     options = ["--examples", 3, "--show", "x,y,z"]
     code, out, err = run("report", path, *options, "--html", page)
     assert (code, err) == (0, "")
-    row = next(line for line in out.splitlines() if line.startswith("1    a"))
+    row = next(line for line in out.splitlines() if "alert" in line)
     assert not {"\x1b", "\u202e"} & {*out}
-    assert r"\x1b[31mred\u202e\nnew line" in row
-    assert ("…" in row, len(row) < 140) == (True, True)
+    assert r"\x1b[31mred\u202e\nnew" in row
+    assert ("…" in row, len(row) <= 80) == (True, True)
     html = page.read_text()
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)" in html

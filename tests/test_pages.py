@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ def test_the_page_of_a_comparison(comparison: jm.ComparisonReport, pages: tuple[
     only_a, only_b = comparison.only_right
     assert f"Only A is correct for {only_a} examples, only B for {only_b}." in page.text
     assert "within 0.02" in page.text
-    assert page.tags.count("svg") == 4
+    assert page.tags.count("svg") == 3
     expected = [
         f"{NAMES[i]} {comparison.counts[0, i].sum()} {only_a} {only_b} "
         for i, (only_a, only_b) in enumerate(comparison.only_right_per_class)
@@ -148,7 +149,7 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
         " in ROC AUC." in text
     )
     pictures = re.findall('aria-label="(.*?)"', page)
-    assert pictures[2:5] == [
+    assert pictures[1:4] == [
         "ROC curves of A and B",
         "Precision against recall of A and B",
         "Reliability of A and B",
@@ -207,6 +208,58 @@ def test_an_axis_shows_what_differs() -> None:
     assert (wide.place(0.1), wide.place(1.0)) == (0, 1)
     assert pages_of_reports._axis_of(values((1.0, 1.0, 1.0))).ends == ["1", "2"]
     assert pages_of_reports._axis_of([exactly(0.5)]).ends == ["0", "1"]
+
+
+def texts_in(page: str) -> list[list[str]]:
+    """The texts in each picture of a page."""
+    pictures = re.findall("<svg.*?</svg>", page, re.DOTALL)
+    return [re.findall("<text[^>]*>(.*?)</text>", x) for x in pictures]
+
+
+def test_contents_and_date_come_first_and_terms_fold() -> None:
+    page = jm.Report.from_counts([[9, 1], [3, 7]]).to_html()
+    links = re.findall('<a href="#(.*?)">(.*?)</a>', page)
+    assert links == re.findall('<h2 id="(.*?)">(.*?)</h2>', page)
+    assert [name for _, name in links][-2:] == ["Balanced accuracy", "All overall metrics"]
+    assert f"<time>{date.today().isoformat()}</time>" in page
+    assert page.index("<nav>") < page.index("<h2")
+    folded = re.findall("<details><summary>(.*?)</summary>", page)
+    assert folded == ["Terms", "How the intervals were computed"]
+    assert "<nav>" not in jm.score_report([1.0, 0.0]).to_html()  # which has no sections
+
+
+def test_rankings_groups_and_scores_have_pictures() -> None:
+    y, prob = problem()
+    preds = {"first <1>": y, "second": prob.argmax(1), "third": 2 - y}
+    board = jm.leaderboard(jm.accuracy, y, preds)
+    ranked = board.to_html()
+    (shown,) = texts_in(ranked)
+    assert {"first &lt;1&gt;", "tier 1", "tier 3"} <= set(shown)
+    groups = np.array(["<a>", "b"])[(y == 1) * 1]
+    pictures = texts_in(jm.report(y, np.where(y == 1, y, 0), groups=groups).to_html())
+    assert "accuracy" in pictures[0]
+    assert all({"&lt;a&gt;", "b", "(all)"} <= set(x) for x in pictures)
+    assert len(pictures) == 3
+    scores: list[Any] = [y == 1, prob[:, 1]]
+    (one,) = texts_in(jm.score_report(scores[0], groups=groups, name="right").to_html())
+    assert {"&lt;a&gt;", "b", "(all)", "right"} <= set(one)
+    (two,) = texts_in(jm.score_report(*scores).to_html())
+    assert {"(all)", "A - B", "confidence A &gt; B"} <= set(two)
+
+
+def test_a_band_is_drawn_for_two_classes_of_independent_examples() -> None:
+    y, prob = problem()
+    prob = prob[:, [0, 2, 1]]
+    two = {"y_prob": _of_two(prob), "clusters": None}
+    for options, has_band in ((two, True), ({**two, "clusters": np.arange(200) // 1}, False)):
+        page = jm.report(y == 1, prob[:, 2] > 0.5, **options).to_html()
+        legends = [x for x in texts_in(page) if "chance" in x]
+        assert ["95 % band" in x for x in legends] == [has_band]
+        (legend,) = re.findall(">1, AUC (.*?)<", page)
+        found = [float(x) for x in re.findall(r"[\d.]+", legend)]
+        area = jm.delong_interval(y == 1, prob[:, 2])
+        expected = [area.value, area.low, area.high] if has_band else [area.value]
+        assert_allclose(found, expected, atol=3e-3)
 
 
 def test_gates_stand_first_with_their_verdict() -> None:
@@ -334,7 +387,10 @@ def test_no_mistake_and_absent_classes() -> None:
 def test_curves_are_those_of_the_scores() -> None:
     y, prob = problem()
     histogram = np.asarray(jm.score_histogram(y == 1, prob[:, 1], scale="probability"))
-    curve, points = pages_of_reports._curves_of(histogram)
+    curve, points = (
+        pages_of_reports._curve(print, curve_of, histogram, has_band=False).args[0]
+        for curve_of in (jm.roc_curve, jm.precision_recall_curve)
+    )
     area = (np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1])).sum() / 2
     assert_allclose(area, jm.roc_auc(histogram).value, rtol=1e-6)
     assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)

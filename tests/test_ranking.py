@@ -362,6 +362,161 @@ def test_a_least_value_for_each_batch_entry() -> None:
     assert best_threshold(jm.recall, y, -score, subject_to=(precise, 0.99)) == (0, np.inf)
 
 
+def selected(
+    y: np.ndarray, score: np.ndarray, weight: np.ndarray, least: float
+) -> tuple[float, ...] | None:
+    """The greatest recall at a precision, the precision there, the threshold below the best ones,
+    and the highest of these: from the definition in loops.
+    """
+    thresholds = [np.inf, *sorted(set(score[weight > 0]), reverse=True), -np.inf]
+    rates = []
+    for t in thresholds[:-1]:
+        pred = score >= t
+        tp = weight[pred & (y == 1)].sum()
+        rates.append((tp / weight[y == 1].sum(), tp / weight[pred].sum() if tp else 0.0))
+    allowed = [recall for recall, precise in rates if precise >= least]
+    if not allowed:
+        return None
+    best = [i for i, x in enumerate(rates) if x[1] >= least and x[0] == max(allowed)]
+    return *rates[best[0]], thresholds[best[-1] + 1], thresholds[best[0]]
+
+
+def test_intervals_of_a_chosen_threshold_from_their_definition() -> None:
+    y, score, _ = PROBLEMS["ties"]
+    score, least = score.astype(float), 0.6
+    found = best_threshold(
+        jm.recall, y, score, subject_to=(jm.precision, least), level=0.9, key=default_rng(5)
+    )
+    words = tuple(default_rng(5).integers(2**32, size=4).tolist())
+    replicates = default_rng(words).poisson(np.ones((1, 60)), (1000, 1, 60))[:, 0].astype(float)
+    chosen = [selected(y, score, w, least) for w in replicates]
+    known = np.array([x for x in chosen if x is not None])
+    at = lambda t: jm.confusion_matrix_at_thresholds(y, score, t)
+    optimism = np.stack(
+        [
+            known[:, 0] - jm.recall(at(known[:, 3]))[:, 1],
+            known[:, 1] - jm.precision(at(known[:, 3]))[:, 1],
+        ]
+    ).mean(-1)
+    value, precise, _, threshold = selected(y, score, np.ones(60), least) or (np.nan,) * 4
+    close([found.value.value, found.constraint.value], [value, precise])
+    counts = at([threshold])[0]
+    for estimate, metric, o in (
+        (found.value, jm.recall, optimism[0]),
+        (found.constraint, jm.precision, optimism[1]),
+    ):
+        usual = jm.interval(metric, counts, level=0.9)
+        assert_allclose(estimate.high, usual.high[1], rtol=1e-9)
+        assert_allclose(estimate.low, usual.low[1] - max(o, 0), rtol=1e-9)
+    assert found.threshold.value == threshold
+    ends = (
+        np.quantile(known[:, 2], 0.05, method="lower"),
+        np.quantile(known[:, 3], 0.95, method="higher"),
+    )
+    assert_array_equal([found.threshold.low, found.threshold.high], ends)
+    assert found.threshold.num_undefined == 1000 - len(known)
+
+
+def test_intervals_of_chosen_thresholds_in_extreme_cases() -> None:
+    y = np.repeat([0, 1], 50)
+    perfect = best_threshold(jm.f1, y, y, level=0.95)
+    assert 0.9 < perfect.value.low < perfect.value.value == 1
+    assert (perfect.threshold.low, perfect.threshold.high) == (0, 1)  # all between are best
+    value, threshold = best_threshold(jm.f1, np.stack([y, y]), np.stack([y, 0 * y]), level=0.95)
+    close(value.low[0], perfect.value.low)  # the same draws
+    assert threshold.low[1] == -np.inf
+    point = best_threshold(jm.recall, y, y, subject_to=(jm.precision, 2.0), level=0.95)
+    assert np.isnan([parts(x) for x in point]).sum() == 12 - 2  # standard errors of counts
+    assert point.threshold.num_undefined == 1000
+    with pytest.raises(ValueError, match="level and sample_weight cannot be used together"):
+        best_threshold(jm.f1, y, y, sample_weight=y + 1, level=0.95)
+
+
+@pytest.mark.slow
+def test_intervals_of_chosen_thresholds_in_jax() -> None:
+    y, score, _ = PROBLEMS["no ties"]
+    arrays, metric = (jnp.asarray(y), jnp.asarray(score)), jm.f1
+    call = partial(best_threshold, metric, level=0.95)
+    compiled = jax.jit(call)(*arrays, key=KEY)
+    assert_close(compiled, call(*arrays, key=KEY), rtol=1e-5)
+    on_host = call(y, score)
+    for name in ("value", "threshold"):  # other draws
+        a, b = getattr(compiled, name), getattr(on_host, name)
+        assert_allclose(a.value, b.value, rtol=1e-6)
+        assert_allclose([a.low, a.high], [b.low, b.high], atol=0.3)
+
+
+RATES = {
+    "recall": lambda tp, fp, fn, tn: (tp, fn),
+    "specificity": lambda tp, fp, fn, tn: (tn, fp),
+    "precision": lambda tp, fp, fn, tn: (tp, fp),
+    "negative_predictive_value": lambda tp, fp, fn, tn: (tn, fn),
+}
+
+
+def safe_by_walking(name: str, y: np.ndarray, score: np.ndarray, least: float) -> tuple[Any, ...]:
+    """Threshold, value and lower limit, from the definition in loops."""
+    upwards = name in ("recall", "negative_predictive_value")
+    thresholds = sorted({*score, np.inf}, reverse=not upwards)
+    walk = []
+    for t in thresholds:
+        pred = score >= t
+        cells = ((y == a) & (pred == b) for a, b in ((1, 1), (0, 1), (1, 0), (0, 0)))
+        walk.append(RATES[name](*(int(x.sum()) for x in cells)))
+    fewest = np.log(0.05) / np.log(least)
+    starts = [0] if sum(walk[0]) else []
+    for i in range(1, len(walk)):
+        crossed = [fewest * 2**j for j in range(1, 9)]
+        if any(sum(walk[i - 1]) < c <= sum(walk[i]) for c in crossed):
+            starts.append(i)
+    part, best = 0.05 / max(len(starts), 1), -1
+    for i in starts:
+        while i < len(walk) and stats.binom.sf(walk[i][0] - 1, sum(walk[i]), least) <= part:
+            best, i = max(best, i), i + 1
+    if best < 0:
+        return (np.nan,) * 3
+    s, f = walk[best]
+    return thresholds[best], s / (s + f), stats.beta.ppf(part, s, f + 1)
+
+
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_safe_thresholds_from_their_definition(name: str, digits: int) -> None:
+    rng = default_rng(digits)
+    y = np.arange(260) % 5 % 2
+    score = np.round(rng.normal(size=(4, 260)) + [[2], [1], [0], [-3]] * y, digits)
+    for least in (0.3, 0.7, 0.95):
+        found = jm.safe_threshold(getattr(jm, name), y, score, least=least)
+        expected = [safe_by_walking(name, y, x, least) for x in score]
+        value = found.value
+        close(np.transpose([found.threshold, value.value, value.low]), expected)
+        assert_array_equal(value.high, np.where(np.isnan(value.low), np.nan, 1))
+
+
+@pytest.mark.parametrize("kind", ["normal", "coarse", "label noise"])
+def test_safe_thresholds_keep_their_promise(kind: str) -> None:
+    """In at least 95 % of 1000 sets, up to three standard errors."""
+    rng = default_rng(7)
+
+    def draw(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        y = (rng.random(shape) < 0.4).astype(int)
+        score = rng.normal(size=shape) + 2 * y
+        if kind == "coarse":
+            score = np.round(score)
+        if kind == "label noise":
+            score = score + 5 * (rng.random(shape) < 0.03)
+        return y, score
+
+    y, score = draw((1000, 300))
+    population = draw((200_000,))
+    for name in RATES:
+        metric = jm.binary(getattr(jm, name))
+        found = jm.safe_threshold(metric, y, score, least=0.75)
+        counts = jm.confusion_matrix_at_thresholds(*population, np.nan_to_num(found.threshold))
+        kept = metric(counts) >= 0.75
+        assert np.mean(kept | np.isnan(found.threshold)) > 0.95 - 3 * np.sqrt(0.0475 / 1000)
+
+
 def test_equal_error_rate_and_ks() -> None:
     y, score, _ = PROBLEMS["no ties"]
     wide = score.astype(float)  # SciPy 1.18 has a statistic in the scores' float32
@@ -406,6 +561,64 @@ def test_delong_interval() -> None:
     batch = delong_interval(y, np.stack([score, -score]))
     close(batch.value, [a, 1 - a])
     close(batch.low[0], 1 - batch.high[1])
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("scores", ["probabilities", "ties"])
+def test_the_interval_of_an_average_of_areas(average: Any, scores: str) -> None:
+    """From the definition in loops; beside scikit-learn and the jackknife."""
+    rng = default_rng(3)
+    y = rng.choice(3, 90, p=[0.6, 0.3, 0.1])
+    prob = special.softmax(1.2 * np.eye(3)[y] + rng.normal(size=(90, 3)), -1)
+    prob = np.round(prob, 1) if scores == "ties" else prob
+    estimate = delong_interval(y, prob, average=average)
+    m, n, moves, areas = np.bincount(y), 90, np.zeros((90, 3)), np.zeros(3)
+    for k in range(3):
+        wins = np.sign(prob[y == k, k][:, None] - prob[y != k, k]) / 2 + 0.5
+        areas[k] = wins.mean()
+        for side, axis in ((y == k, 1), (y != k, 0)):
+            number = side.sum()
+            moves[side, k] = (wins.mean(axis) - areas[k]) / np.sqrt(number * (number - 1))
+    w = m / n if average == "weighted" else np.ones(3) / 3
+    area, u = w @ areas, moves @ w
+    u = u + (average == "weighted") * (areas[y] - area) / np.sqrt(n * (n - 1))
+    close([estimate.value, estimate.standard_error], [area, np.sqrt((u**2).sum())])
+    one_over_n = 0
+    for c in range(3):
+        most = sum(w[k] / (m[k] if k == c else n - m[k]) for k in range(3))
+        smoothed = (u[y == c] ** 2).sum() + most**2 / 6
+        one_over_n += smoothed / (area * (1 - area) + 1 / (3 * m[c]))
+    for end in (estimate.low, estimate.high):
+        close(abs(area - end) / np.sqrt(end * (1 - end) * one_over_n), stats.norm.ppf(0.975))
+    if scores == "probabilities":  # scikit-learn refuses others
+        close(area, sk.roc_auc_score(y, prob, multi_class="ovr", average=average))
+    function = per_class(roc_auc, average=average)
+    held_out = [function(np.delete(y, i), np.delete(prob, i, 0)) for i in range(n)]
+    jackknife = np.sqrt((n - 1) * np.var(held_out))
+    assert_allclose(estimate.standard_error, jackknife, rtol=0.05)
+    order = rng.permutation(n)
+    assert_close(delong_interval(y[order], prob[order], average=average), estimate)
+    alone = delong_interval(y, prob, average=average, clusters=np.arange(n))
+    close(alone.standard_error, estimate.standard_error)
+
+
+def test_averages_of_areas_in_extreme_cases() -> None:
+    y = np.arange(60) % 3
+    perfect = np.eye(3)[y]
+    best = delong_interval(y, perfect, average="macro")
+    assert best.value == 1 == best.high
+    assert 0.8 < best.low < 0.95
+    worst = delong_interval(y, 1 - perfect, average="weighted")
+    close([worst.low, worst.high], [1 - best.high, 1 - best.low])
+    with_absent = np.concatenate([perfect, np.zeros((60, 1))], 1)
+    assert_close(delong_interval(y, with_absent, average="macro"), best)
+    assert np.isnan(parts(delong_interval(0 * y, perfect, average="macro"))).all()
+    binary, prob = y[y < 2], default_rng(0).random(40)
+    both = np.stack([1 - prob, prob], -1)
+    for options in ({}, {"method": "logit"}, {"clusters": np.arange(40) // 2}):
+        for average in ("macro", "weighted"):
+            averaged = delong_interval(binary, both, average=average, **options)
+            assert_close(averaged, delong_interval(binary, prob, **options))
 
 
 def influences_by_differences(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -821,6 +1034,12 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: delong_interval(Y, S, method="wald"),  # type: ignore[arg-type]
         "'score', 'logit' or 'normal'",
     ),
+    (lambda: jm.safe_threshold(jm.f1, Y, S, least=0.9), r"quotient s / \(s \+ f\) of two cells"),
+    (lambda: jm.safe_threshold(jm.accuracy, Y, S, least=0.9), "metric must be a rate"),
+    (lambda: jm.safe_threshold(jm.recall, Y, S, least=1), "least must be a number between 0 and 1"),
+    (lambda: jm.safe_threshold(None, Y, S, least=0.9), "metric must be a rate"),  # type: ignore[arg-type]
+    (lambda: delong_interval(Y, S, average="micro"), "'macro' or 'weighted'"),  # type: ignore[arg-type]
+    (lambda: delong_interval(Y, S, average="macro"), "y_score must have shape"),
     (
         lambda: subject_to(jm.precision),
         r"subject_to must be a pair of a metric and the least value",

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import jaxmetrics as jm
 from bench import populations
 from bench.populations import Rng, Scores, clusters_of, normal, systems
-from bench.studies.study import Outcomes, Study
+from bench.studies.study import Outcomes, Study, estimate
+
+_AT = np.array([0.05, 0.2, 0.5, 0.8])  # false positive rates and recalls
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[Scores], float]]] = {
     "delong_interval": (jm.delong_interval, lambda x: x.area),
@@ -26,6 +29,35 @@ def areas(rng: Rng, size: int, kind: str, positives: int, negatives: int, area: 
         found = jm.delong_interval(y, score, method=method)
         how = "" if method == "score" else f'(method="{method}")'
         yield f"`delong_interval{how}`", "", (found, population.area)
+
+
+def bands(rng: Rng, size: int, kind: str, positives: int, negatives: int, area: float) -> Outcomes:
+    """Read from pictures; precision is that of a population with the share of the data set."""
+    population = populations.scores(positives / (positives + negatives), area, kind)
+    y = np.tile(np.repeat([1, 0], [positives, negatives]), (size, 1))
+    score = population.draw(y, normal(rng, y.shape))
+    truth = np.repeat([1, 0], populations.ATOMS)
+    fpr, tpr, _ = jm.roc_curve(truth, np.append(population.positives, population.negatives))
+    false = negatives * np.interp(_AT, tpr, fpr)
+    axes = Figure().add_subplot()
+    for draw, expected in (
+        (jm.plots.roc, np.interp(_AT, fpr, tpr)),
+        (jm.plots.precision_recall, positives * _AT / (positives * _AT + false)),
+    ):
+        drawn = np.array([_band_of(draw, axes, *x) for x in zip(y, score, strict=True)])
+        for i, at in enumerate(_AT):
+            found = estimate(*drawn[..., i].T)
+            yield f"`plots.{draw.__name__}(band=True)`", f"at {at}", (found, expected[i])
+
+
+def _band_of(draw: Callable[..., Any], axes: Any, y: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """The curve and the ends of its band, `(3, 4)`."""
+    axes.clear()
+    draw(y, score, band=True, ax=axes)
+    x, ends = axes.collections[0].get_paths()[0].vertices.T
+    at = [ends[np.isclose(x, place)] for place in _AT]
+    curve = np.interp(_AT, *axes.lines[0].get_data())
+    return np.array([curve, [part.min() for part in at], [part.max() for part in at]])
 
 
 def precisions(rng: Rng, size: int, kind: str, n: int, share: float, area: float) -> Outcomes:
@@ -121,6 +153,24 @@ STUDIES: dict[str, Study] = {
             ("positives below all 1 in 50", 60, 400, 0.99),
         ],
         areas,
+    ),
+    "bands": Study(
+        "15 to 500 examples of each class, areas of .6 to .97; scores are normal, exponential or"
+        " rounded, or a fifth of the positives have scores like negatives; at the false positive"
+        " rates or recalls .05, .2, .5 and .8",
+        [
+            ("normal", 15, 60, 0.75),
+            ("normal", 60, 15, 0.9),
+            ("normal", 30, 300, 0.97),
+            ("normal", 500, 500, 0.85),
+            ("exponential", 20, 20, 0.8),
+            ("exponential", 150, 50, 0.6),
+            ("coarse", 100, 40, 0.9),
+            ("coarse", 300, 300, 0.8),
+            ("positives like negatives 1 in 5", 60, 120, 0.95),
+        ],
+        bands,
+        300,
     ),
     "precisions": Study(
         "60 to 3000 examples with 1 to 50 % positives, areas of .7 to .99; scores are normal or"

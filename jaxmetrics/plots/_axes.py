@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from jaxmetrics._text.wording import labels_of, shown
 
-_LONGEST_NAME = 40
+_LONGEST_NAME, _LONGEST_LINE = 40, 52
+_HEIGHT_OF_TICKS, _HEIGHT_OF_LABEL = 0.22, 0.2  # inches from the axes to the legend
 # Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
-_REFERENCES = ("chance", "calibrated", "share of examples")
+_REFERENCES = ("% band", "chance", "calibrated", "share of examples")
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
@@ -29,7 +31,7 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
             "jaxmetrics.plots needs the package matplotlib. Install it with: pip install"
             " 'jaxmetrics[plot]'."
         ) from None
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    return pyplot.subplots(figsize=size, layout="compressed")[1]
 
 
 def ink() -> Any:
@@ -53,18 +55,30 @@ def legend_label(name: str, *parts: str) -> str:
 
 
 def add_legend(axes: Any) -> None:
-    """Add a legend, in which reference lines are last."""
+    """Add a legend below the axes, where it covers no data; reference lines are last.
+
+    A figure without a layout gets the layout "compressed", which makes room for the legend.
+    """
+    from matplotlib.transforms import offset_copy
+
     entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
-    entries.sort(key=lambda entry: entry[1] in _REFERENCES)
+    entries.sort(key=lambda entry: entry[1].endswith(_REFERENCES))
     handles, labels = zip(*entries, strict=True)
-    for text in axes.legend(handles, labels, frameon=False, fontsize="small").get_texts():
+    figure = axes.figure.canvas.figure
+    if figure.get_layout_engine() is None and axes.get_subplotspec() is not None:
+        figure.set_layout_engine("compressed")
+    height = _HEIGHT_OF_TICKS + (_HEIGHT_OF_LABEL if axes.get_xlabel() else 0)
+    below = offset_copy(axes.transAxes, axes.figure, y=-height)
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
+    lines = [textwrap.fill(label, _LONGEST_LINE) for label in labels]
+    legend = axes.legend(handles, lines, frameon=False, fontsize="small", **place)
+    for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def set_unit_square(axes: Any, x: str, y: str, title: str) -> Any:
     """Set the limits of both axes to [0, 1], and add a legend."""
-    axes.set(
-        xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal"
-    )
+    limits = -0.01, 1.01
+    axes.set(xlabel=x, ylabel=y, title=title, xlim=limits, ylim=limits, aspect="equal")
     add_legend(axes)
     return axes

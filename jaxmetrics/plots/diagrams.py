@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmetrics import calibration_curve, precision_recall_curve, roc_curve
-from jaxmetrics._arguments.single import ArrayLike, check_level
+from jaxmetrics import (
+    average_precision_interval,
+    calibration_curve,
+    calibration_interval,
+    delong_interval,
+    precision_recall_curve,
+    roc_curve,
+)
+from jaxmetrics._arguments.single import ArrayLike, check_flag, check_level
 from jaxmetrics._places.namespaces import is_jax
+from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.plots._axes import REFERENCE, axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.scoring import CalibrationCurve
@@ -20,13 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["precision_recall", "reliability", "roc"]
 
-_GRID = np.linspace(0, 1, 301)  # number of points at which the band is computed
+_GRID = np.linspace(0, 1, 301)  # points at which the band is computed
+_NUM_THRESHOLDS = 1001  # number of thresholds that are tested for the band
+_EPS = np.finfo(float).eps
+_NUM_BINS = 10
 
 
 def roc(
     y_true: RocCurve | ArrayLike,
     y_score: ArrayLike | None = None,
     *,
+    band: bool = False,
     replicates: RocCurve | None = None,
     name: str = "",
     level: float = 0.95,
@@ -34,35 +46,55 @@ def roc(
 ) -> Axes:
     """Plot a ROC curve with its area in the legend, and optionally a confidence band.
 
-    At each false positive rate, the band contains the fraction `level` of bootstrap replicates
-    (curves of random resamples of the examples). The band is pointwise, not simultaneous.
+    With `band=True`, the legend contains the interval of the area by `delong_interval`, and a band
+    contains the recalls that a score test accepts at each false positive rate. The test accepts
+    recall r at the false positive rate t if
+    `n (f - t)^2 / (t (1 - t)) + m (h - r)^2 / (r (1 - r)) <= z^2` for any threshold, where f and h
+    are its observed false positive rate and recall among n negatives and m positives, and z is the
+    normal quantile of `level`. The band is pointwise, not simultaneous. In simulations with 15 to
+    1000 examples of each class, a 95 % band contained the true recall in 95 to 100 % of the data
+    sets. Claeskens, Jing, Peng and Zhou (2003), Canadian Journal of Statistics 31, use the
+    likelihood ratio instead.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
             classifier from `roc_curve` as the only argument.
-        replicates: S bootstrap replicates of the curve, from
+        band: whether to draw the band, for independent examples. The band needs labels and scores.
+        replicates: for another band, such as a band for clusters: S bootstrap replicates of the
+            curve (curves of random resamples of the examples), from
             `roc_curve(y_true, y_score, sample_weight=w)`. Here w, of shape `(S, n)`, is how often
             each example was drawn. For example, w is
-            `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+            `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`. At each false positive
+            rate, the band contains the fraction `level` of the replicates.
         name: name in the legend.
         level: confidence level of the band.
         ax: matplotlib axes, such as those of an earlier call.
 
     Raises:
-        ValueError: if the curve has batch axes or is undefined (NaN).
+        ValueError: if the curve has batch axes or is undefined (NaN), or if `band` is True without
+            labels and scores or with replicates.
 
     >>> import jaxmetrics as jm
     >>> axes = roc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], name="first")
     >>> axes = roc(jm.roc_curve([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.9]), name="second", ax=axes)
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
+    >>> y_true, y_score = [0, 0, 1, 0, 1, 1] * 9, [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 9
+    >>> [text.get_text() for text in roc(y_true, y_score, band=True).get_legend().get_texts()]
+    ['AUC 0.889 [0.766, 0.951]', '95 % band', 'chance']
     """
-    (fpr, tpr, _), curves = _read(RocCurve, roc_curve, y_true, y_score, replicates, level)
+    (fpr, tpr, _), curves = _read(RocCurve, roc_curve, y_true, y_score, replicates, level, band)
     axes = axes_or_new(ax)
     is_first = not axes.has_data()
-    area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
+    area: Any = (np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2
+    limits = _quantiles([np.interp(_GRID, x, y) for x, y, _ in curves], level)
+    if band:
+        examples: Any = y_true, y_score
+        area = delong_interval(*examples, level=level)
+        negatives, positives = _class_sizes(y_true)
+        limits = score_limits(fpr, negatives, tpr, positives, level)
     (line,) = axes.plot(fpr, tpr, label=legend_label(name, f"AUC {area:.3f}"))
-    _band(axes, _GRID, [np.interp(_GRID, x, y) for x, y, _ in curves], level, line)
+    _shade(axes, _GRID, limits, level, line)
     if is_first:
         _diagonal(axes, "chance")
     return set_unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
@@ -72,6 +104,7 @@ def precision_recall(
     y_true: PrecisionRecallCurve | ArrayLike,
     y_score: ArrayLike | None = None,
     *,
+    band: bool = False,
     replicates: PrecisionRecallCurve | None = None,
     name: str = "",
     level: float = 0.95,
@@ -82,10 +115,17 @@ def precision_recall(
     At each recall r, the curve shows the precision at the highest threshold whose recall is at
     least r. The dotted line is the precision of random scores, the fraction of positives.
 
+    With `band=True`, the legend contains the interval of the average precision by
+    `average_precision_interval`, and a band contains the precisions that are compatible with each
+    recall r. It is computed and behaves as in `roc`: recall h takes the place of the false positive
+    rate f, and the second term tests the share of false positives among false positives and
+    positives, `r (1 - p) / (r (1 - p) + p)` at precision p.
+
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(n,)`; or a curve of one
             classifier from `precision_recall_curve` as the only argument.
-        replicates: S bootstrap replicates of the curve for a pointwise band, made as in `roc`.
+        band: whether to draw the band, for independent examples. The band needs labels and scores.
+        replicates: S bootstrap replicates of the curve for another band, made as in `roc`.
         name: name in the legend.
         level: confidence level of the band.
         ax: matplotlib axes, such as those of an earlier call.
@@ -95,13 +135,24 @@ def precision_recall(
     ['average precision 0.833, chance 0.500']
     """
     kind, curve_of = PrecisionRecallCurve, precision_recall_curve
-    (precision, recall, _), curves = _read(kind, curve_of, y_true, y_score, replicates, level)
+    (precision, recall, _), curves = _read(kind, curve_of, y_true, y_score, replicates, level, band)
     axes = axes_or_new(ax)
-    average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
+    average: Any = (np.diff(recall) * precision[1:]).sum()
+    draws = [y[np.minimum(np.searchsorted(x, _GRID), len(x) - 1)] for y, x, _ in curves]
+    limits = _quantiles(draws, level)
+    if band:
+        examples: Any = y_true, y_score
+        average = average_precision_interval(*examples, level=level)
+        negatives, positives = _class_sizes(y_true)
+        fpr, tpr, _ = map(np.asarray, roc_curve(*examples))
+        size = negatives * fpr + positives
+        shares = score_limits(tpr, positives, negatives * fpr / size, size, level)
+        true = np.maximum(_GRID, _EPS) * (1 - shares[::-1])
+        limits = true / (true + shares[::-1])
+    chance = precision[-1]
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
     (line,) = axes.step(recall, precision, where="pre", label=legend_label(name, *parts))
-    draws = [y[np.minimum(np.searchsorted(x, _GRID), len(x) - 1)] for y, x, _ in curves]
-    _band(axes, _GRID, draws, level, line)
+    _shade(axes, _GRID, limits, level, line)
     axes.axhline(chance, **REFERENCE | {"color": line.get_color()})
     return set_unit_square(axes, "recall", "precision", "Precision and recall")
 
@@ -110,6 +161,7 @@ def reliability(
     y_true: CalibrationCurve | ArrayLike,
     y_prob: ArrayLike | None = None,
     *,
+    band: bool = False,
     replicates: CalibrationCurve | None = None,
     name: str = "",
     level: float = 0.95,
@@ -119,12 +171,16 @@ def reliability(
     probability.
 
     The curve of a calibrated classifier is near the diagonal. Error bars are Wilson's intervals.
-    Grey columns show the fraction of the examples in each bin of the first curve.
+    Grey columns show the fraction of the examples in each bin of the first curve. With `band=True`,
+    the error bars become a pointwise band, and the legend contains the calibration error of the
+    bins with its interval by `calibration_interval`.
 
     Args:
         y_true, y_prob: labels 0 or 1 and probabilities of class 1, both of shape `(n,)`, for ten
             bins of equal width; or a curve from `calibration_curve` as the only argument. Such a
             curve may have other bins, or isotonic regression with a simultaneous band.
+        band: whether to draw the band, for independent examples. The band needs labels and
+            probabilities.
         replicates: S bootstrap replicates of the curve, made as in `roc`. The error bars are then
             replaced by a band, which contains the fraction `level` of the replicates in each bin.
         name: name in the legend.
@@ -137,7 +193,7 @@ def reliability(
     >>> import jaxmetrics as jm
     >>> curve = jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], strategy="isotonic")
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
-    ['observed', 'band', 'calibrated']
+    ['observed', 'calibrated', '95 % band']
     """
     is_isotonic = isinstance(y_true, CalibrationCurve) and y_true.weight is None
     if is_isotonic and replicates is not None:
@@ -145,25 +201,31 @@ def reliability(
             "replicates cannot be used with an isotonic curve, because an isotonic curve already"
             " has a confidence band. Leave out replicates."
         )
-    curve_of = partial(calibration_curve, level=level)
-    options: Any = {"level": level, "may_have_gaps": not is_isotonic}
+    curve_of = partial(calibration_curve, num_bins=_NUM_BINS, level=level)
+    options: Any = {"level": level, "band": band, "may_have_gaps": not is_isotonic}
     curve, curves = _read(CalibrationCurve, curve_of, y_true, y_prob, replicates, **options)
-    axes, label, known = axes_or_new(ax), legend_label(name) or "observed", np.isfinite(curve[1])
+    error = ""
+    if band:
+        estimate = calibration_interval(y_true, y_prob, num_bins=_NUM_BINS, level=level)
+        error = f"calibration error {estimate:.3f}"
+    axes, known = axes_or_new(ax), np.isfinite(curve[1])
+    label = legend_label(name, error) or "observed"
     columns = np.stack(curve)[:, known]
     if is_first := not axes.has_data():
         _diagonal(axes, "calibrated")
     if is_isotonic:
         x, y, low, high = _corners(columns)
         (line,) = axes.plot(x, y, label=label)
-        axes.fill_between(x, low, high, label="band", **_shade(line))
+        _shade(axes, x, np.array([low, high]), level, line)
     else:
         x, y, low, high, weight = columns
         if is_first:
             _columns(axes, x, weight, 0.5 / len(known))
         (line,) = axes.plot(x, y, "o-", markersize=4, label=label)
-        if replicates is None:
+        limits = _quantiles([draw[1][known] for draw in curves], level)
+        _shade(axes, x, np.array([low, high]) if band else limits, level, line)
+        if not (band or curves):
             axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    _band(axes, x, [replicate[1][known] for replicate in curves], level, line)
     return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 
@@ -179,12 +241,33 @@ def _corners(columns: np.ndarray) -> np.ndarray:
     return columns[:, np.append(differs, True) | np.append(True, differs)]
 
 
-def _shade(line: Any) -> dict[str, Any]:
-    return {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
-
-
 def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
+
+
+def _class_sizes(y_true: Any) -> list[Any]:
+    return [np.count_nonzero(np.asarray(y_true) == label) for label in (0, 1)]
+
+
+def score_limits(x: np.ndarray, number: Any, y: np.ndarray, size: Any, level: float) -> np.ndarray:
+    """Return the limits `(2, G)` of the proportion y where the proportion x is on the grid.
+
+    For each threshold of the curve, x is observed among `number` examples and y among `size`. The
+    limits of a threshold are Wilson's with z^2 minus the term of x, and the limits at a point of
+    the grid are the most extreme limits of all thresholds.
+    """
+    along = x + y
+    # At equal distances along the curve and, so that a threshold is accepted, on the grid.
+    distances = np.append(np.linspace(0, along[-1], _NUM_THRESHOLDS), np.interp(_GRID, x, along))
+    size = np.broadcast_to(size, y.shape)
+    x, y, size = (np.interp(distances[:, None], along, part) for part in (x, y, size))
+    left = normal_quantile(level) ** 2
+    left = left - number * (x - _GRID) ** 2 / np.maximum(_GRID * (1 - _GRID), _EPS)
+    is_accepted, left = left >= 0, left.clip(0) / size
+    centre, half = y + left / 2, np.sqrt(left * (y * (1 - y) + left / 4))
+    low = np.where(is_accepted, (centre - half) / (1 + left), 1).min(0)
+    high = np.where(is_accepted, (centre + half) / (1 + left), 0).max(0)
+    return np.array([low, high]).clip(0, 1)
 
 
 def _read(
@@ -194,6 +277,7 @@ def _read(
     values: Any,
     replicates: Any,
     level: float,
+    band: bool,
     *,
     may_have_gaps: bool = False,
 ) -> tuple[list[np.ndarray], list[Sequence[np.ndarray]]]:
@@ -201,6 +285,10 @@ def _read(
     and scores, unless it is given.
     """
     level = check_level(level)
+    if check_flag(band, "band") and (values is None or replicates is not None):
+        raise ValueError(
+            "band=True computes a band from labels and scores: pass both, and no replicates."
+        )
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
     curve = y_true if values is None else curve_of(*on_host)
     given = {"curve": curve} if replicates is None else {"curve": curve, "replicates": replicates}
@@ -229,9 +317,17 @@ def _read(
     return arrays, list(zip(*of_replicates, strict=True))
 
 
-def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: Any) -> None:
-    if not draws:
-        return
+def _quantiles(draws: Sequence[Any], level: float) -> np.ndarray | None:
+    """Return the limits of the central replicates, or None without replicates."""
     tail = (1 - level) / 2
-    low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **_shade(line))
+    return np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0) if draws else None
+
+
+def _shade(axes: Any, x: np.ndarray, limits: np.ndarray | None, level: float, line: Any) -> None:
+    """Draw a band between two limits, which is explained once in the legend."""
+    if limits is None:
+        return
+    label = f"{100 * level:g} % band"
+    if label in axes.get_legend_handles_labels()[1]:
+        label = ""
+    axes.fill_between(x, *limits, color=line.get_color(), alpha=0.2, linewidth=0, label=label)

@@ -12,18 +12,18 @@ from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import on_host
 from jaxmetrics._text.standings import labelled_standings, tiers_in_words
-from jaxmetrics._text.wording import CONFIDENCE, fraction
+from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["difference", "intervals", "leaderboard"]
+__all__ = ["difference", "groups", "intervals", "leaderboard"]
 
-_MOST_CLASSIFIERS = 50
+MOST_ROWS = 50
 _GAP = 0.6  # gap between tiers in units of rows
-_LONGEST_LINE = 36
+_LONGEST_LINE, _LONGEST_NAME = 36, 28
 
 
 def intervals(
@@ -71,16 +71,21 @@ def intervals(
     return forest(labels, numbers, xlabel=xlabel, ax=ax)
 
 
+def size_of(num_rows: int, width: float = 6.4) -> tuple[float, float]:
+    """Return the size of a forest plot in inches."""
+    return width, max(1.7, 1 + 0.24 * num_rows)
+
+
 def forest(
     labels: Sequence[str], numbers: np.ndarray, *, xlabel: str, ax: Any, y: np.ndarray | None = None
 ) -> Any:
     """Draw n intervals (value, low, high) at the heights y, from the top."""
     value, low, high = numbers.T
-    axes = axes_or_new(ax)
     y = np.arange(len(value)) if y is None else y
+    axes = axes_or_new(ax, size_of(len(value)))
     axes.hlines(y, low, high, color="C0", linewidth=2.5, alpha=0.6)
     axes.plot(value, y, "o", color="C0")
-    name_ticks(axes.set_yticks, y, labels)
+    name_ticks(axes.set_yticks, y, labels_of(labels, _LONGEST_NAME))
     axes.set_ylim(y[-1] + 0.5, y[0] - 0.5)
     axes.set_xlabel(xlabel)
     axes.locator_params(axis="x", nbins=6)
@@ -116,10 +121,55 @@ def difference(
     if rope > 0:
         axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
         add_legend(axes)
-    right_of_axes = axes.get_yaxis_transform()
+    axes.text(1.02, 1, CONFIDENCE, transform=axes.transAxes, va="bottom", fontsize="small")
     for i, x in enumerate(named.values()):
-        text = f"{CONFIDENCE}: {fraction(float(x.probability_better))}"
-        axes.text(1.01, i, text, transform=right_of_axes, va="center")
+        text = fraction(float(x.probability_better))
+        axes.text(1.02, i, text, transform=axes.get_yaxis_transform(), va="center")
+    return axes
+
+
+def groups(
+    values: Mapping[str, Any],
+    total: Any = None,
+    *,
+    largest_difference: Estimate | None = None,
+    xlabel: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a forest plot of groups or tasks, the least value on top, and of all examples below.
+
+    Args:
+        values: a dict of `Estimate`s or `Comparison`s by group, or of such values of a report:
+            `report["group"]` of `score_report`, or, with groups in `report`,
+            `{name: x["accuracy"] for name, x in report.groups.items()}`. The 50 least are drawn.
+        total: the value of all examples, such as `report["mean"]` or `report["accuracy"]`, which is
+            also drawn as a dotted line.
+        largest_difference: the result of `compare_groups`, which is written above the plot.
+        xlabel: label of the horizontal axis; not used for comparisons.
+        ax: matplotlib axes.
+
+    >>> import jaxmetrics as jm
+    >>> right, task = [1, 1, 0, 1, 1, 0, 1, 1] * 6, ["law"] * 16 + ["math"] * 16 + ["art"] * 16
+    >>> report = jm.score_report(right, groups=task, bounds=(0, 1))
+    >>> axes = groups(report["group"], report["mean"], xlabel="accuracy")
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['art', 'law', 'math', '(all)']
+    """
+    _check_named(values, "values", (), "Estimate")
+    estimates = [getattr(x, "difference", x) for x in values.values()]
+    order = np.argsort([float(getattr(x, "value", x)) for x in estimates], kind="stable")
+    named = [*values.items()]
+    rows = dict(named[i] for i in order[:MOST_ROWS])
+    if total is not None:
+        rows["(all)"] = total
+    if all(hasattr(x, "difference") for x in rows.values()):
+        axes = difference(rows, ax=ax)
+    else:
+        axes = intervals(rows, xlabel=xlabel, ax=ax)
+        if total is not None:
+            axes.axvline(float(total.value), **REFERENCE)
+    if largest_difference is not None:
+        axes.set_title(f"largest difference {largest_difference}", fontsize="medium")
     return axes
 
 
@@ -127,18 +177,21 @@ def leaderboard(
     board: Leaderboard,
     names: Sequence[str] | None = None,
     *,
+    in_words: bool = True,
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a forest plot of a leaderboard, with the best classifier on top.
 
-    Classifiers that cannot be told apart form a tier. The plot says in words what each tier means.
-    The diamond is the expected value of the winner on new examples, corrected for its selection as
-    the best. At most 50 classifiers are drawn.
+    Classifiers that cannot be told apart form a tier. The plot says in words what each tier means,
+    or has the numbers of the tiers if `in_words` is False, which is narrower. The diamond is the
+    expected value of the winner on new examples, corrected for its selection as the best. At most
+    50 classifiers are drawn.
 
     Args:
         board: result of `leaderboard`.
         names: names of the M classifiers; default: `board.names`, or "0" to "M - 1".
+        in_words: whether tiers are described in sentences.
         xlabel: label of the horizontal axis.
         ax: matplotlib axes.
 
@@ -153,7 +206,7 @@ def leaderboard(
     if not isinstance(board, Leaderboard):
         raise TypeError(f"board must be a Leaderboard, got {type(board).__name__}.")
     rows = labelled_standings(board, names)
-    shown = rows[:_MOST_CLASSIFIERS]
+    shown = rows[:MOST_ROWS]
     tiers = np.array([x.tier for x in shown])
     y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
@@ -161,7 +214,10 @@ def leaderboard(
     forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
-    _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
+    sentences = [f"tier {i}" for i in range(1, tiers[-1] + 1)]
+    if in_words:
+        sentences = tiers_in_words([x for x in rows if x.tier <= tiers[-1]])
+    _write_tiers(axes, y, tiers, sentences)
     winner = board.winner_estimate
     below = y[0] + 0.3
     axes.hlines(below, winner.low, winner.high, color="C1", linewidth=1.5, alpha=0.6)

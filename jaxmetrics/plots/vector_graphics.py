@@ -12,7 +12,8 @@ __all__: list[str] = []
 
 INK = "#010203"  # placeholder for the page's text colour
 
-_LINE_OF_LEGEND = 0.19  # inches
+_BLUE = "#1f77b4"  # the first colour of matplotlib, which is dark on a dark page
+_LINE_OF_LEGEND, _PADDING = 0.19, 0.1  # inches
 
 _SETTINGS = {
     **dict.fromkeys(
@@ -31,12 +32,13 @@ _SETTINGS = {
 def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> Any:
     """Return an SVG image of this size in inches. Each of the functions draws on the axes of the
     image when it is called as `draw(ax=axes)`. The image scales with the page and has its text
-    colour. The legend is below the axes.
+    colour. The legend is below the axes, and makes the image higher.
     """
     try:
         import matplotlib
         from markupsafe import Markup, escape
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise ImportError(
             f"to_html needs the package {error.name}. Install it with: pip install"
@@ -47,16 +49,19 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # So that fonts of the browser are used.
         warnings.filterwarnings("ignore", "Glyph .* missing")
-        canvas = Figure(size, layout="constrained")
+        # The padding is for fonts of browsers that are wider.
+        canvas = Figure(size, layout=ConstrainedLayoutEngine(compress=True, w_pad=_PADDING))
         axes = canvas.add_subplot()
         for draw in draws:
             draw(ax=axes)
-        _move_legend_below(axes)
+        if legend := axes.get_legend():
+            lines = "\n".join(x.get_text() for x in legend.get_texts()).count("\n") + 1
+            canvas.set_figheight(size[1] + _LINE_OF_LEGEND * (lines + 1))
         # Omits metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
     # Colours are replaced only within tags, because a class name may contain the placeholder.
-    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(INK, "currentColor"), file.getvalue())
+    picture = re.sub("<[^!>]*>", _in_colours_of_page, file.getvalue())
     picture = picture[picture.index("<svg") :]
     # The size becomes a CSS width, so that the page can scale it.
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
@@ -64,20 +69,5 @@ def svg(size: tuple[float, float], text: str, *draws: Callable[..., object]) -> 
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
 
 
-def _move_legend_below(axes: Any) -> None:
-    """Move the legend below the axes, and enlarge the figure for it."""
-    legend = axes.get_legend()
-    if legend is None:
-        return
-    legend.remove()
-    labels = [text.get_text() for text in legend.get_texts()]
-    below = axes.figure.legend(
-        legend.legend_handles,
-        labels,
-        loc="outside lower center",
-        frameon=False,
-        fontsize="small",
-    )
-    for text in below.get_texts():
-        text.set_parse_math(False)
-    axes.figure.set_figheight(axes.figure.get_figheight() + _LINE_OF_LEGEND * (len(labels) + 1))
+def _in_colours_of_page(tag: re.Match[str]) -> str:
+    return tag[0].replace(INK, "currentColor").replace(_BLUE, "var(--mark)")

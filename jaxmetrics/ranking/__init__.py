@@ -1,8 +1,10 @@
 """Ranking metrics of scores, such as ROC AUC, average precision and NDCG.
 
-- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds; best threshold
+- `curves`: ROC, precision-recall and DET curves; any metric at all thresholds
+- `thresholds`: thresholds that maximise a metric, or that keep a rate with confidence
 - `areas`: ROC AUC (also partial and one-vs-one), average precision, DeLong's interval
 - `precision_intervals`: a confidence interval of average precision
+- `abstention`: risk-coverage curve, and accuracy if some examples are not answered
 - `columns`: any binary metric of scores for each class or label, and averages over classes
 - `multilabel`: top-k metrics, and metrics of the ranking of labels within each example
 - `histograms`: histograms of scores for data in batches, and bounds of areas
@@ -25,12 +27,14 @@ The values of JAX arrays are not checked. A NaN score in a JAX array makes the r
 """
 
 from jaxmetrics._public_names import public_names as _public_names
+from jaxmetrics.ranking.abstention import *
 from jaxmetrics.ranking.areas import *
 from jaxmetrics.ranking.columns import *
 from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
 from jaxmetrics.ranking.precision_intervals import *
+from jaxmetrics.ranking.thresholds import *
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,25 @@
-"""Areas under curves, such as ROC AUC and average precision, computed exactly."""
+"""Areas under curves, such as ROC AUC and average precision, computed exactly.
+
+**Intervals with clusters.** s is the jackknife standard error over clusters, which is close to that
+of Obuchowski (1997), Biometrics 53. N is multiplied by the ratio of DeLong's variance to s^2, but
+at most by 1. z is replaced by the quantile of Student's t distribution.
+
+**The interval of an average of areas** (`delong_interval` with `average`). A is the average
+`sum_k w_k A_k` of the areas of K classes, each against all others. For example i and class k, let
+V_ik be the placement value: the fraction of examples of other classes with lower scores of k if i
+belongs to k, and otherwise the fraction of examples of k with higher scores. Let n_ik be the number
+of the examples that belong to k as i does, or do not. Example i moves A by
+`u_i = sum_k w_k (V_ik - A_k) / sqrt(n_ik (n_ik - 1))`. If the weights w_k are the shares of the
+classes in n examples, an example of class c also moves them, and u_i contains the additional term
+`(A_c - A) / sqrt(n (n - 1))`. Then `s^2 = sum_i u_i^2`. With two classes, this is DeLong's
+variance. The covariances of the areas need not be computed, because the influences of an example
+on several areas are added first.
+
+The score method is Wilson's interval of A in N trials, where 1 / N is the sum over the K classes c
+of `(sum_{i in c} u_i^2 + g_c^2 / (2 K)) / (A (1 - A) + 1 / (K m_c))`. Class c has m_c examples, and
+`g_c = w_c / m_c + sum_{k != c} w_k / (n - m_k)` is the most that one of them moves A. The added
+terms keep the width positive if A is 1. With two classes, they are as in `delong_interval`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +41,9 @@ from jaxmetrics.clusters import (
     COIN_TOSS,
     Spread,
     clusters_of_examples,
+    independent_share,
     jackknife_moves,
+    kish_number,
     sums_by_cluster,
 )
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile, with_level
@@ -329,6 +352,7 @@ def delong_interval(
     *,
     level: float = 0.95,
     method: Method = "score",
+    average: Literal["macro", "weighted"] | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
@@ -346,15 +370,16 @@ def delong_interval(
     - `"normal"`: the interval `A ± z s`, clipped to [0, 1], where z is the normal quantile of
       `level`. The width is 0 if A is 0 or 1.
 
-    If `clusters` is given, s is the jackknife standard error over clusters, which is close to that
-    of Obuchowski (1997), Biometrics 53. N is multiplied by the ratio of DeLong's variance to s^2,
-    but at most by 1. z is replaced by the quantile of Student's t distribution.
+    The formulas for clusters and for averages are at the top of `jaxmetrics/ranking/areas.py`.
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
-            negative label are ignored.
+            negative label are ignored. With `average`, class ids of shape `(..., n)` and scores of
+            shape `(..., n, K)`, such as probabilities.
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`.
+        average: `"macro"` or `"weighted"` averages over classes, each against all others, as
+            `per_class(roc_auc, average=...)` does. Classes without examples are skipped.
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
         clusters: cluster id of each example, of shape `(..., n)` and any hashable type. A cluster
             is a group of correlated examples, such as the images of one patient. For NumPy arrays,
@@ -362,18 +387,34 @@ def delong_interval(
 
     Returns:
         `Estimate` of shape `(...)`, whose `standard_error` is s. All values are NaN if a class has
-        no examples. s is NaN if a class has fewer than two examples. If fewer than two clusters
-        contain examples of a class, all results except `value` are NaN.
+        no examples (with `average`, if fewer than two classes have examples). s is NaN if a class
+        has fewer than two examples. If fewer than two clusters contain examples of a class, all
+        results except `value` are NaN.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)
     1.000 [0.439, 1.000]
+    >>> delong_interval([0, 1, 2] * 20, np.eye(3)[[0, 1, 2] * 19 + [0, 2, 1]], average="macro")
+    0.975 [0.884, 0.995]
     """
     check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     check_option(method, "method", ("score", "logit", "normal"))
-    z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
-    numbers, size = numbers_of_clusters(clusters, ranked)
-    estimate = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+    z = normal_quantile(level)
+    if average is None:
+        ranked = rank(y_true, y_score, where=where)
+        numbers, size = numbers_of_clusters(clusters, ranked)
+        estimate = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
+        return with_level(estimate, level, method)
+    check_option(average, "average", ("macro", "weighted"))
+    examples = class_examples(y_true, y_score, None, where, as_scores, name="y_score")
+    numbers, size = None, 0
+    if clusters is not None:
+        shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape[:-1])
+        numbers, size = clusters_of_examples(clusters, examples.amounts, shape)
+        numbers = numbers[..., None, :]
+    problems, weighted = one_against_rest(examples), average == "weighted"
+    options: Any = {"method": method, "num_clusters": size, "weighted": weighted}
+    estimate = _average_of_areas(rank_examples(problems), problems, numbers, z, **options)
     return with_level(estimate, level, method)
 
 
@@ -386,6 +427,69 @@ def _delong_interval(
         placement_values(ranked), ranked.positive, ranked.negative, order, num_clusters
     )
     return area_estimate(by_class, quantile(by_class, z), method)
+
+
+@compiled
+def _average_of_areas(
+    ranked: Ranked,
+    problems: Examples,
+    numbers: Array | None,
+    z: float,
+    *,
+    method: Method,
+    num_clusters: int,
+    weighted: bool,
+) -> Estimate:
+    """Estimate the average of the areas of K classes, each against the rest, `(..., K, n)`."""
+    placements = restore(placement_values(ranked), ranked.position)
+    amounts = xp.broadcast_to(problems.amounts, placements.shape).astype(placements.dtype)
+    positive = xp.where(problems.ids == 1, amounts, 0)
+    sides = [(x, moments(placements, x)) for x in (positive, amounts - positive)]
+    m, n = (moment.number for _, moment in sides)
+    occurs = (m > 0) & (n > 0)
+    weight = xp.where(occurs, m if weighted else 1, 0)
+    weight = divide(weight, weight.sum(-1, keepdims=True), xp.nan)
+    areas = xp.where(occurs, sides[0][1].mean, 0)
+    average = (weight * areas).sum(-1)
+
+    def moves(numbers: Array | None) -> Array:
+        """Return how much each example or cluster moves the average."""
+        total = sum(
+            moves_of_mean(
+                x * (placements - moment.mean[..., None]), x, moment.number, numbers, num_clusters
+            )
+            for x, moment in sides
+        )
+        total = xp.where(weight[..., None] == 0, 0, weight[..., None] * total)
+        if weighted:  # the weights are estimated from the same examples
+            residuals = positive - weight[..., None] * amounts
+            residuals = residuals * (areas - average[..., None])[..., None]
+            total = total + moves_of_mean(residuals, amounts, m + n, numbers, num_clusters)
+        return total.sum(-2)
+
+    # An example of class c is a positive of c and a negative of all other classes.
+    squares = (positive * moves(None)[..., None, :] ** 2).sum(-1)
+    most = divide(weight, m) + divide(weight, n).sum(-1, keepdims=True) - divide(weight, n)
+    tosses = divide(2.0, occurs.sum(-1, keepdims=True))  # one for each class of a binary problem
+    smoothed = xp.where(occurs, squares + COIN_TOSS * tosses * most**2, 0)
+    variance, share, t = squares.sum(-1), 1.0, z
+    if numbers is not None:
+        sizes = sums_by_cluster(positive, numbers, num_clusters)
+        clustered = (moves(numbers) ** 2).sum(-1)
+        errors = xp.sqrt(variance), xp.sqrt(clustered)
+        share = independent_share(*errors, m.sum(-1), kish_number(sizes.sum(-2)))
+        parts = divide(smoothed, m)[..., None] * sizes
+        t, variance = student_quantile(z, kish_number(parts.sum(-2)) - 1), clustered
+    known = (~occurs | ((m > 1) & (n > 1))).all(-1)
+    scale = "logit" if method == "logit" else None
+    error = xp.where(known, xp.sqrt(variance), xp.nan)
+    estimate = normal_estimate(average, error, t, scale, num_examples=m.sum(-1))
+    low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
+    if method == "score":
+        binomial = (average * (1 - average))[..., None] + divide(ADDED_BINOMIAL * tosses, m)
+        number = xp.where(xp.isnan(variance), xp.nan, share / divide(smoothed, binomial).sum(-1))
+        low, high = wilson_interval(average * number, number, t)
+    return replace(estimate, low=low, high=high)
 
 
 def numbers_of_clusters(
@@ -458,14 +562,25 @@ def moments_by_class(
         return MomentsByClass(*both_classes, variance)
     moves, classes = xp.zeros((), placements.dtype), []
     for moment, amounts in zip(both_classes, (positive, negative), strict=True):
-        n = moment.number
+        n, size = moment.number, sums_by_cluster(amounts, numbers, num_clusters)
         residuals = amounts * (placements - moment.mean[..., None])
-        size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
-        shares, parts = (divide(x, n[..., None], xp.nan) for x in (size, total))
-        moves = moves + jackknife_moves(parts, shares)
+        moves = moves + moves_of_mean(residuals, amounts, n, numbers, num_clusters)
         classes.append((size, n, n * moment.variance))
     spread = Spread.of_classes(moves, variance, *classes)
     return MomentsByClass(*both_classes, spread.variance, spread.number, spread.share)
+
+
+def moves_of_mean(
+    residuals: Array, amounts: Array, number: Array, numbers: Array | None, num_clusters: int
+) -> Array:
+    """Return by how much the mean of `number` values changes if a unit (an example or a cluster) is
+    left out, scaled so that the sum of squares is the variance of the mean.
+    """
+    n = number[..., None]
+    if numbers is None:
+        return divide(residuals, xp.sqrt(n * (n - 1)))
+    size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
+    return jackknife_moves(*(divide(x, n, xp.nan) for x in (total, size)))
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:

@@ -1,4 +1,4 @@
-"""ROC, precision-recall and DET curves, any metric at all thresholds, and best thresholds.
+"""ROC, precision-recall and DET curves, and any metric at all thresholds.
 
 At threshold t, class 1 is predicted if `score >= t`. A curve has n + 1 points in the order of
 decreasing thresholds: a first point, and then one point per example. The threshold of the first
@@ -12,30 +12,23 @@ a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on),
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from jaxmetrics._arguments.single import ArrayLike, as_float, check_function, refuse_where
+from jaxmetrics._arguments.single import ArrayLike, check_function
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, float_dtype, on_device, xp
 from jaxmetrics._sums.cell_sums import tables
-from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import shown
 from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank
 
 __all__ = [
     "DetCurve",
-    "OperatingPoint",
     "PrecisionRecallCurve",
     "RocCurve",
-    "best_threshold",
     "det_curve",
     "equal_error_rate",
     "ks_statistic",
@@ -85,18 +78,6 @@ class DetCurve(NamedTuple):
     fpr: Array
     fnr: Array
     thresholds: Array
-
-
-class OperatingPoint(Printed, namedtuple("_OperatingPoint", "value threshold")):
-    """Operating point of a classifier, as returned by `best_threshold`.
-
-    Attributes:
-        value: value of the metric at the threshold, of shape `(...)`.
-        threshold: class 1 is predicted if the score is at least this number; of shape `(...)`.
-    """
-
-    __slots__ = ()
-    _plural = "operating points"
 
 
 @of_scores
@@ -194,130 +175,28 @@ def metric_at_thresholds(
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
     (array([0.5 , 0.75, 0.5 , 0.75, 0.5 ]), array([  inf, 0.75 , 0.5  , 0.25 , 0.125]))
     """
+    return at_thresholds(*sorted_for(metric, y_true, y_score, sample_weight, where))
+
+
+def sorted_for(metric: Callable[[Array], Any], *examples: Any) -> tuple[Any, Ranked]:
+    """Sort the examples; in JAX arrays, if the metric returns JAX arrays."""
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
-    ranked = rank(y_true, y_score, sample_weight, where)
+    ranked = rank(*examples)
     example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
     metric, example = placed(as_floats(metric), example, example.shape[-2:])
     if on_device(example):
         ranked = trees.map(jax.numpy.asarray, ranked)
-    return _at_thresholds(metric, ranked)
+    return metric, ranked
 
 
 @compiled
-def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any, Array]:
+def at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any, Array]:
     tp, fp, threshold = points(ranked)
     counts = tables(tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)
     row = Row(metric, xp.ones_like(counts, shape=(2, 2)))
     values = row(counts).astype(counts.dtype)
     values = xp.where(xp.isnan(threshold)[..., None], xp.nan, values)
     return row.unflatten(values, threshold.ndim), threshold
-
-
-def best_threshold(
-    metric: Callable[[Array], Any],
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    subject_to: tuple[Callable[[Array], Any], ArrayLike] | None = None,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> OperatingPoint:
-    """Find the threshold that maximises a metric of a confusion matrix.
-
-    For example, recall at a precision of 0.9 is
-    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`. This is the greatest
-    recall among all thresholds with a precision of at least 0.9. The metric at the chosen threshold
-    is usually smaller on new examples, and the constraint may not hold there. `interval` treats the
-    threshold as known: on the examples from which it was chosen, the interval lies too high. So
-    evaluate it on held-out examples.
-
-    Args:
-        metric: a function of a confusion matrix `(2, 2)` that returns one number, or one number per
-            class. If it returns one per class, the value of class 1 is maximised.
-        y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
-            negative label are ignored.
-        subject_to: a constraint `(metric, minimum)`. Only thresholds at which this metric is at
-            least `minimum` are considered. `minimum` is a number or an array that broadcasts to
-            `(...)`.
-        sample_weight: weights of the examples, of shape `(..., n)`.
-        where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
-
-    Returns:
-        `OperatingPoint(value, threshold)`, both of shape `(...)`. If several thresholds are equally
-        good, the highest is returned. Thresholds at which a metric is NaN are skipped. Value and
-        threshold are NaN if no threshold is left. If the threshold is +inf, no example is predicted
-        positive.
-
-    >>> import jaxmetrics as jm
-    >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
-    >>> best_threshold(jm.f1, y_true, y_score)
-    value 0.857, threshold 0.400
-    >>> best_threshold(jm.recall, y_true, y_score, subject_to=(jm.specificity, 0.9))
-    value 0.667, threshold 0.800
-    """
-    options = {"sample_weight": sample_weight, "where": where}
-    if subject_to is None:
-        values, threshold = metric_at_thresholds(metric, y_true, y_score, **options)
-        values = _of_class_1(values, threshold, "metric")
-        return _best_threshold(values, threshold, values, np.float64(-np.inf))
-    check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
-    if not isinstance(subject_to, tuple | list) or len(subject_to) != 2:
-        raise TypeError(
-            "subject_to must be a pair of a metric and the least value that this metric may have,"
-            f" such as (jaxmetrics.precision, 0.9), got {shown(subject_to)}."
-        )
-    constraint, least = subject_to
-    check_function(
-        constraint, "subject_to[0]", "a metric, a function of counts, such as jaxmetrics.precision"
-    )
-
-    def both(counts: Array) -> tuple[Any, Any]:
-        return metric(counts), constraint(counts)
-
-    (values, reached), threshold = metric_at_thresholds(both, y_true, y_score, **options)
-    values = _of_class_1(values, threshold, "metric")
-    reached = _of_class_1(reached, threshold, "subject_to[0]")
-    name, batch, minimum = "subject_to[1]", threshold.shape[:-1], as_float(least, "subject_to[1]")
-    if minimum.ndim > len(batch):
-        raise ValueError(
-            f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
-            f" got an array of shape {minimum.shape}."
-        )
-    refuse_where(np.isnan, minimum, name, "expected the least value of the metric.")
-    return _best_threshold(values, threshold, reached, minimum)
-
-
-def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
-    """Return one number per threshold; if the metric returns one per class, use the value of class
-    1.
-    """
-    shape = getattr(values, "shape", None)
-    if shape == (*threshold.shape, 2):
-        return values[..., 1]
-    if shape != threshold.shape:
-        raise ValueError(
-            f"{name} must return one number for each confusion matrix, or one number for each"
-            " class. For the confusion matrices of all thresholds, it returned an array of shape"
-            f" {trees.map(xp.shape, values)}, but the shape {threshold.shape} was expected."
-        )
-    return values
-
-
-@compiled
-def _best_threshold(
-    values: Array, threshold: Array, reached: Array, least: Array
-) -> OperatingPoint:
-    """Return the highest threshold among those with the greatest value that satisfies the
-    constraint.
-    """
-    allowed = ~xp.isnan(values) & (reached >= least[..., None])
-    best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
-    exists = allowed.any(-1)
-
-    def at_best(x: Array) -> Array:
-        return xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
-
-    return OperatingPoint(at_best(values), at_best(threshold))
 
 
 @of_scores

@@ -217,13 +217,13 @@ def _with_bars(table: ValueTable) -> Table:
     if drawn is None or room < _LONGEST_BAR // 2:
         return written
     values = [getattr(row[drawn], "numbers", (math.nan,) * 3) for row in table.rows]
-    columns.append(bars_of(values, room, columns[drawn][0]))
+    columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
     titles, *rows = zip(*columns, strict=True)
     return Table(titles, rows)
 
 
 def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
-    """Return all tables with their titles; the summary comes first."""
+    """Write the tables with their titles, the summary first."""
     if outline.summary:
         value = f"value, {percent(outline.level)} interval"
         yield outline.summary_title, _written(_overall(outline, value, "method"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,8 @@ _NOTE = (
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedReport(Report):
     """A report on all examples and on each group of examples."""
+
+    template: ClassVar[str] = "tables.html"
 
     def outline(self) -> Outline:
         """Return the contents as a table with a column per group, and a table of the

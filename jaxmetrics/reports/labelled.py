@@ -60,9 +60,9 @@ def report(
             `disparities` (see `compare_groups`). None, NaN and "" are the group "(missing)".
         class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
             order. The default is all classes that occur, sorted.
-        invalid: the label or labels of predictions that are no class, such as answers that cannot
-            be parsed. They count as wrong, and averages do not include them. They add the accuracy
-            and the share of the other predictions, `accuracy_of_valid` and `valid_rate`.
+        invalid: labels of predictions that are no class, such as answers that cannot be parsed, or
+            "" for examples without an answer. They count as wrong, and averages do not include
+            them. They add the share and the accuracy of the others (`valid_rate`, ...).
         level: the confidence level.
         method: the interval method for metrics that are not proportions. The default is
             `Likelihood()`, or `Delta` for clusters with weights.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial, singledispatch
 from typing import Any, NamedTuple
 
@@ -18,13 +19,15 @@ from jaxmetrics import (
     roc_curve,
 )
 from jaxmetrics._text.wording import capital, fraction, labels_of, percent, printable, title_of
-from jaxmetrics.plots.forests import forest
+from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
-from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.grouped import GroupedReport
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
 from jaxmetrics.reports.pairs import ComparisonReport
+from jaxmetrics.reports.rankings import RankingReport
+from jaxmetrics.reports.score_means import ScoreReport
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.values import ReportValue, values_of
 
@@ -32,35 +35,45 @@ __all__: list[str] = []
 
 _MOST_ROWS = 100  # the largest number of rows in a table of classes
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
-_MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
+_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 3
 
+_MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
-_CURVE = (4.0, 4.0)  # inches
+_CURVE, _WIDTH_OF_FOREST = (4.0, 4.0), 4.8  # inches
 
 
 def as_page(report: AnyReport, title: str) -> str:
     """Write an HTML page with jinja2, from the template of the report if it has pictures."""
     from jaxmetrics import __version__
 
-    outline, pictures = report.outline(), pictures_of(report)
-    template = report.template if pictures else AnyReport.template
+    outline = report.outline()
     used = {record.get("method") for record in report.records()}
-    if isinstance(report, ComparisonReport):
-        used.add("posterior")  # of the violins
     environment = _environment()
     terms = _Terms(environment.get_template("terms.html").module.terms)
-    environment.globals["term"] = terms.explained
-    return environment.get_template(template).render(
+    sections: dict[str, str] = {}
+    environment.globals |= {"term": terms.explained, "section": partial(_heading, sections)}
+    return environment.get_template(report.template).render(
         title=title,
         report=report,
         outline=outline,
         percent=percent(outline.level),
+        date=date.today().isoformat(),
+        sections=sections,
         terms=terms.used,
         methods={name: x for name, x in explanations().items() if name in used},
         most_rows=_MOST_ROWS,
         version=__version__,
-        **pictures,
+        **pictures_of(report),
     )
+
+
+def _heading(sections: dict[str, str], title: str) -> Any:
+    """Return the heading of a section, and add the section to the contents of the page."""
+    from markupsafe import Markup
+
+    key = f"section{len(sections) + 1}"
+    sections[key] = title
+    return Markup('<h2 id="{}">{}</h2>').format(key, title)
 
 
 def explanations() -> dict[str, str]:
@@ -115,17 +128,47 @@ def _environment() -> Any:
 
 @singledispatch
 def pictures_of(report: AnyReport) -> dict[str, Any]:
-    """Return the pictures of a page, and what else its template takes, by variable of the template.
-    The dict is empty if the report has no pictures.
+    """Return the pictures of a page, and what else its template takes, by variable of the
+    template.
     """
-    return {}
+    return {"pictures": []}
+
+
+@pictures_of.register
+def _(report: RankingReport) -> dict[str, Any]:
+    """Draw the ranking with its tiers."""
+    rows = min(len(report.by_name), MOST_ROWS) + len(set(report.board.tiers))
+    draw = partial(plots.leaderboard, report.board, report.names, in_words=False)
+    text = "Values of the classifiers with their tiers"
+    return {"pictures": [svg(size_of(rows, _WIDTH_OF_FOREST), text, draw)]}
+
+
+@pictures_of.register
+def _(report: ScoreReport) -> dict[str, Any]:
+    """Draw the mean of each group, or the differences of two systems."""
+    groups, name = report.by_name.get("group", {}), report.content["score"]
+    return {"pictures": [_forest(groups, report["mean"], name)]}
+
+
+@pictures_of.register
+def _(report: GroupedReport) -> dict[str, Any]:
+    """Draw the accuracy of the groups, and the values of classes that differ most."""
+    found, pictures = report.disparities, []
+    differ = sorted(
+        (key for key in found if key[1] and key[0] in report), key=lambda key: -found[key].low
+    )
+    for key in [("accuracy", ""), *differ[: _MOST_FORESTS - 1]]:
+        reports = report, *report.groups.values()
+        total, *values = (x[key[0]][key[1]] if key[1] else x[key[0]] for x in reports)
+        title = ", ".join([title_of(key[0]), *filter(None, key[1:])])
+        named = dict(zip(report.groups, values, strict=True))
+        pictures.append(_forest(named, total, title, found.get(key)))
+    return {"pictures": pictures}
 
 
 @pictures_of.register
 def _(report: Report) -> dict[str, Any]:
     """Draw the pictures for one classifier, and sort its mistakes by frequency."""
-    if report.groups:
-        return {}
     counts, names = report.counts, labels_of(report.axis_names, _LONGEST_NAME)
     wrong, k = mistakes_in(counts), len(report.class_names)
     fn, fp = wrong.sum(1)[:k], wrong.sum(0)[:k]
@@ -135,6 +178,8 @@ def _(report: Report) -> dict[str, Any]:
         [*report.class_names, report.calibrated_event or ""], _LONGEST_IN_PICTURES
     )
     histograms = [] if report.score_histogram is None else [report.score_histogram]
+    # Sums of weights have neither a posterior nor a band.
+    is_counted = report.squares is None and report.num_weighted is None and not (counts % 1).any()
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
@@ -151,12 +196,23 @@ def _(report: Report) -> dict[str, Any]:
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         "matrices": [_matrix_picture(counts, report.axis_names, x) for x in numbers],
         "largest_mistake": _largest_mistake(counts),
-        # Sums of weights have no posterior.
-        "violin": report.squares is None
-        and report.num_weighted is None
-        and not (counts % 1).any()
-        and _violin((3.6, 3.6), "Posterior density of balanced accuracy", report.level, counts[:k]),
-        "recalls": _recalls(report),
+        "violin": is_counted
+        and svg(
+            (3.6, 3.6),
+            "Posterior density of balanced accuracy",
+            partial(
+                plots.balanced_accuracy_violin,
+                matrix_of_true_classes(counts[:k]),
+                [""],
+                prior=PRIOR,
+                level=report.level,
+            ),
+        ),
+        "recalls": _forest(
+            {name: x for name, x in report["recall"].items() if not math.isnan(x.value)},
+            report["balanced_accuracy"],
+            "recall",
+        ),
         # For the second of two classes, otherwise for the classes with the smallest areas.
         "curves": _curves(
             [(short[i], x[i]) for x in histograms for i in _classes_by_area([x])[:_MOST_CURVES]],
@@ -164,6 +220,7 @@ def _(report: Report) -> dict[str, Any]:
             report.level,
             "",
             f"How often {event} is right where it has probability p",
+            has_band=len(short) == 2 and is_counted and report.num_clusters is None,
         ),
     }
 
@@ -185,15 +242,9 @@ def _(report: ComparisonReport) -> dict[str, Any]:
         "support": report.support,
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS],
         "differences": svg(
-            (5.2, max(3, 0.8 + 0.2 * len(compared))),
+            size_of(len(compared), 5.2),
             "Differences A - B of each metric with their intervals",
             partial(plots.difference, compared, rope=report.rope),
-        ),
-        "violins": _violin(
-            (3.8, 3),
-            "Posterior densities of the balanced accuracy of A and B",
-            report.level,
-            *report.counts[:, : report.num_classes],
         ),
         "matrices": [
             _matrix_picture(matrix, report.axis_names, "shares", name, largest or None)
@@ -286,23 +337,13 @@ def _matrix_picture(
     )
 
 
-def _violin(size: tuple[float, float], text: str, level: float, *counts: np.ndarray) -> str:
-    matrices = np.stack([matrix_of_true_classes(x) for x in counts])
-    names = ["A", "B"] if len(counts) > 1 else [""]
-    draw = partial(plots.balanced_accuracy_violin, matrices, names, prior=PRIOR, level=level)
-    return svg(size, text, draw)
-
-
-def _recalls(report: Report) -> str:
-    values, names = report.per_class["recall"], labels_of(report.class_names, _LONGEST_IN_PICTURES)
-    defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
-    worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
-    numbers = np.array([values[i].numbers for i in worst])
-    return svg(
-        (4.8, max(2.4, 0.8 + 0.24 * len(worst))),
-        "Recall of each class with its interval, the least recall on top",
-        partial(forest, [names[i] for i in worst], numbers, xlabel="recall"),
-    )
+def _forest(
+    values: Mapping[str, Any], total: Any, xlabel: str, largest: ReportValue | None = None
+) -> str:
+    difference: Any = largest and largest.estimate
+    draw = partial(plots.groups, values, total, largest_difference=difference, xlabel=xlabel)
+    size = size_of(min(len(values), MOST_ROWS) + 1, _WIDTH_OF_FOREST)
+    return svg(size, f"Forest plot of {xlabel}, the least value on top", draw)
 
 
 def _curves(
@@ -311,16 +352,21 @@ def _curves(
     level: float,
     systems: str,
     reliability: str,
+    has_band: bool = False,
 ) -> list[str]:
     """Draw ROC and precision-recall curves of named histograms `(2, B)`, and the reliability
     diagrams of named calibration bins.
     """
-    curves = [(name, *_curves_of(histogram)) for name, histogram in events]
+    has_band = has_band and sum(x.sum() for _, x in events) <= _MOST_IN_BAND
+    options: Any = {"has_band": has_band, "level": level}
     calibrations = [(name, calibration_curve(x, level=level)) for name, x in bins]
     drawn = {
-        f"ROC curves{systems}": [partial(plots.roc, x, name=name) for name, x, _ in curves],
+        f"ROC curves{systems}": [
+            _curve(plots.roc, roc_curve, x, name=name, **options) for name, x in events
+        ],
         f"Precision against recall{systems}": [
-            partial(plots.precision_recall, x, name=name) for name, _, x in curves
+            _curve(plots.precision_recall, precision_recall_curve, x, name=name, **options)
+            for name, x in events
         ],
         reliability: [partial(plots.reliability, x, name=name) for name, x in calibrations],
     }
@@ -342,8 +388,20 @@ def _classes_by_area(histograms: Sequence[np.ndarray]) -> list[int]:
     return [i for i in order if not math.isnan(rank[i])]
 
 
-def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:
-    """Compute the curves of a histogram `(2, B)`, with the indices of the bins as scores."""
+def _curve(
+    draw: Callable[..., Any],
+    curve_of: Callable[..., Any],
+    histogram: np.ndarray,
+    *,
+    has_band: bool,
+    **options: Any,
+) -> partial[Any]:
+    """Return a function that draws the curve of a histogram `(2, B)`, with the indices of the bins
+    as scores.
+    """
     y_true, bins = histogram.nonzero()
-    options: Any = {"sample_weight": histogram[y_true, bins]}
-    return roc_curve(y_true, bins, **options), precision_recall_curve(y_true, bins, **options)
+    weight = histogram[y_true, bins]
+    if has_band:
+        times = weight.astype(int)
+        return partial(draw, y_true.repeat(times), bins.repeat(times), band=True, **options)
+    return partial(draw, curve_of(y_true, bins, sample_weight=weight), **options)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking
+from jaxmetrics._text.standings import ranking, standings
 from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable, quantity
 from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.values import value_of
 
 __all__: list[str] = []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingReport(TabularReport):
+    """A report on a leaderboard, whose page has a picture.
+
+    Attributes:
+        board: the leaderboard.
+        names: the names of the classifiers, in the order of the leaderboard.
+    """
+
+    board: Any = None
+    names: Sequence[str] | None = None
 
 
 def ranking_report(
@@ -31,17 +47,20 @@ def ranking_report(
         title: the name of the metric in words.
     """
     written, content = ranking(board, names), board.to_dict(names)
-    rows, winner = content["classifiers"], content["winner"]
+    classifiers, winner = content["classifiers"], content["winner"]
     level = winner["level"]
     if sample is None and "num_examples" in winner:
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
     by = f" by {title or title_of(metric)}" if metric else ""
-    return TabularReport(
+    rows: list[list[Any]] = [[*row] for row in written.table.rows]
+    for row, x in zip(rows, standings(board, names), strict=True):
+        row[1] = value_of(x.estimate)
+    return RankingReport(
         Outline(
-            heading=", ".join([*known, quantity(len(rows), "classifiers") + by]),
+            heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": ValueTable(*written.table)},
+            tables={"": ValueTable(written.table.titles, rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
@@ -54,6 +73,8 @@ def ranking_report(
             "metric": metric,
             **content,
         },
-        rows,
-        {x.pop("name"): x for x in map(dict, rows)},
+        classifiers,
+        {x.pop("name"): x for x in map(dict, classifiers)},
+        board=board,
+        names=names,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,11 @@ from jaxmetrics.reports.overall_values import check_each, rows_of_groups
 from jaxmetrics.reports.values import Compared, ReportValue, compared, records_of, value_of
 
 __all__ = ["score_report"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreReport(TabularReport):
+    """A report on scores, whose page has a picture."""
 
 
 def score_report(
@@ -233,7 +239,7 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     content = {"score": scores.name, "level": level, "values": written}
     records = records_of(values, level, "group", "system")
     by_name = {**overall, **({"group": groups} if groups else {})}
-    return TabularReport(outline, {**sample.content(), **content}, records, by_name)
+    return ScoreReport(outline, {**sample.content(), **content}, records, by_name)
 
 
 def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> ValueTable:

@@ -1,0 +1,247 @@
+"""Agreement of several raters, with gaps: Krippendorff's alpha and Fleiss' kappa, with intervals.
+
+All coefficients are `1 - c D_o / D_e`. D_o is the observed mean disagreement of two ratings of the
+same item, and D_e is the mean disagreement of two ratings that are drawn independently, with the
+frequencies p of the categories. The coefficients differ in the weights of the pairs of ratings. If
+an item has m ratings, the weights are:
+
+- alpha: `1 / (m - 1)`, so that each rating has the same weight. If there are n ratings, c is
+  `(n - 1) / n`. Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability.
+- kappa: `1 / (m (m - 1))`, so that each item has the same weight, and c is 1. Sources: Fleiss
+  (1971), Psychological Bulletin 76; with gaps Gwet (2014), Handbook of Inter-Rater Reliability, but
+  here p is computed from items with at least two ratings.
+- a rater and the others: `1 / (m - 1)` if the first rating of the pair is by this rater, otherwise
+  0. c is as for alpha, where n is the number of ratings of the items of this rater. For two raters,
+  this is alpha.
+
+The disagreement of two ratings is 1 if they differ (nominal), `(x - y)^2` (interval), or the square
+of the difference of their midranks among all ratings (ordinal). Items with fewer than two ratings
+are left out.
+
+The interval is an empirical likelihood interval (Owen, 2001, Empirical Likelihood) over the N
+items. Its ends are the smallest and the largest coefficient for all weights w of the items with
+`-2 sum log w <= t^2` and `sum w = N`, where t is the quantile of Student's t distribution with
+N - 1 degrees of freedom. Before an end is computed, a third of a pair of ratings is added, so that
+the interval has a width even if all raters agree. For the lower end, this is an average of pairs
+that are drawn by chance, in proportion to their disagreement. For the upper end, it is a pair of
+equal ratings, of the category that disagrees most with ratings by chance. The standard error is
+computed from the derivatives with respect to w.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._arguments.labels import are_integers, as_ids, is_missing, ordered_categories
+from jaxmetrics._arguments.single import (
+    ArrayLike,
+    check_option,
+    check_real,
+    is_integer,
+    on_host,
+    refuse_where,
+    require,
+)
+from jaxmetrics._places.jax_imports import trees
+from jaxmetrics.betas.student import student_quantile
+from jaxmetrics.clusters import check_size_of_tables
+from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
+from jaxmetrics.intervals.tilting import ADDED, tilted
+
+__all__ = ["rater_agreement"]
+
+_STEPS = 8  # six steps change an end by at most 0.001 in samples of 12 to 20 items
+
+
+class RaterAgreement(NamedTuple):
+    """Agreement of R raters, as returned by `rater_agreement`.
+
+    Attributes:
+        alpha: Krippendorff's alpha.
+        kappa: Fleiss' kappa.
+        raters: the agreement of each rater with the others, of shape `(R,)`.
+    """
+
+    alpha: Estimate
+    kappa: Estimate
+    raters: Estimate
+
+
+def rater_agreement(
+    ratings: ArrayLike,
+    *,
+    scale: Literal["nominal", "ordinal", "interval"] = "nominal",
+    level: float = 0.95,
+) -> RaterAgreement:
+    """Compute the agreement of several raters of the same items: Krippendorff's alpha and Fleiss'
+    kappa, with confidence intervals over the items.
+
+    Raters may have rated some of the items only. Both coefficients are `1 - D_o / D_e`, up to a
+    correction for small samples: one minus the mean disagreement of two ratings of an item, divided
+    by the disagreement that is expected by chance. They are 1 if all raters agree, and near 0 if
+    they agree as by chance. In alpha, each rating has the same weight, in kappa each item. Without
+    gaps and with the nominal scale, kappa is Fleiss' kappa (1971). The formulas, sources and the
+    coverage of the intervals are at the top of `jaxmetrics/raters.py`.
+
+    Args:
+        ratings: array or data frame of shape `(items, raters)` of numbers or strings. Missing
+            ratings are NaN, None or, among integers, negative. Raters need not be the same persons
+            for all items, but then only alpha and kappa have a meaning.
+        scale: what a disagreement costs. `"nominal"`: all disagreements cost the same.
+            `"ordinal"`: the squared difference of the midranks of the categories. Strings must then
+            be ordered categories, such as an ordered `Categorical` of pandas, or integers.
+            `"interval"`: the squared difference of the numbers.
+        level: the confidence level.
+
+    Returns:
+        `RaterAgreement(alpha, kappa, raters)` of `Estimate`s, computed by NumPy. `raters`, of shape
+        `(R,)`, is the same coefficient as alpha, for the pairs of each rater with the others.
+        Items with fewer than two ratings are left out; `num_examples` is the number of the others.
+        Values are NaN if there are no such items, or if all ratings are equal, because chance then
+        gives the same agreement. The ends are NaN if there is only one such item.
+
+    Raises:
+        TypeError, ValueError: if ratings have another shape, are neither numbers nor strings, are
+            infinite, or have no order or distance that the scale needs; if `scale` is unknown.
+
+    >>> agreement = rater_agreement([[1, 1, 1], [2, 2, -1], [2, 3, 2], [3, 3, 3], [1, 1, 2]] * 6)
+    >>> agreement.alpha, agreement.kappa
+    (0.574 [0.368, 0.751], 0.595 [0.385, 0.769])
+    >>> agreement.raters
+    3 estimates: 0.698 [0.520, 0.830]; 0.554 [0.301, 0.753]; 0.443 [0.138, 0.674]
+    """
+    check_option(scale, "scale", ("nominal", "ordinal", "interval"))
+    ids, values = _categories(ratings, scale)
+    made, size = ids >= 0, ids.shape[1]
+    advice = "If raters differ between items, move the ratings of each item to the first columns."
+    check_size_of_tables(len(ids), size**2, advice, "items")
+    item, rater, other = np.nonzero(made[:, :, None] & made[:, None] & ~np.eye(size, dtype=bool))
+    pairs = np.stack([item, ids[item, rater], ids[item, other]])
+    num_ratings_of_item = made.sum(1)[item]
+    weights = 1 / (num_ratings_of_item - 1)
+    mean_number = max(weights.sum(), 2) / max(len(np.unique(item)), 1)
+    options = values, scale, normal_quantile(level)
+    rows = [
+        _coefficient(pairs, weights, weights.sum(), 2, *options),
+        _coefficient(pairs, weights / num_ratings_of_item, np.inf, 2 / mean_number, *options),
+    ]
+    for i in range(size):
+        of_rater, w = pairs[:, rater == i], weights[rater == i]
+        rows.append(_coefficient(of_rater, w, (w + 1).sum(), 1, *options))
+    *numbers, num_items = np.transpose(rows)
+    found = computed_estimate(*numbers, num_examples=num_items)
+    found = with_level(found, level, "likelihood")
+    parts = 0, 1, slice(2, None)
+    return RaterAgreement(*(trees.map(lambda x, i=i: x[i], found) for i in parts))
+
+
+def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of the category of each rating, -1 if it is missing, and the values of the
+    categories, in increasing order.
+    """
+    array = on_host(ratings, "ratings")
+    expected = "have shape (items, raters), with at least one rater"
+    require(array.ndim == 2 and array.shape[1] > 0, "ratings", expected, array.shape)
+    made, numbers = np.ones(array.shape, bool), array.ravel()
+    if array.dtype.kind in "OU":
+        made = np.reshape([not is_missing(x) for x in numbers], array.shape)
+        labels = array[made].tolist()
+        numbers = on_host(labels, "ratings")
+        if any(isinstance(x, str) for x in labels):
+            columns = {str(name): ratings[name] for name in getattr(ratings, "columns", ())}
+            ordered = ordered_categories(columns)
+            has_order = ordered is not None or are_integers({*labels})
+            expected = f"hold numbers or ordered categories for the {scale} scale"
+            expected = "hold numbers" if scale == "interval" else expected
+            is_usable = scale == "nominal" or (scale == "ordinal" and has_order)
+            require(is_usable, "ratings", expected, labels[0], TypeError)
+            (numbers,), _ = as_ids({"ratings": np.array(labels, object)}, ordered, None)
+    check_real(numbers, "ratings")
+    x = np.full(array.shape, np.nan)
+    x[made] = np.where(numbers < 0, np.nan, numbers) if is_integer(numbers) else numbers
+    refuse_where(np.isinf, x, "ratings", "but ratings must be finite.")
+    made, ids = ~np.isnan(x), np.full(array.shape, -1)
+    values, ids[made] = np.unique(x[made], return_inverse=True)
+    values = values / np.abs(values).max(initial=1e-300)  # so that no square overflows
+    return ids, values - values.sum() / max(len(values), 1)
+
+
+@np.errstate(all="ignore")
+def _coefficient(
+    pairs: np.ndarray,
+    weights: np.ndarray,
+    num_ratings: float,
+    added: float,
+    values: np.ndarray,
+    scale: str,
+    z: float,
+) -> tuple[float, ...]:
+    """Return a coefficient, both ends of its interval, its standard error and the number of items.
+
+    Args:
+        pairs: the item and both categories of each ordered pair of ratings, `(3, P)`.
+        weights: the weights of the pairs, `(P,)`.
+        num_ratings: the number n of ratings in c, or infinity.
+        added: the weight of the pair of which a third is added before an end is computed.
+        values: the values of the K categories, `(K,)`.
+        scale: the scale of the disagreement.
+        z: the normal quantile of the level.
+    """
+    _, i, j = pairs
+    items, item = np.unique(pairs[0], return_inverse=True)
+    number, k, factor = len(items), len(values), 1 - 1 / num_ratings
+
+    def ratio(w: np.ndarray, disagreement: float, categories: np.ndarray) -> tuple[Any, ...]:
+        """Return `D_o / D_e`, its derivatives with respect to w, and the categories' frequencies p,
+        mean disagreements e with ratings by chance, and values y.
+
+        The weights w, `(N + 1,)`, are those of the items and of the added pair, whose disagreement
+        and frequencies of the categories are given.
+        """
+        counts, extra = weights * w[item], added * w[-1]
+        total = counts.sum() + extra
+        p = (np.bincount(i, counts, k) + np.bincount(j, counts, k)) / 2 + extra * categories
+        p = p / total
+        y = np.cumsum(p) - p / 2 if scale == "ordinal" else values
+        d, squares = (y[i] - y[j]) ** 2, (y - p @ y) ** 2
+        e = squares + p @ squares
+        if scale == "nominal":
+            d, e = i != j, 1 - p
+        observed, expected = (counts @ d + extra * disagreement) / total, p @ e
+        ratio = observed / expected
+        of_p = -2 * ratio * e  # the derivatives of D_o - ratio D_e with respect to p
+        if scale == "ordinal":  # the midranks y depend on p
+            moves = 2 * counts * (y[i] - y[j]) / total
+            of_y = np.bincount(i, moves, k) - np.bincount(j, moves, k)
+            of_y -= 4 * ratio * p * (y - p @ y)
+            of_p = of_p + np.cumsum(of_y[::-1])[::-1] - of_y / 2
+        moves = np.bincount(item, weights * (d + (of_p[i] + of_p[j]) / 2), number)
+        moves = np.append(moves, added * (disagreement + categories @ of_p))
+        sizes = np.append(np.bincount(item, weights, number), added)
+        slopes = (moves - sizes * (observed + p @ of_p)) / (total * expected)
+        return ratio, slopes, p, e, y
+
+    start = np.append(np.ones(number), ADDED)
+    first, slopes, p, e, y = ratio(np.append(np.ones(number), 0), 0, 0 * values)
+    value = 1 - factor * first if (p > 0).sum() > 1 else np.nan
+    if number < 2 or np.isnan(value):
+        return value, np.nan, np.nan, np.nan, number
+    error = factor * np.sqrt(number / (number - 1) * (slopes[:-1] ** 2).sum())
+    # The mean of d^2 and the categories of pairs by chance, divided by the mean of d.
+    squares = (y - p @ y) ** 2
+    worst = 1 if scale == "nominal" else p @ squares**2 / (p @ squares) + 3 * (p @ squares)
+    farthest = (p > 0) & (e >= e[p > 0].max() * (1 - 1e-9))
+    lower, upper = (1, worst, p * e / (p @ e)), (-1, 0, farthest / farthest.sum())
+    radius, ends = student_quantile(z, number - 1) ** 2 / 2, []
+    for sign, *pair in (lower, upper):
+        slopes, ratios = ratio(start, *pair)[1], []
+        for _ in range(_STEPS):
+            w = tilted(start[None], sign * slopes[None], radius)[0]
+            now, slopes_now, *_ = ratio(w, *pair)
+            ratios.append(sign * now)
+            slopes = (slopes + slopes_now) / 2  # without the mean, the steps may swing
+        ends.append(1 - factor * sign * max(ratios))
+    low, high = np.clip(ends, [-1, value], [value, 1])
+    return value, low, high, error, number
