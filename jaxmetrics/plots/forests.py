@@ -12,7 +12,7 @@ from jaxmetrics import Comparison, Estimate, Leaderboard
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import on_host
 from jaxmetrics._text.standings import labelled_standings, tiers_in_words
-from jaxmetrics._text.wording import CONFIDENCE, fraction, labels_of
+from jaxmetrics._text.wording import CONFIDENCE, labels_of, probability
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
@@ -123,7 +123,7 @@ def difference(
         add_legend(axes)
     axes.text(1.02, 1, CONFIDENCE, transform=axes.transAxes, va="bottom", fontsize="small")
     for i, x in enumerate(named.values()):
-        text = fraction(float(x.probability_better))
+        text = probability(float(x.probability_better))
         axes.text(1.02, i, text, transform=axes.get_yaxis_transform(), va="center")
     return axes
 

@@ -18,7 +18,7 @@ from jaxmetrics import (
     roc_auc,
     roc_curve,
 )
-from jaxmetrics._text.wording import capital, fraction, labels_of, percent, printable, title_of
+from jaxmetrics._text.wording import capital, labels_of, percent, printable, probability, title_of
 from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
@@ -118,7 +118,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "title_of": title_of,
-        "fraction": fraction,
+        "probability": probability,
         "number": lambda x: f"{x:,.10g}",
         "capital": capital,
         "printable": printable,
