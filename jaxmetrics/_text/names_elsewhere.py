@@ -8,6 +8,7 @@ _AVERAGES = "macro({0}), micro({0}), weighted({0}) or binary({0}), functions of 
 
 NAMES_HERE = {
     "accuracy_score": "accuracy",
+    "aurc": "risk_coverage",
     "auroc": "roc_auc",
     "average_precision_score": "average_precision",
     "balanced_accuracy_score": "balanced_accuracy",
@@ -21,6 +22,7 @@ NAMES_HERE = {
     "expected_calibration_error": "calibration_error",
     "f1_score": _AVERAGES.format("f1"),
     "fbeta_score": "macro(partial(f_beta, beta=...))",
+    "fleiss_kappa": "rater_agreement(ratings).kappa",
     "gini": "roc_auc (Gini = 2 * roc_auc - 1)",
     "iou": "jaccard",
     "jaccard_index": "jaccard",

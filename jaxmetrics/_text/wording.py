@@ -129,7 +129,7 @@ def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[st
     >>> print("\\n".join(bars_of([(0.5, 0, 1), (0.25, 0, 0.75)], 17, "F1")))
     F1: 0.000   1.000
     ────────●────────
-    ────●───────
+    ────●────────
     """
     ends = [x for numbers in values for x in numbers if math.isfinite(x)] or [0.0]
     least, most = min(ends), max(ends)

@@ -90,11 +90,11 @@ def score_report(
     >>> print(score_report(right, bounds=(0, 1), groups=task, name="accuracy").to_text())
     48 items, accuracy
     <BLANKLINE>
-                    n   mean             method
-    law             16  0.750 [0.497, 0.917]  likelihood
-    math            32  0.750 [0.577, 0.878]  likelihood
-    mean            48  0.750 [0.611, 0.858]  likelihood
-    mean of groups  48  0.750 [0.595, 0.865]  likelihood
+                    n   mean                  method      mean: 0.497          0.917
+    law             16  0.750 [0.497, 0.917]  likelihood  ───────────────●──────────
+    math            32  0.750 [0.577, 0.878]  likelihood       ──────────●────────
+    mean            48  0.750 [0.611, 0.858]  likelihood         ────────●───────
+    mean of groups  48  0.750 [0.595, 0.865]  likelihood        ─────────●───────
     <BLANKLINE>
     Intervals: 95 %; likelihood, for scores between 0 and 1.
     The mean weighs items equally, the mean of groups weighs groups equally.
