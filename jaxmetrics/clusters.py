@@ -220,28 +220,25 @@ class Spread(NamedTuple):
     number: Array
 
     @classmethod
-    def of_classes(
-        cls, moves: Array, independent: Array, *classes: tuple[Array, Array, Array]
-    ) -> Spread:
+    def of_classes(cls, moves: Array, independent: Array, sizes: Array, parts: Array) -> Spread:
         """Compute the variance from the moves `(..., C)` of clusters (`jackknife_moves`).
 
         The number is Kish's effective number of clusters, where the size of a cluster is the part
-        of the variance that the cluster contributes, summed over classes. The variance
-        of a coin toss is added to each class, so that no part is 0.
+        of the variance that the cluster contributes, summed over classes.
 
         Args:
             moves: changes of the estimate.
             independent: the variance if examples are independent.
-            classes: for each class the sizes of clusters `(..., C)`, the number of examples n, and
-                n^2 times the part of the variance, both of shape `(...)`.
+            sizes: the number of examples of each of K classes in each cluster, `(..., K, C)`.
+            parts: the part of the variance by one example of each class, `(..., K)`. The variance
+                of a coin toss is added to each class, so that no part is 0.
         """
-        variance = (moves**2).sum(-1)
-        sizes = sum(size for size, _, _ in classes)
+        variance, size = (moves**2).sum(-1), sizes.sum(-2)
         errors = safe_sqrt(independent), safe_sqrt(variance)
-        share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
+        share = independent_share(*errors, size.sum(-1), kish_number(size))
         share = xp.where(xp.isnan(variance), xp.nan, share)
-        parts = [size * divide(x + COIN_TOSS, n**3)[..., None] for size, n, x in classes]
-        return cls(independent, variance, share, kish_number(sum(parts[1:], parts[0])))
+        number = kish_number((parts[..., None] * sizes).sum(-2))
+        return cls(independent, variance, share, number)
 
 
 def _over_clusters(x: Array) -> Array:

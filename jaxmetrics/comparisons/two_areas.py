@@ -22,9 +22,9 @@ from jaxmetrics.estimates import (
     with_level,
 )
 from jaxmetrics.ranking.areas import (
-    MomentsByClass,
+    AreaMoments,
     area_estimate,
-    moments_by_class,
+    area_moments,
     numbers_of_clusters,
     placement_values,
     quantile,
@@ -190,10 +190,10 @@ def _with_methods(found: DeLong, level: float) -> DeLong:
 
 @compiled
 def _delong_unpaired(first: Ranked, second: Ranked, z: float) -> DeLong:
-    a, b = (moments_by_class(placement_values(x), x.positive, x.negative) for x in (first, second))
+    a, b = (area_moments(placement_values(x), x.positive, x.negative) for x in (first, second))
     variance = a.variance + b.variance
     freedom = divide(variance**2, sum(x.variance**2 / x.freedom for x in (a, b)), 1.0)
-    return _compared(a, b, a.positives.mean - b.positives.mean, variance, freedom, z)
+    return _compared(a, b, a.value - b.value, variance, freedom, z)
 
 
 @compiled
@@ -202,14 +202,14 @@ def _delong(
 ) -> DeLong:
     v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
     a, b, gap = (
-        moments_by_class(placements, *amounts_of(first), numbers, num_clusters)
+        area_moments(placements, *amounts_of(first), numbers, num_clusters)
         for placements in (v_a, v_b, v_a - v_b)
     )
-    return _compared(a, b, gap.positives.mean, gap.variance, gap.freedom, z)
+    return _compared(a, b, gap.value, gap.variance, gap.freedom, z)
 
 
 def _compared(
-    a: MomentsByClass, b: MomentsByClass, gap: Array, variance: Array, freedom: Array, z: float
+    a: AreaMoments, b: AreaMoments, gap: Array, variance: Array, freedom: Array, z: float
 ) -> DeLong:
     """Return the comparison of two areas, whose difference `gap` has the given variance."""
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))

@@ -41,9 +41,7 @@ from jaxmetrics.clusters import (
     COIN_TOSS,
     Spread,
     clusters_of_examples,
-    independent_share,
     jackknife_moves,
-    kish_number,
     sums_by_cluster,
 )
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile, with_level
@@ -343,6 +341,7 @@ def mean_precision(ranked: Ranked) -> Array:
 
 
 Method: TypeAlias = Literal["score", "logit", "normal"]
+Average: TypeAlias = Literal["macro", "weighted"]
 
 
 @on_host_if_small
@@ -352,7 +351,7 @@ def delong_interval(
     *,
     level: float = 0.95,
     method: Method = "score",
-    average: Literal["macro", "weighted"] | None = None,
+    average: Average | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
@@ -399,96 +398,38 @@ def delong_interval(
     """
     check_order(y_true=y_true, y_score=y_score, where=where, clusters=clusters)
     check_option(method, "method", ("score", "logit", "normal"))
-    z = normal_quantile(level)
+    z, numbers, size = normal_quantile(level), None, 0
     if average is None:
         ranked = rank(y_true, y_score, where=where)
         numbers, size = numbers_of_clusters(clusters, ranked)
-        estimate = _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
-        return with_level(estimate, level, method)
-    check_option(average, "average", ("macro", "weighted"))
-    examples = class_examples(y_true, y_score, None, where, as_scores, name="y_score")
-    numbers, size = None, 0
-    if clusters is not None:
-        shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape[:-1])
-        numbers, size = clusters_of_examples(clusters, examples.amounts, shape)
-        numbers = numbers[..., None, :]
-    problems, weighted = one_against_rest(examples), average == "weighted"
-    options: Any = {"method": method, "num_clusters": size, "weighted": weighted}
-    estimate = _average_of_areas(rank_examples(problems), problems, numbers, z, **options)
-    return with_level(estimate, level, method)
+    else:
+        check_option(average, "average", ("macro", "weighted"))
+        examples = class_examples(y_true, y_score, None, where, as_scores, name="y_score")
+        ranked = rank_examples(one_against_rest(examples))
+        if clusters is not None:
+            shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape[:-1])
+            numbers, size = clusters_of_examples(clusters, examples.amounts, shape)
+    options: Any = {"method": method, "average": average, "num_clusters": size}
+    return with_level(_delong_interval(ranked, numbers, z, **options), level, method)
 
 
 @compiled
 def _delong_interval(
-    ranked: Ranked, numbers: Array | None, z: float, *, method: Method, num_clusters: int
-) -> Estimate:
-    order = None if numbers is None else take(numbers, ranked.position)
-    by_class = moments_by_class(
-        placement_values(ranked), ranked.positive, ranked.negative, order, num_clusters
-    )
-    return area_estimate(by_class, quantile(by_class, z), method)
-
-
-@compiled
-def _average_of_areas(
     ranked: Ranked,
-    problems: Examples,
     numbers: Array | None,
     z: float,
     *,
     method: Method,
+    average: Average | None,
     num_clusters: int,
-    weighted: bool,
 ) -> Estimate:
-    """Estimate the average of the areas of K classes, each against the rest, `(..., K, n)`."""
-    placements = restore(placement_values(ranked), ranked.position)
-    amounts = xp.broadcast_to(problems.amounts, placements.shape).astype(placements.dtype)
-    positive = xp.where(problems.ids == 1, amounts, 0)
-    sides = [(x, moments(placements, x)) for x in (positive, amounts - positive)]
-    m, n = (moment.number for _, moment in sides)
-    occurs = m * n > 0
-    weight = xp.where(occurs, m if weighted else 1, 0)
-    weight = divide(weight, weight.sum(-1, keepdims=True), xp.nan)
-    areas = xp.where(occurs, sides[0][1].mean, 0)
-    average = (weight * areas).sum(-1)
-
-    def moves(numbers: Array | None) -> Array:
-        """Return how much each example or cluster moves the average."""
-        total = sum(
-            moves_of_mean(
-                x * (placements - moment.mean[..., None]), x, moment.number, numbers, num_clusters
-            )
-            for x, moment in sides
-        )
-        total = xp.where(weight[..., None] == 0, 0, weight[..., None] * total)
-        if weighted:  # the weights are estimated from the same examples
-            residuals = positive * (areas - average[..., None])[..., None]
-            total = total + moves_of_mean(residuals, amounts, m + n, numbers, num_clusters)
-        return total.sum(-2)
-
-    # An example of class c is a positive of c and a negative of all other classes.
-    squares = (positive * moves(None)[..., None, :] ** 2).sum(-1)
-    most = divide(weight, m) + divide(weight, n).sum(-1, keepdims=True) - divide(weight, n)
-    tosses = divide(2.0, occurs.sum(-1, keepdims=True))  # one for each class of a binary problem
-    smoothed = xp.where(occurs, squares + COIN_TOSS * tosses * most**2, 0)
-    variance, share, t = squares.sum(-1), 1.0, z
-    if numbers is not None:
-        sizes = sums_by_cluster(positive, numbers, num_clusters)
-        clustered = (moves(numbers) ** 2).sum(-1)
-        errors = xp.sqrt(variance), xp.sqrt(clustered)
-        share = independent_share(*errors, m.sum(-1), kish_number(sizes.sum(-2)))
-        parts = divide(smoothed, m)[..., None] * sizes
-        t, variance = student_quantile(z, kish_number(parts.sum(-2)) - 1), clustered
-    known = (xp.minimum(m, n) != 1).all(-1)
-    scale = "logit" if method == "logit" else None
-    error = xp.where(known, xp.sqrt(variance), xp.nan)
-    estimate = normal_estimate(average, error, t, scale, num_examples=m.sum(-1))
-    low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
-    if method == "score":
-        binomial = (average * (1 - average))[..., None] + divide(ADDED_BINOMIAL * tosses, m)
-        number = xp.where(xp.isnan(variance), xp.nan, share / divide(smoothed, binomial).sum(-1))
-        low, high = wilson_interval(average * number, number, t)
-    return replace(estimate, low=low, high=high)
+    columns = placement_values(ranked), ranked.positive, ranked.negative
+    if average is not None:
+        columns = tuple(restore(x, ranked.position) for x in columns)
+    elif numbers is not None:
+        numbers = take(numbers, ranked.position)
+    moments = area_moments(*columns, numbers, num_clusters, average)
+    return area_estimate(moments, quantile(moments, z), method)
 
 
 def numbers_of_clusters(
@@ -505,68 +446,84 @@ def numbers_of_clusters(
     return clusters_of_examples(clusters, counted, shape)
 
 
-class PlacementMoments(NamedTuple):
-    """Mean, variance and number of the placement values of one class."""
+class AreaMoments(NamedTuple):
+    """An area, or an average of areas, and its variance.
 
-    mean: Array
-    variance: Array
-    number: Array
-
-    @property
-    def variance_of_mean(self) -> Array:
-        return divide(self.variance, self.number, xp.nan)
-
-
-class MomentsByClass(NamedTuple):
-    """Moments of the placement values of both classes, and the variance of the area.
-
-    With clusters, `number` is Kish's effective number of clusters, where the size of a cluster is
-    its part of the variance, and `share` is the number of independent examples that have the same
-    variance as one clustered example.
+    Attributes:
+        value: the area, of shape `(...)` like all attributes.
+        variance: the square of the standard error.
+        size: number of examples.
+        number: number of independent trials of a proportion with the same variance.
+        freedom: degrees of freedom of the variance: from the Welch–Satterthwaite equation, or
+            Kish's effective number of clusters minus one, where the size of a cluster is its part
+            of the variance.
+        is_clustered: whether examples are in clusters.
     """
 
-    positives: PlacementMoments
-    negatives: PlacementMoments
+    value: Array
     variance: Array
-    number: Array | None = None
-    share: Array | None = None
-
-    @property
-    def freedom(self) -> Array:
-        """Degrees of freedom of the variance: from the Welch–Satterthwaite equation, or Kish's
-        effective number of clusters minus one.
-
-        The variance of a coin toss is added to the sum of squares of each class. The variance of
-        two or three placement values may be near 0 by chance, and the equation would then give the
-        degrees of freedom of the other class.
-        """
-        if self.number is not None:
-            return self.number - 1
-        both_classes = self.positives, self.negatives
-        variances = [((x.number - 1) * x.variance + COIN_TOSS) / x.number**2 for x in both_classes]
-        squares = sum(v**2 / (x.number - 1) for v, x in zip(variances, both_classes, strict=True))
-        return sum(variances) ** 2 / squares
+    size: Array
+    number: Array
+    freedom: Array
+    is_clustered: bool
 
 
-def moments_by_class(
+def area_moments(
     placements: Array,
     positive: Array,
     negative: Array,
     numbers: Array | None = None,
     num_clusters: int = 0,
-) -> MomentsByClass:
-    both_classes = moments(placements, positive), moments(placements, negative)
-    variance = both_classes[0].variance_of_mean + both_classes[1].variance_of_mean
+    average: Average | None = None,
+) -> AreaMoments:
+    """Compute the area of a binary problem from placement values `(..., n)`, or the average of the
+    areas of K classes, each against all others, from placement values `(..., K, n)`.
+    """
+    sides = [x.astype(placements.dtype) for x in (positive, negative)]
+    if average is None:
+        placements, *sides = (x[..., None, :] for x in (placements, *sides))
+    m, n = totals = [x.sum(-1) for x in sides]  # (..., K)
+    occurs, size = m * n > 0, (m + n)[..., 0]
+    weight = xp.where(occurs, m if average == "weighted" else 1, 0)
+    weight = divide(weight, weight.sum(-1, keepdims=True), xp.nan)
+    areas = xp.where(occurs, divide((sides[0] * placements).sum(-1), m), 0)
+    value, residuals = (weight * areas).sum(-1), placements - areas[..., None]
+    reach = [divide(weight, x) for x in totals]
+    if average is None:
+        classes, most = xp.concatenate(sides, -2), xp.concatenate(reach, -1)
+    else:  # an example is a positive of its class and a negative of all other classes
+        classes, most = sides[0], reach[0] + reach[1].sum(-1, keepdims=True) - reach[1]
+    counts = classes.sum(-1)
+
+    def moves(numbers: Array | None) -> Array:
+        """Return how much each example or cluster moves the average."""
+        places, w = None if numbers is None else numbers[..., None, :], weight[..., None]
+        each = sum(
+            moves_of_mean(xp.where(x > 0, residuals, 0), x, total, places, num_clusters)
+            for x, total in zip(sides, totals, strict=True)
+        )
+        total = xp.where(w == 0, 0, w * each).sum(-2)
+        if average == "weighted":  # the weights are estimated from the same examples
+            gaps = (classes * (areas - value[..., None])[..., None]).sum(-2)
+            total = total + moves_of_mean(gaps, classes.sum(-2), size, numbers, num_clusters)
+        return total
+
+    squares = (classes * moves(None)[..., None, :] ** 2).sum(-1)
+    tosses = divide(2.0, (counts > 0).sum(-1, keepdims=True))  # one for each of two classes
+    parts = xp.where(counts > 0, squares + COIN_TOSS * tosses * most**2, 0)
+    binomial = (value * (1 - value))[..., None] + divide(ADDED_BINOMIAL * tosses, counts)
+    number = 1 / divide(parts, binomial).sum(-1)
+    variance = xp.where((xp.minimum(m, n) == 1).any(-1), xp.nan, squares.sum(-1))
     if numbers is None:
-        return MomentsByClass(*both_classes, variance)
-    moves, classes = xp.zeros((), placements.dtype), []
-    for moment, amounts in zip(both_classes, (positive, negative), strict=True):
-        n, size = moment.number, sums_by_cluster(amounts, numbers, num_clusters)
-        residuals = amounts * (placements - moment.mean[..., None])
-        moves = moves + moves_of_mean(residuals, amounts, n, numbers, num_clusters)
-        classes.append((size, n, n * moment.variance))
-    spread = Spread.of_classes(moves, variance, *classes)
-    return MomentsByClass(*both_classes, spread.variance, spread.number, spread.share)
+        # The variance of two or three placement values may be near 0 by chance, and the equation
+        # would give the degrees of freedom of the other class without the variance of a coin toss.
+        v = parts - divide(squares, counts)
+        freedom = divide(v.sum(-1) ** 2, divide(v**2, counts - 1).sum(-1), xp.nan)
+        return AreaMoments(value, variance, size, number, freedom, False)
+    sizes = sums_by_cluster(classes, numbers[..., None, :], num_clusters)
+    spread = Spread.of_classes(moves(numbers), variance, sizes, divide(parts, counts))
+    number, freedom = number * spread.share, spread.number - 1
+    return AreaMoments(value, spread.variance, size, number, freedom, True)
 
 
 def moves_of_mean(
@@ -577,49 +534,24 @@ def moves_of_mean(
     """
     n = number[..., None]
     if numbers is None:
-        return divide(residuals, xp.sqrt(n * (n - 1)))
+        return residuals * divide(1.0, xp.sqrt(n * (n - 1)))
     size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
     return jackknife_moves(*(divide(x, n, xp.nan) for x in (total, size)))
 
 
-def moments(placements: Array, amounts: Array) -> PlacementMoments:
-    """Compute the moments of the placement values `(..., n)` of one class."""
-    amounts = amounts.astype(placements.dtype)
-    number = amounts.sum(-1)
-    mean = divide((amounts * placements).sum(-1), number, xp.nan)
-    squares = (amounts * (placements - mean[..., None]) ** 2).sum(-1)
-    variance = xp.where(number > 1, divide(squares, number - 1), xp.nan)
-    return PlacementMoments(mean, variance, number)
-
-
-def quantile(by_class: MomentsByClass, z: float) -> Array | float:
+def quantile(moments: AreaMoments, z: float) -> Array | float:
     """Return the quantile for the score interval: normal, or Student's if there are clusters."""
-    return z if by_class.share is None else student_quantile(z, by_class.freedom)
+    return student_quantile(z, moments.freedom) if moments.is_clustered else z
 
 
-def area_estimate(by_class: MomentsByClass, z: Array | float, method: Method) -> Estimate:
-    """Estimate an area, which is the mean placement value of either class."""
-    area, error = by_class.positives.mean, xp.sqrt(by_class.variance)
-    number = by_class.positives.number + by_class.negatives.number
+def area_estimate(moments: AreaMoments, z: Array | float, method: Method) -> Estimate:
+    value, error, number = moments.value, xp.sqrt(moments.variance), moments.number
     scale = "logit" if method == "logit" else None
-    estimate = normal_estimate(area, error, z, scale, num_examples=number)
+    estimate = normal_estimate(value, error, z, scale, num_examples=moments.size)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
     if method == "score":
-        number = effective_number(area, by_class.positives, by_class.negatives)
-        number = number if by_class.share is None else number * by_class.share
-        low, high = wilson_interval(area * number, number, z)
+        low, high = wilson_interval(value * number, number, z)
     return replace(estimate, low=low, high=high)
-
-
-def effective_number(area: Array, *both_classes: PlacementMoments) -> Array:
-    """Return the number N of independent examples of a proportion with the area's variance."""
-    binomial, variance = area * (1 - area), 0.0
-    for moment in both_classes:
-        number = moment.number
-        squares = xp.where(number > 1, number * moment.variance, 0)
-        relative = (squares + COIN_TOSS) / (number * binomial + ADDED_BINOMIAL)
-        variance = variance + divide(relative, number, xp.nan)
-    return 1 / variance
 
 
 def placement_values(ranked: Ranked) -> Array:

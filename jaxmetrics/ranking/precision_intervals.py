@@ -193,12 +193,12 @@ def spread_of(
     )
     shares, is_counted = divide(in_positives, num_pos), in_positives + in_negatives > 0
     moves = jackknife_moves(sums, shares, is_centred=True, is_counted=is_counted)
-    spread = Spread.of_classes(
-        moves,
-        variance,
-        (in_positives, number, number**2 * (positive * squares).sum(-1)),
-        (in_negatives, negatives, negatives**2 * (negative * squares).sum(-1)),
-    )
+    parts = [
+        divide((x * squares).sum(-1) + divide(COIN_TOSS, n**2), n)
+        for x, n in ((positive, number), (negative, negatives))
+    ]
+    sizes = xp.stack([in_positives, in_negatives], -2)
+    spread = Spread.of_classes(moves, variance, sizes, xp.stack(parts, -1))
     return spread._replace(number=xp.minimum(number, spread.number))
 
 

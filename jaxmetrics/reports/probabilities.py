@@ -27,7 +27,7 @@ from jaxmetrics import (
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.ranking.areas import effective_number, moments
+from jaxmetrics.ranking.areas import area_moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
@@ -288,14 +288,14 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportValue]:
             continue
         below = (negative.cumsum() - negative / 2) / n
         above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
-        of_both = moments(below, positive), moments(above, negative)
-        value = of_both[0].mean
-        number = effective_number(value, *of_both)
+        sides = np.append(positive, 0 * positive), np.append(0 * negative, negative)
+        moments = area_moments(np.append(below, above), *sides)
+        value, number = moments.value, moments.number
         # Half of the share of pairs within a bin.
         unsure = (positive * negative / (m * n))[1:-1].sum() / 2
         low, _ = wilson_interval((value - unsure) * number, number, z)
         _, high = wilson_interval((value + unsure) * number, number, z)
-        error = np.sqrt(sum(x.variance_of_mean for x in of_both))
+        error = np.sqrt(moments.variance)
         area = Estimate(value, low, high, error, level=level, method="score")
         areas.append(value_of(area))
     return areas
