@@ -142,7 +142,7 @@ def best_threshold(
     value 0.857 [0.772, 0.911], threshold 0.400 [0.100, 0.800]
     """
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
-    constraint, minimum, function = None, np.float64(-np.inf), metric
+    metrics, minimum = [metric], np.float64(-np.inf)
     if subject_to is not None:
         if not isinstance(subject_to, tuple | list) or len(subject_to) != 2:
             raise TypeError(
@@ -156,14 +156,14 @@ def best_threshold(
             "a metric, a function of counts, such as jaxmetrics.precision",
         )
         minimum = as_float(least, "subject_to[1]")
+        metrics.append(constraint)
 
-        def function(counts: Array) -> tuple[Any, Any]:
-            return metric(counts), constraint(counts)
+    def together(counts: Array) -> tuple[Any, ...]:
+        return tuple(x(counts) for x in metrics)
 
-    function, ranked = sorted_for(function, y_true, y_score, sample_weight, where)
-    found, threshold = at_thresholds(function, ranked)
-    is_pair, batch = constraint is not None, threshold.shape[:-1]
-    values, reached = _of_both(found, threshold, is_pair)
+    function, ranked = sorted_for(together, y_true, y_score, sample_weight, where)
+    rows = _rows(function, ranked)
+    batch = rows.shape[:-2]
     if minimum.ndim > len(batch):
         raise ValueError(
             "subject_to[1] must be a number, or an array that broadcasts with the batch axes"
@@ -171,39 +171,40 @@ def best_threshold(
         )
     message = "expected the least value of the metric."
     refuse_where(np.isnan, minimum, "subject_to[1]", message)
-    point = _best_threshold(values, threshold, reached, minimum)
+    point = _best_threshold(rows, minimum)
     if level is None:
         return point
     if sample_weight is not None:
         raise ValueError("level and sample_weight cannot be used together: pass only one of them.")
     tail, placed_key = (1 - check_level(level)) / 2, place(key, ranked.score)[0]
-    chosen = _chosen_again(placed_key, ranked, function, minimum, tail, is_pair=is_pair)
-    counts, optimism, threshold = with_level(chosen, level, "percentile")
-    estimates, known = [], ~xp.isnan(point.threshold)
-    measures: list[tuple[Any, Array]] = [(metric, values), (constraint, reached)]
-    for i, (measure, curve) in enumerate(measures[: 1 + is_pair]):
-        estimate = interval(measure, counts, level=level)
+    counts, optimism, ends = _chosen_again(placed_key, ranked, rows, function, minimum, tail)
+    threshold = with_level(Estimate(point.threshold, *ends), level, "percentile")
+    smallest = xp.where(xp.isnan(rows), xp.inf, rows).min(-2)  # is in the metric's range
+    known, estimates = ~xp.isnan(point.threshold), []
+    for i, estimate in enumerate(interval(function, counts, level=level)):
         if estimate.value.ndim > len(batch):
             estimate = trees.map(lambda x: x[..., 1], estimate)
-        smallest = xp.where(xp.isnan(curve), xp.inf, curve).min(-1)  # is in the metric's range
-        low = xp.maximum(estimate.low - optimism[..., i], xp.minimum(estimate.low, smallest))
+        low = xp.minimum(estimate.low, smallest[..., i])
+        low = xp.maximum(estimate.low - optimism[..., i], low)
         value, low, high = (
             xp.where(known, x, xp.nan) for x in (estimate.value, low, estimate.high)
         )
         estimates.append(replace(estimate, value=value, low=low, high=high))
-    if is_pair:
-        return ConstrainedPoint(estimates[0], threshold, estimates[1])
-    return OperatingPoint(estimates[0], threshold)
+    first, *constrained = estimates
+    if constrained:
+        return ConstrainedPoint(first, threshold, *constrained)
+    return OperatingPoint(first, threshold)
 
 
-def _of_both(found: Any, threshold: Array, is_pair: bool) -> tuple[Array, Array]:
-    """Return the metric and the constrained metric at each threshold."""
-    values, reached = found if is_pair else (found, found)
-    values = _of_class_1(values, threshold, "metric")
-    return values, _of_class_1(reached, threshold, "subject_to[0]") if is_pair else values
+def _rows(function: Callable[[Array], Any], ranked: Ranked) -> Array:
+    """Return a row for each threshold, `(..., n + 1, V + 1)`: V metrics, then the threshold."""
+    found, threshold = at_thresholds(function, ranked)
+    names = "metric", "subject_to[0]"
+    columns = [_of_class_1(*x, threshold) for x in zip(names, found, strict=False)]
+    return xp.stack([*columns, threshold], -1)
 
 
-def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
+def _of_class_1(name: str, values: Any, threshold: Array) -> Array:
     """Return one number per threshold; if the metric returns one per class, use the value of class
     1.
     """
@@ -219,10 +220,11 @@ def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
     return values
 
 
-def _best(values: Array, reached: Array, least: Array) -> tuple[Array, Array, Array]:
+def _best(rows: Array, least: Array) -> tuple[Array, Array, Array]:
     """Return the indices of the highest and of the lowest threshold with the greatest value that
     satisfies the constraint, and whether there is one.
     """
+    values, reached = rows[..., 0], rows[..., -2]
     allowed = ~xp.isnan(values) & (reached >= least[..., None])
     greatest = xp.where(allowed, values, -xp.inf).max(-1, keepdims=True)
     best = allowed & (values == greatest)
@@ -230,64 +232,58 @@ def _best(values: Array, reached: Array, least: Array) -> tuple[Array, Array, Ar
     return xp.argmax(best, -1), last, best.any(-1)
 
 
-def _at(x: Array, index: Array) -> Array:
-    x = xp.broadcast_to(x, (*index.shape, x.shape[-1]))
-    return xp.take_along_axis(x, index[..., None], -1)[..., 0]
+def _at(rows: Array, index: Array) -> Array:
+    rows = xp.broadcast_to(rows, (*index.shape, *rows.shape[-2:]))
+    return xp.take_along_axis(rows, index[..., None, None], -2)[..., 0, :]
 
 
 @compiled
-def _best_threshold(
-    values: Array, threshold: Array, reached: Array, least: Array
-) -> OperatingPoint:
-    first, _, exists = _best(values, reached, least)
-    return OperatingPoint(*(xp.where(exists, _at(x, first), xp.nan) for x in (values, threshold)))
+def _best_threshold(rows: Array, least: Array) -> OperatingPoint:
+    first, _, exists = _best(rows, least)
+    row = xp.where(exists[..., None], _at(rows, first), xp.nan)
+    return OperatingPoint(row[..., 0], row[..., -1])
 
 
 @compiled
 def _chosen_again(
     key: Key,
     ranked: Ranked,
+    rows: Array,
     function: Callable[[Array], Any],
     least: Array,
     tail: float,
-    *,
-    is_pair: bool,
-) -> tuple[Array, Array, Estimate]:
+) -> tuple[Array, Array, tuple[Array, Array]]:
     """Choose the threshold in replicates.
 
-    Returns the counts at the threshold of the examples, how much the lower ends of both metrics are
-    reduced, and the estimate of the threshold.
+    Returns the counts at the threshold of the examples, how much the lower ends of the metrics are
+    reduced, and the ends of the interval of the threshold.
     """
-
-    def curves(ranked: Ranked) -> tuple[Array, ...]:
-        found, threshold = at_thresholds(function, ranked)
-        return *_of_both(found, threshold, is_pair), threshold
-
-    *curve, threshold = curves(ranked)
-    first, _, exists = _best(curve[0], curve[1], least)
+    first, _, exists = _best(rows, least)
 
     def chosen(drawn: Array) -> Array:
         weights = drawn.reshape((*drawn.shape[:-2], *(1,) * (ranked.score.ndim - 1), -1))
-        *again, thresholds = curves(ranked.weighted(weights))
-        first, last, exists = _best(again[0], again[1], least)
-        beyond = xp.full_like(thresholds[..., :1], -xp.inf)
-        ends = _at(xp.concatenate([thresholds[..., 1:], beyond], -1), last), _at(thresholds, first)
-        gains = (_at(x, first) - _at(y, first) for x, y in zip(again, curve, strict=False))
+        again = _rows(function, ranked.weighted(weights))
+        first, last, exists = _best(again, least)
+        beyond = xp.full_like(again[..., :1, :], -xp.inf)
+        below = _at(xp.concatenate([again[..., 1:, :], beyond], -2), last)
+        row = _at(again, first)
+        gains = row[..., :-1] - _at(rows[..., :-1], first)
         # If no threshold satisfies the constraint, any may be the best one.
-        unknown = xp.asarray([0, 0, -xp.inf, xp.inf], thresholds.dtype)
-        return xp.where(exists[..., None], xp.stack([*gains, *ends], -1), unknown)
+        unknown = xp.asarray([0] * gains.shape[-1] + [-xp.inf, xp.inf], rows.dtype)
+        columns = xp.concatenate([gains, below[..., -1:], row[..., -1:]], -1)
+        return xp.where(exists[..., None], columns, unknown)
 
-    units = xp.ones_like(threshold, shape=(1, threshold.shape[-1] - 1))
+    units = xp.ones_like(rows, shape=(1, rows.shape[-2] - 1))
     samples = replicates.evaluate(
-        replicates.poisson, chosen, key, units, size=_SELECTIONS, numbers=4 * threshold.size
+        replicates.poisson, chosen, key, units, size=_SELECTIONS, numbers=2 * rows.size
     )
-    optimism = xp.maximum(mean_of_finite(samples[..., :2]), 0)  # ratios may be infinite
-    low = xp.quantile(samples[..., 2], tail, 0, method="lower")
-    high = xp.quantile(samples[..., 3], 1 - tail, 0, method="higher")
+    optimism = xp.maximum(mean_of_finite(samples[..., :-2]), 0)  # ratios may be infinite
+    low = xp.quantile(samples[..., -2], tail, 0, method="lower")
+    high = xp.quantile(samples[..., -1], 1 - tail, 0, method="higher")
     tp, fp, _ = points(ranked)
-    cells = (_at(x, first) for x in (tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp))
-    ends = (xp.where(exists, x, xp.nan) for x in (_at(threshold, first), low, high))
-    return tables(*cells), optimism, Estimate(*ends)
+    cells = xp.stack([tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp], -1)
+    ends = xp.where(exists, xp.stack([low, high]), xp.nan)
+    return tables(*xp.moveaxis(_at(cells, first), -1, 0)), optimism, (ends[0], ends[1])
 
 
 def safe_threshold(
@@ -338,7 +334,7 @@ def safe_threshold(
     least = as_number(least, "least", above=0)
     require(least < 1, "least", "be a number between 0 and 1", least)
     tail = 1 - check_level(level)
-    value = _of_class_1(np.asarray(metric(_COUNTS), float), np.zeros(()), "metric")
+    value = _of_class_1("metric", np.asarray(metric(_COUNTS), float), np.zeros(()))
     cells = _COUNTS.ravel()
     is_rate = np.isclose(cells[:, None] / (cells[:, None] + cells), value, rtol=1e-5)
     if is_rate.sum() != 1:
