@@ -230,8 +230,8 @@ class Spread(NamedTuple):
             moves: changes of the estimate.
             independent: the variance if examples are independent.
             sizes: the number of examples of each of K classes in each cluster, `(..., K, C)`.
-            parts: the part of the variance by one example of each class, `(..., K)`. The variance
-                of a coin toss is added to each class, so that no part is 0.
+            parts: the part of the variance that one example of each class contributes, `(..., K)`,
+                after the variance of a coin toss was added to each class, so that no part is 0.
         """
         variance, size = (moves**2).sum(-1), sizes.sum(-2)
         errors = safe_sqrt(independent), safe_sqrt(variance)
