@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy import stats
 
 import jaxmetrics as jm
 from bench import populations
@@ -151,6 +152,45 @@ def abstention(rng: Rng, size: int, n: int, slope: float, middle: float, c: floa
     yield "for comparison: `proportion_interval` of the answered examples", "", (plain, true)
 
 
+def averaged_areas(
+    rng: Rng, size: int, shares: tuple[float, ...], gaps: Any, noise: float
+) -> Outcomes:
+    """The score of a class is normal, higher by its gap if the example belongs to it."""
+    k = len(shares)
+    y = rng.choice(k, (size, 200), p=shares)
+    common = noise * rng.normal(size=(size, 200, 1))
+    score = np.asarray(gaps) * np.eye(k)[y] + common + rng.normal(size=(size, 200, k))
+    area = stats.norm.cdf(np.asarray(gaps) / np.sqrt(2 * (1 + noise**2)))
+    for average, true in (("macro", area.mean()), ("weighted", area @ shares)):
+        found = jm.delong_interval(y, score, average=average)
+        yield f'`delong_interval(average="{average}")`', "", (found, true)
+
+
+def chosen_thresholds(rng: Rng, size: int, n: int, share: float, gap: float) -> Outcomes:
+    """Scores are normal; the values of the population are those at the chosen thresholds."""
+    y = (rng.random((size, n)) < share).astype(int)
+    score = rng.normal(size=y.shape) + gap * y
+
+    def counts(t: Any) -> np.ndarray:
+        tp, fp = share * stats.norm.sf(t - gap), (1 - share) * stats.norm.sf(t)
+        return np.moveaxis(np.array([[1 - share - fp, fp], [share - tp, tp]]), (0, 1), (-2, -1))
+
+    grid = np.linspace(-4, 6, 10_001)
+    metrics = {"f1": jm.binary(jm.f1), "balanced_accuracy": jm.balanced_accuracy}
+    for name, metric in metrics.items():
+        found = jm.best_threshold(metric, y, score, level=0.95, key=int(rng.integers(2**31)))
+        line = f"`best_threshold({name}, level=)`"
+        yield line, "", (found.value, metric(counts(found.threshold.value)))
+        best = grid[np.argmax(metric(counts(grid)))]
+        yield f"{line}: threshold", "", (found.threshold, best)
+    for rate in (jm.recall, jm.precision):
+        value, threshold = jm.safe_threshold(rate, y, score, least=0.7)
+        kept = rate(counts(np.nan_to_num(threshold)))[:, 1]
+        kept = np.where(np.isnan(threshold), 0.7, kept)
+        promise = estimate(np.nan_to_num(value.value, nan=0.7), 0 * kept + 0.7, 0 * kept + 1)
+        yield f"`safe_threshold({rate.__name__}, least=0.7)`", "", (promise, kept)
+
+
 STUDIES: dict[str, Study] = {
     "abstention": Study(
         "50 to 2000 examples with a uniform confidence, coverages of .3 to .95, accuracies there of"
@@ -186,6 +226,18 @@ STUDIES: dict[str, Study] = {
         ],
         areas,
     ),
+    "averaged areas": Study(
+        "200 examples of 3 to 6 equally or unequally frequent classes, areas of .6 to .99,"
+        " independent or correlated scores",
+        [
+            ((0.34, 0.33, 0.33), (1.0, 1.6, 2.2), 0.0),
+            ((0.7, 0.2, 0.1), (2.5, 1.5, 0.5), 0.7),
+            ((0.85, 0.09, 0.06), (3.3, 3.0, 3.2), 0.0),
+            ((0.3, 0.25, 0.2, 0.15, 0.1), (0.4, 0.8, 1.2, 1.6, 2.0), 1.0),
+            ((0.5, 0.2, 0.1, 0.1, 0.05, 0.05), (1.5,) * 6, 0.3),
+        ],
+        averaged_areas,
+    ),
     "bands": Study(
         "15 to 500 examples of each class, areas of .6 to .97; scores are normal, exponential or"
         " rounded, or a fifth of the positives have scores like negatives; at the false positive"
@@ -202,6 +254,18 @@ STUDIES: dict[str, Study] = {
             ("positives like negatives 1 in 5", 60, 120, 0.95),
         ],
         bands,
+        300,
+    ),
+    "chosen thresholds": Study(
+        "60 to 300 examples with 15 to 60 % positives, areas of .71 to .96; scores are normal",
+        [
+            (60, 0.45, 1.7),
+            (120, 0.25, 1.2),
+            (150, 0.6, 0.8),
+            (200, 0.15, 2.0),
+            (300, 0.35, 2.5),
+        ],
+        chosen_thresholds,
         300,
     ),
     "precisions": Study(
