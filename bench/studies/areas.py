@@ -161,7 +161,8 @@ def averaged_areas(
     common = noise * rng.normal(size=(size, 200, 1))
     score = np.asarray(gaps) * np.eye(k)[y] + common + rng.normal(size=(size, 200, k))
     area = stats.norm.cdf(np.asarray(gaps) / np.sqrt(2 * (1 + noise**2)))
-    for average, true in (("macro", area.mean()), ("weighted", area @ shares)):
+    averages: dict[Any, float] = {"macro": area.mean(), "weighted": area @ shares}
+    for average, true in averages.items():
         found = jm.delong_interval(y, score, average=average)
         yield f'`delong_interval(average="{average}")`', "", (found, true)
 
