@@ -414,8 +414,19 @@ def parser_of(command: str) -> Parser:
         action, metavar = "extend" if "nargs" in more else "append", name.rstrip(".")
         parser.add_argument("files", type=_file, action=action, metavar=metavar, **more)
     for name in about.options.split():
-        parser.add_argument(f"--{_TYPED.get(name, name)}", **_OPTIONS[name])
+        parser.add_argument(f"--{_TYPED.get(name, name)}", **{"action": _Once, **_OPTIONS[name]})
     return parser
+
+
+class _Once(argparse.Action):
+    """Store the value of an option that cannot be repeated."""
+
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) != self.default:
+            refuse(f"{option_string} was given twice")
+        setattr(namespace, self.dest, values)
 
 
 def _place(option: str) -> str:
