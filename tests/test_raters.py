@@ -1,5 +1,5 @@
 """Agreement of several raters beside loops over pairs and published numbers; its intervals beside
-an optimizer and the jackknife.
+an optimizer and central differences.
 """
 
 import collections
