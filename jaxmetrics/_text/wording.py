@@ -9,9 +9,10 @@ import sys
 import textwrap
 import unicodedata
 import warnings
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 __all__: list[str] = []
@@ -26,7 +27,7 @@ _WRITTEN = {
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
 _NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do not fit side by side
-_MOST_READ = 1000  # characters of a name
+_MOST_READ = 500  # characters of a name from either end
 _LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
 _LONGEST_BAR = 48  # columns of an interval that is drawn
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
@@ -167,7 +168,7 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
     >>> labels_of(["ant", "a long name, part 1", "c" * 99, "c" * 98], most=12)
     ['ant', 'a long n…t 1', 'cccccc…cc #3', 'cccccc…cc #4']
     """
-    texts = [printable(name[:_MOST_READ]) for name in names]
+    texts = [printable(x[:_MOST_READ] + x[_MOST_READ:][-_MOST_READ:]) for x in names]
     times = Counter(shortened(text, most) for text in texts)
     ends = [f" #{i}" * (times[shortened(x, most)] > 1) for i, x in enumerate(texts, 1)]
     return [shortened(text, most, end) for text, end in zip(texts, ends, strict=True)]
@@ -178,15 +179,11 @@ def shortened(text: str, most: int, end: str = "") -> str:
     if width_of(text) <= most:
         return text
     room = most - 1 - len(end)
-    return f"{_start(text, room - room // 3)}…{_start(text[::-1], room // 3)[::-1]}{end}"
-
-
-def _start(text: str, most: int) -> str:
-    """Return the longest start of a text that takes at most `most` columns."""
-    text = text[:most]
-    while width_of(text) > most:
-        text = text[:-1]
-    return text
+    last = [*accumulate(map(width_of, text))]  # the last column of each character
+    rest = bisect_left(last, last[-1] - room // 3)
+    start = text[: bisect_right(last, room - room // 3)].rstrip("…")
+    # A mark without width belongs to the character before it.
+    return f"{start}…{text[bisect_right(last, last[rest]) :].lstrip('…')}{end}"
 
 
 def filled(text: str) -> str:
