@@ -239,8 +239,8 @@ class ClassValues(NamedTuple):
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
         number = "n" if self.support.dtype.kind in "iu" else "weight"
-        # One of many classes has a specificity near 1.
-        details = [i for i, x in enumerate(self.columns, 2) if x == "specificity" and len(rows) > 2]
+        # Of two classes, it is the recall of the other; of many, it is near 1.
+        details = [2 + [*self.columns].index("specificity")]
         titles = [self.kind, number, *map(title_of, self.columns)]
         return Table(titles, rows, details, drawn=2 + [*self.columns].index("f1"))
 
