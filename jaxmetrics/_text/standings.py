@@ -107,15 +107,13 @@ def ranking(
     rows = labelled_standings(board, names)
     titles = ["classifier", "value [low, high]", "ranks", "tier"]
     cells = []
-    for x in rows[:most_rows]:
+    for x in rows:
         ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
         cells.append([x.name, x.estimate, ranks, str(x.tier)])
-    last_tier = rows[len(cells) - 1].tier
+    last_tier = rows[:most_rows][-1].tier
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
-    if len(cells) < len(rows):
-        cells.append([f"... {len(rows) - len(cells)} more", "", "", ""])
     expected = f"Expected for the winner, {rows[0].name}, on new examples: {board.winner_estimate}."
-    return Ranking(Table(titles, cells), [*sentences, expected])
+    return Ranking(Table(titles, cells).first(most_rows), [*sentences, expected])
 
 
 def shown_ranking(board: Any) -> Ranking | None:

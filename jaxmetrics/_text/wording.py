@@ -169,9 +169,12 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
     ['ant', 'a long n…t 1', 'cccccc…cc #3', 'cccccc…cc #4']
     """
     texts = [printable(x[:_MOST_READ] + x[_MOST_READ:][-_MOST_READ:]) for x in names]
-    times = Counter(shortened(text, most) for text in texts)
-    ends = [f" #{i}" * (times[shortened(x, most)] > 1) for i, x in enumerate(texts, 1)]
-    return [shortened(text, most, end) for text, end in zip(texts, ends, strict=True)]
+    short = [shortened(x, most) for x in texts]
+    times = Counter(short)
+    return [
+        shortened(x, most, f" #{i}") if times[y] > 1 else y
+        for i, (x, y) in enumerate(zip(texts, short, strict=True), 1)
+    ]
 
 
 def shortened(text: str, most: int, end: str = "") -> str:
@@ -233,6 +236,13 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
     details: Sequence[int] = ()
     drawn: int | None = None
+
+    def first(self, most: int | None) -> Table:
+        """Return the first rows; if rows are omitted, the last row contains their number."""
+        rows = [*self.rows[:most]]
+        if omitted := len(self.rows) - len(rows):
+            rows.append([f"... {omitted} more", *[""] * (len(self.titles) - 1)])
+        return self._replace(rows=rows)
 
     def _columns(self) -> list[list[str]]:
         """Write the cells; each column begins with its title."""

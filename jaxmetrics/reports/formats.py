@@ -38,18 +38,13 @@ def as_text(outline: Outline, most_rows: int | None = None, *, has_colour: bool 
         "\n".join(map(filled, lines))
         for lines in ([outline.heading, *names], [outline.verdict], _sentences(outline))
     )
-    gates = [filled(x.sentence()) for x in outline.gates]
-    if has_colour:
-        verdict = _painted(verdict, _BOLD)
-        gates = [
-            _painted(x, _COLOURS[y.verdict]) for x, y in zip(gates, outline.gates, strict=True)
-        ]
-    text = "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
-    return text + "".join(f"{x}\n" for x in gates)
 
+    def painted(text: str, code: int) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if has_colour and text else text
 
-def _painted(text: str, code: int) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if text else ""
+    gates = (painted(filled(x.sentence()), _COLOURS[x.verdict]) + "\n" for x in outline.gates)
+    parts = above, painted(verdict, _BOLD), *tables, notes
+    return "\n\n".join(filter(None, parts)) + "\n" + "".join(gates)
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -171,14 +166,8 @@ def _sentences(outline: Outline) -> list[str]:
 
 
 def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Return the tables with their titles, the summary last. If rows are omitted, the last row
-    contains their number.
-    """
-    for title, table in outline.tables.items():
-        rows = [*table.rows[:most_rows]]
-        if omitted := len(table.rows) - len(rows):
-            rows.append([f"... {omitted} more", *[""] * (len(table.titles) - 1)])
-        yield title, table._replace(rows=rows)
+    """Return the first rows of the tables with their titles, the summary last."""
+    yield from ((title, table.first(most_rows)) for title, table in outline.tables.items())
     if outline.summary:
         yield outline.summary_title, _overall(outline)
 
