@@ -580,7 +580,11 @@ TOLD: list[tuple[Any, ...]] = [
             ),
         )
     ),
-    ("report x.csv --value acc --group task", "mean: 0.000 1.000 (missing) 1", "acc,task\n1,x\n0,\n"),
+    (
+        "report x.csv --value acc --group task",
+        "mean: 0.000 1.000 (missing) 1",
+        "acc,task\n1,x\n0,\n",
+    ),
     (
         "compare x.csv y.csv --value acc --group task",
         "(missing) 1",
