@@ -260,7 +260,7 @@ def test_a_posterior_is_not_among_confidence_intervals() -> None:
     for text in (*texts, groups.to_text()):
         assert "posterior" not in text
     page = report.to_html()
-    assert posterior.ends(" to ") not in page
+    assert f"{posterior.low:.3f}, {posterior.high:.3f}" not in page
     assert "The violin shows a Bayesian posterior, which lies too low if mistakes are few" in page
     assert posterior.method == "posterior"
     for text in (report.to_csv(), report.to_json(), groups.to_json()):

@@ -188,9 +188,10 @@ def _arrays(content: io.BytesIO) -> dict[str, np.ndarray]:
 def _state(arrays: Mapping[str, np.ndarray], known: Sequence[Statistic]) -> EvaluatorState:
     version = int(arrays["version"])
     if version not in (2, VERSION):
+        newer = "Install a newer version of jaxmetrics."
         raise _Unusable(
             f"the file contains a state of version {version}, but this version of jaxmetrics reads"
-            f" version {VERSION}. Install a newer version of jaxmetrics."
+            f" versions 2 and {VERSION}. {newer if version > VERSION else 'Evaluate again.'}"
         )
     by_description = _by_description(known)
     descriptions = json.loads(str(arrays["statistics"]))
