@@ -10,9 +10,8 @@ an item has m ratings, the weights are:
 - kappa: `1 / (m (m - 1))`, so that each item has the same weight, and c is 1. Sources: Fleiss
   (1971), Psychological Bulletin 76; with gaps Gwet (2014), Handbook of Inter-Rater Reliability, but
   here p is computed from items with at least two ratings.
-- a rater and the others: `1 / (m - 1)` if the first rating of the pair is by this rater, otherwise
-  0. c is as for alpha, where n is the number of ratings of the items of this rater. For two raters,
-  this is alpha.
+- a rater and the others: `1 / (m - 1)` if one of both ratings is by this rater, otherwise 0. c is
+  `(n - 1) / n` for the n ratings of the items of this rater. For two raters, this is alpha.
 
 The disagreement of two ratings is 1 if they differ (nominal), `(x - y)^2` (interval), or the square
 of the difference of their midranks among all ratings (ordinal). Items with fewer than two ratings
@@ -122,18 +121,20 @@ def rater_agreement(
     advice = "If raters differ between items, move the ratings of each item to the first columns."
     check_size_of_tables(len(ids), size**2, advice, "items")
     item, rater, other = np.nonzero(made[:, :, None] & made[:, None] & ~np.eye(size, dtype=bool))
-    pairs = np.stack([item, ids[item, rater], ids[item, other]])
-    num_ratings_of_item = made.sum(1)[item]
-    weights = 1 / (num_ratings_of_item - 1)
-    mean_number = max(weights.sum(), 2) / max(len(np.unique(item)), 1)
-    options = values, scale, normal_quantile(level)
-    rows = [
-        _coefficient(pairs, weights, weights.sum(), 2, *options),
-        _coefficient(pairs, weights / num_ratings_of_item, np.inf, 2 / mean_number, *options),
-    ]
+    pairs = np.stack([ids[item, rater], ids[item, other], item])
+    m = made.sum(1)[item]
+    weights = 1 / (m - 1)
+    num_ratings = weights.sum()
+    mean_number = num_ratings / max(len(np.unique(item)), 1)
+    samples = [(weights, num_ratings), (weights / m * mean_number, np.inf)]
     for i in range(size):
-        of_rater, w = pairs[:, rater == i], weights[rater == i]
-        rows.append(_coefficient(of_rater, w, (w + 1).sum(), 1, *options))
+        w = weights * ((rater == i) | (other == i))
+        samples.append((w, w @ m / 2))
+    z, rows = normal_quantile(level), []
+    for w, n in samples:
+        first, second, item = pairs[:, w > 0]
+        used = _Pairs(first, second, item, w[w > 0], values, scale)
+        rows.append(_coefficient(used, n, z))
     *numbers, num_items = np.transpose(rows)
     found = computed_estimate(*numbers, num_examples=num_items)
     found = with_level(found, level, "likelihood")
@@ -157,9 +158,8 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
             columns = {str(name): ratings[name] for name in getattr(ratings, "columns", ())}
             ordered = ordered_categories(columns)
             has_order = ordered is not None or are_integers({*labels})
-            expected = f"hold numbers or ordered categories for the {scale} scale"
-            expected = "hold numbers" if scale == "interval" else expected
             is_usable = scale == "nominal" or (scale == "ordinal" and has_order)
+            expected = "hold numbers, or ordered categories for the ordinal scale"
             require(is_usable, "ratings", expected, labels[0], TypeError)
             (numbers,), _ = as_ids({"ratings": np.array(labels, object)}, ordered, None)
     check_real(numbers, "ratings")
@@ -172,78 +172,86 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
     return ids, values - values.sum() / max(len(values), 1)
 
 
-@np.errstate(all="ignore")
-def _coefficient(
-    pairs: np.ndarray,
-    weights: np.ndarray,
-    num_ratings: float,
-    added: float,
-    values: np.ndarray,
-    scale: str,
-    z: float,
-) -> tuple[float, ...]:
-    """Return a coefficient, both ends of its interval, its standard error and the number of items.
+class _Pairs(NamedTuple):
+    """Pairs of ratings of the same item, each in both orders.
 
-    Args:
-        pairs: the item and both categories of each ordered pair of ratings, `(3, P)`.
+    Attributes:
+        i, j: the categories of both ratings, `(P,)`.
+        item: the item, `(P,)`.
         weights: the weights of the pairs, `(P,)`.
-        num_ratings: the number n of ratings in c, or infinity.
-        added: the weight of the pair of which a third is added before an end is computed.
         values: the values of the K categories, `(K,)`.
         scale: the scale of the disagreement.
-        z: the normal quantile of the level.
     """
-    _, i, j = pairs
-    items, item = np.unique(pairs[0], return_inverse=True)
-    number, k, factor = len(items), len(values), 1 - 1 / num_ratings
 
-    def ratio(w: np.ndarray, disagreement: float, categories: np.ndarray) -> tuple[Any, ...]:
+    i: np.ndarray
+    j: np.ndarray
+    item: np.ndarray
+    weights: np.ndarray
+    values: np.ndarray
+    scale: str
+
+    def ratio(self, w: np.ndarray, disagreement: float, categories: np.ndarray) -> tuple[Any, ...]:
         """Return `D_o / D_e`, its derivatives with respect to w, and the categories' frequencies p,
-        mean disagreements e with ratings by chance, and values y.
+        mean disagreements e with ratings by chance, and squared distances from the mean.
 
         The weights w, `(N + 1,)`, are those of the items and of the added pair, whose disagreement
         and frequencies of the categories are given.
         """
-        counts, extra = weights * w[item], added * w[-1]
+        i, j, item, weights, y, scale = self
+        counts, extra = weights * w[item], 2 * w[-1]  # a pair has two ratings
         total = counts.sum() + extra
-        p = (np.bincount(i, counts, k) + np.bincount(j, counts, k)) / 2 + extra * categories
-        p = p / total
-        y = np.cumsum(p) - p / 2 if scale == "ordinal" else values
-        d, squares = (y[i] - y[j]) ** 2, (y - p @ y) ** 2
-        e = squares + p @ squares
+        p = (np.bincount(i, counts, len(y)) + extra * categories) / total
+        if scale == "ordinal":
+            y = _midranks(p)
+        gaps, squares = y[i] - y[j], (y - p @ y) ** 2
+        d, e = gaps**2, squares + p @ squares
         if scale == "nominal":
             d, e = i != j, 1 - p
         observed, expected = (counts @ d + extra * disagreement) / total, p @ e
         ratio = observed / expected
-        of_p = -2 * ratio * e  # the derivatives of D_o - ratio D_e with respect to p
-        if scale == "ordinal":  # the midranks y depend on p
-            moves = 2 * counts * (y[i] - y[j]) / total
-            of_y = np.bincount(i, moves, k) - np.bincount(j, moves, k)
-            of_y -= 4 * ratio * p * (y - p @ y)
-            of_p = of_p + np.cumsum(of_y[::-1])[::-1] - of_y / 2
-        moves = np.bincount(item, weights * (d + (of_p[i] + of_p[j]) / 2), number)
-        moves = np.append(moves, added * (disagreement + categories @ of_p))
-        sizes = np.append(np.bincount(item, weights, number), added)
-        slopes = (moves - sizes * (observed + p @ of_p)) / (total * expected)
-        return ratio, slopes, p, e, y
+        of_p = -2 * ratio * e  # derivatives with respect to p of D_o - ratio D_e, up to a constant
+        if scale == "ordinal":  # y depends on p, and D_e is (1 - sum p^3) / 6
+            of_y = 4 * np.bincount(i, counts * gaps, len(y)) / total
+            of_p = ratio * p**2 / 2 - _midranks(of_y)
+        mean = observed + p @ of_p
+        moves = np.bincount(item, weights * (d + of_p[i] - mean), len(w) - 1)
+        moves = np.append(moves, 2 * (disagreement + categories @ of_p - mean))
+        return ratio, moves / (total * expected), p, e, squares
 
-    start = np.append(np.ones(number), ADDED)
-    first, slopes, p, e, y = ratio(np.append(np.ones(number), 0), 0, 0 * values)
+
+def _midranks(p: np.ndarray) -> np.ndarray:
+    return np.cumsum(p) - p / 2
+
+
+@np.errstate(all="ignore")
+def _coefficient(pairs: _Pairs, num_ratings: float, z: float) -> tuple[float, ...]:
+    """Return a coefficient, both ends of its interval, its standard error and the number of items.
+
+    Args:
+        pairs: the weighted pairs of ratings.
+        num_ratings: the number n of ratings in c, or infinity.
+        z: the normal quantile of the level.
+    """
+    is_used = np.bincount(pairs.item) > 0
+    number, factor = is_used.sum(), 1 - 1 / num_ratings
+    first, slopes, p, e, squares = pairs.ratio(np.append(is_used, 0), 0, 0 * pairs.values)
     value = 1 - factor * first if (p > 0).sum() > 1 else np.nan
     if number < 2 or np.isnan(value):
         return value, np.nan, np.nan, np.nan, number
     error = factor * np.sqrt(number / (number - 1) * (slopes[:-1] ** 2).sum())
     # The mean of d^2 and the categories of pairs by chance, divided by the mean of d.
-    squares = (y - p @ y) ** 2
-    worst = 1 if scale == "nominal" else p @ squares**2 / (p @ squares) + 3 * (p @ squares)
-    farthest = (p > 0) & (e >= e[p > 0].max() * (1 - 1e-9))
+    variance = p @ squares
+    worst = 1 if pairs.scale == "nominal" else p @ squares**2 / variance + 3 * variance
+    e = e * (p > 0)
+    farthest = e >= e.max() * (1 - 1e-9)
     lower, upper = (1, worst, p * e / (p @ e)), (-1, 0, farthest / farthest.sum())
     radius, ends = student_quantile(z, number - 1) ** 2 / 2, []
+    counts = np.append(is_used, ADDED)
     for sign, *pair in (lower, upper):
-        slopes, ratios = ratio(start, *pair)[1], []
+        slopes, ratios = pairs.ratio(counts, *pair)[1], []
         for _ in range(_STEPS):
-            w = tilted(start[None], sign * slopes[None], radius)[0]
-            now, slopes_now, *_ = ratio(w, *pair)
+            w = tilted(counts[None], sign * slopes[None], radius)[0]
+            now, slopes_now, *_ = pairs.ratio(w, *pair)
             ratios.append(sign * now)
             slopes = (slopes + slopes_now) / 2  # without the mean, the steps may swing
         ends.append(1 - factor * sign * max(ratios))

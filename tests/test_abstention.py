@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import jaxmetrics as jm
+from tests.estimates import ends, parts
 
 risk_coverage: Any = jm.risk_coverage  # whose accuracy may be None
 rng = np.random.default_rng(3)
@@ -47,33 +48,22 @@ def test_curve_and_area_are_those_of_thresholds(weights: Any) -> None:
     assert found.accuracy is found.threshold is None
 
 
-def test_area_without_ties_is_a_mean_of_running_means() -> None:
-    is_wrong, n = rng.random(100) < 0.3, np.arange(1, 101)
-    found = risk_coverage(np.ones(100, int), 1 - is_wrong, -n / 100)
-    assert_allclose(found.area, (is_wrong.cumsum() / n).mean(), rtol=1e-12)
-
-
 @pytest.mark.parametrize("coverage", [0.01, 0.3, 0.5, 0.8, 1.0])
 def test_accuracy_is_that_of_the_most_confident(coverage: float) -> None:
     confidence = rng.permutation(100) / 100
     is_right = rng.random(100) < 0.2 + 0.7 * confidence
     found = risk_coverage(np.ones(100, int), is_right, confidence, coverage=coverage)
-    answered = np.sort(confidence)[::-1][: int(100 * coverage)]
-    right = is_right[confidence >= answered[-1]]
-    assert found.threshold == answered[-1]
-    assert (found.accuracy.value, found.accuracy.num_examples) == (right.mean(), len(right))
-    plain = jm.proportion_interval(right.sum(), len(right), method="likelihood")
+    right = is_right[np.argsort(-confidence)].cumsum()
     reach = stats.norm.ppf(0.975) * np.sqrt(coverage * (1 - coverage) / 100)
-    order = is_right[np.argsort(-confidence)].cumsum() / np.arange(1, 101)
-    near = [order[max(int(np.ceil(100 * x - 1e-9)), 1) - 1] for x in (
-        max(coverage - reach, 0), min(coverage + reach, 1))]  # fmt: skip
-    value = right.mean()
-    low = value - np.hypot(value - plain.low, max(value - min(near), 0))
-    high = value + np.hypot(plain.high - value, max(max(near) - value, 0))
-    ends = found.accuracy.low, found.accuracy.high
-    assert_allclose(ends, np.clip([low, high], 0, 1), rtol=1e-9)
-    if coverage == 1:
-        assert_allclose(ends, (plain.low, plain.high), rtol=1e-12)
+    goals = coverage + reach * np.array([-1, 0, 1])
+    n = np.clip(np.ceil(100 * goals - 1e-9), 1, 100).astype(int)
+    lower, value, upper = right[n - 1] / n
+    assert found.threshold == np.sort(confidence)[-n[1]]
+    assert (found.accuracy.value, found.accuracy.num_examples) == (value, n[1])
+    plain = jm.proportion_interval(right[n[1] - 1], n[1], method="likelihood")
+    low = value - np.hypot(value - plain.low, max(value - lower, value - upper, 0))
+    high = value + np.hypot(plain.high - value, max(lower - value, upper - value, 0))
+    assert_allclose(ends(found.accuracy), np.clip([low, high], 0, 1), rtol=1e-9)
 
 
 def test_scale_of_weights_and_weight_0_do_not_matter() -> None:
@@ -85,8 +75,8 @@ def test_scale_of_weights_and_weight_0_do_not_matter() -> None:
         risk_coverage(TRUE, *spoiled, sample_weight=WEIGHTS, **options),
         risk_coverage(TRUE, *spoiled, where=WEIGHTS > 0, sample_weight=WEIGHTS + 0, **options),
     ):
-        for name in ("value", "low", "high", "num_examples"):
-            assert_allclose(getattr(other.accuracy, name), getattr(found.accuracy, name), 1e-9)
+        assert_allclose(parts(other.accuracy), parts(found.accuracy), 1e-9)
+        assert_allclose(other.accuracy.num_examples, found.accuracy.num_examples)
     once = risk_coverage(TRUE, PRED, CONFIDENCE, sample_weight=np.ones(60), **options)
     assert once.accuracy == risk_coverage(TRUE, PRED, CONFIDENCE, **options).accuracy
 
@@ -109,31 +99,32 @@ def test_edge_cases() -> None:
     assert_array_equal(infinite.risk, [0, 0, 0.5])
 
 
-BAD: dict[str, Any] = {
-    "negative prediction": (([0, 1], [0, -1], [0.1, 0.2]), {}, ValueError, r"y_pred\[1\] is -1"),
-    "NaN": (([0, 1], [0, 1], [0.1, np.nan]), {}, ValueError, r"confidence\[1\] is nan"),
-    "lengths": (([0, 1], [0, 1, 1], [0.1, 0.2]), {}, ValueError, "the shapes are"),
-    "scores first": (([0.1, 0.2], [0, 1], [0, 1]), {}, TypeError, "y_true must hold class ids"),
-    "strings": ((["a"], ["b"], [0.1]), {}, TypeError, "y_true must hold class ids"),
-    "text": (([0], [1], ["high"]), {}, TypeError, "confidence must hold real numbers"),
-    "matrix": (([0, 1], [0, 1], np.eye(3)[:2]), {}, ValueError, "confidence must have shape"),
-    "coverage": (([0], [1], [0.1]), {"coverage": 80}, ValueError, r"coverage must be in \(0, 1\]"),
-    "no coverage": (([0], [1], [0.1]), {"coverage": 0}, ValueError, r"be in \(0, 1\], got 0"),
-    "level": (([0], [1], [0.1]), {"level": 95}, ValueError, "level must be"),
-    "order": (
-        (pd.Series([0, 1]), pd.Series([0, 1], [1, 0]), [0.1, 0.2]),
-        {},
-        ValueError,
-        "order",
-    ),
-}
+GOOD: dict[str, Any] = {"y_true": [0, 1], "y_pred": [0, 1], "confidence": [0.1, 0.2]}
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_arguments_are_refused(case: str) -> None:
-    arrays, options, error, message = BAD[case]
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"y_pred": [0, -1]}, ValueError, r"y_pred\[1\] is -1"),
+        ({"y_pred": [0, 1, 1]}, ValueError, "the shapes are"),
+        ({"y_true": [0.1, 0.2]}, TypeError, "y_true must hold class ids"),
+        ({"y_pred": ["a", "b"]}, TypeError, "y_pred must hold class ids"),
+        ({"confidence": [0.1, np.nan]}, ValueError, r"confidence\[1\] is nan"),
+        ({"confidence": ["high", "low"]}, TypeError, "confidence must hold real numbers"),
+        ({"confidence": np.eye(3)[:2]}, ValueError, "confidence must have shape"),
+        ({"coverage": 80}, ValueError, r"coverage must be in \(0, 1\]"),
+        ({"coverage": 0}, ValueError, r"be in \(0, 1\], got 0"),
+        ({"level": 95}, ValueError, "level must be"),
+        (
+            {"y_true": pd.Series([0, 1]), "y_pred": pd.Series([0, 1], [1, 0])},
+            ValueError,
+            "order",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        risk_coverage(*arrays, **options)
+        risk_coverage(**(GOOD | arguments))
 
 
 @pytest.mark.parametrize("n", [50, 400])

@@ -580,7 +580,11 @@ TOLD: list[tuple[Any, ...]] = [
             ),
         )
     ),
-    ("report x.csv --value acc --group task", "n mean method (missing) 1", "acc,task\n1,x\n0,\n"),
+    (
+        "report x.csv --value acc --group task",
+        "mean: 0.000 1.000 (missing) 1",
+        "acc,task\n1,x\n0,\n",
+    ),
     (
         "compare x.csv y.csv --value acc --group task",
         "(missing) 1",
@@ -603,7 +607,7 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     (
         "leaderboard x.csv",
-        "y_pred_0 is shown to be the best. classifier value [low, high] ranks tier y_pred_0",
+        "y_pred_0 is shown to be the best. classifier value [low, high] ranks tier value:",
         COLUMNS,
     ),
     ("leaderboard a.jsonl b.jsonl c.jsonl --value acc --group task", "classifiers by acc, mean of"),

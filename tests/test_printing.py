@@ -368,7 +368,12 @@ def test_long_names_are_cut_and_differ() -> None:
     assert max(map(len, labels_of(["\x9b" * 16], 16))) <= 16
     # What differs at the end needs no number; a wide character takes two columns.
     assert labels_of([f"{'a' * 40} {i}" for i in range(2)], 9) == ["aaaaaa… 0", "aaaaaa… 1"]
-    assert labels_of(["狗" * 9], 9) == ["狗狗狗…狗"]
+    assert labels_of(["狗" * 9, "a" * 5000 + "狗", "e\u0301" * 9], 8) == [
+        "狗狗…狗",
+        "aaaaa…狗",
+        "e\u0301" * 5 + "…" + "e\u0301" * 2,
+    ]
+    assert labels_of(["aaaaa…aaaa"], 8) == ["aaaaa…aa"]
     assert listed(["x\n", *range(1000)]).startswith(r"x\n, 0, 1, ")
     assert len(listed(range(10**9))) < 100
     assert title_of("mean_\x1b[31m" + "x" * 1000).startswith(r"mean \x1b[31mxx")
@@ -443,7 +448,9 @@ def test_no_line_is_longer_than_the_terminal(names: str, monkeypatch: pytest.Mon
 def test_a_wide_terminal_has_one_table_with_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     report = results_with_names([*"abc"])[0]
     assert "\n\nclass  ROC AUC\n" in str(report)
-    assert "specificity" not in str(report)
+    pair = jm.Report.from_counts(COUNTS_A)
+    assert "specificity" not in str(report) + str(pair)
+    assert "specificity" in pair.to_markdown()
     monkeypatch.setenv("COLUMNS", "200")
     title, *rows = str(report).split("\n\n")[2].splitlines()
     assert title.split()[:7] == ["class", "n", "precision", "recall", "F1", "specificity", "ROC"]

@@ -260,7 +260,7 @@ def test_a_posterior_is_not_among_confidence_intervals() -> None:
     for text in (*texts, groups.to_text()):
         assert "posterior" not in text
     page = report.to_html()
-    assert posterior.ends(" to ") not in page
+    assert f"{posterior.low:.3f}, {posterior.high:.3f}" not in page
     assert "The violin shows a Bayesian posterior, which lies too low if mistakes are few" in page
     assert posterior.method == "posterior"
     for text in (report.to_csv(), report.to_json(), groups.to_json()):
@@ -1148,7 +1148,7 @@ def test_a_report_of_groups() -> None:
     tables = jm.confusion_matrix(y, pred, groups=np.unique(sites, return_inverse=True)[1])
     alike(report.disparities["accuracy", ""], jm.compare_groups(jm.accuracy, tables))
     assert "### Disparities" in report.to_markdown()
-    assert "<h2>Disparities</h2>" in report.to_html()
+    assert ">Disparities</h2>" in report.to_html()
     rows = list(csv.DictReader(io.StringIO(report.to_csv())))
     assert {row["group"] for row in rows} == {"", *report.groups, "greatest difference"}
     rates = {(x["name"], x["class"], x["group"]): x["value"] for x in rows}

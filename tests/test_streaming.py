@@ -1073,13 +1073,12 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
         np.savez(path, **{k: x for k, x in npz.items() if k != "0/total"})
     with pytest.raises(ValueError, match="does not contain the state of an evaluator"):
         jm.load_state(path)
-    later: dict[str, Any] = {"version": np.asarray(4)}
-    np.savez(path, **later)
-    with pytest.raises(
-        ValueError,
-        match=r"x\.npz: the file contains a state of version 4, but .* reads version 3",
-    ):
-        jm.load_state(path)
+    for version, advice in ((1, "Evaluate again"), (4, "Install a newer version")):
+        other: dict[str, Any] = {"version": np.asarray(version)}
+        np.savez(path, **other)
+        message = f"state of version {version}, but .* reads versions 2 and 3. {advice}"
+        with pytest.raises(ValueError, match=message):
+            jm.load_state(path)
     with pytest.raises(FileNotFoundError):
         jm.load_state(tmp_path / "none.npz")
 

@@ -471,5 +471,5 @@ def test_a_page_of_weights_has_no_posterior(scale: float, options: dict[str, Any
     weights = scale * np.where(np.arange(60) % 3, 1, 2)
     page = jm.report(y, p, sample_weight=weights, **options).to_html()
     assert "violin" not in page
-    assert "Recall of each class" in page
+    assert "Forest plot of recall" in page
     assert "violin" in jm.report(y, p, **options).to_html()

@@ -54,9 +54,15 @@ def as_array(x: ArrayLike, name: str) -> Array:
     if hasattr(x, "toarray"):
         raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray().")
     of_counts = is_list and hasattr(x, "counts")  # `TableCounts`
-    if of_counts or isinstance(x, Mapping | Set | Iterator):
-        way = "the array in its field .counts" if of_counts else "its values as list(x)"
-        raise TypeError(f"{name} must be an array, got {shown(x)}. Pass {way}.")
+    if of_counts or callable(x) or isinstance(x, Mapping | Set | Iterator):
+        way = "Pass its values as list(x)."
+        if of_counts:
+            way = "Pass the array in its field .counts."
+        elif isinstance(x, Mapping):
+            way = "Pass its values as list(x.values())."
+        elif callable(x):
+            way = "Functions come before arrays."
+        raise TypeError(f"{name} must be an array, got {shown(x)}. {way}")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
     # `np.asarray` would drop a mask. `np.ma` is slow to import, and lists have no mask.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._text.printing import members_of
-from jaxmetrics._text.wording import Table, enumeration, escaped, filled, labels_of, spec_of
+from jaxmetrics._text.wording import Table, enumeration, escaped, filled, labels_of
 
 __all__: list[str] = []
 
@@ -106,16 +106,14 @@ def ranking(
     """Return the text of a ranking of all classifiers, or of the first `most_rows` classifiers."""
     rows = labelled_standings(board, names)
     titles = ["classifier", "value [low, high]", "ranks", "tier"]
-    cells, spec = [], spec_of(*(y for x in rows[:most_rows] for y in x.estimate._intervals()))
-    for x in rows[:most_rows]:
+    cells = []
+    for x in rows:
         ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
-        cells.append([x.name, f"{x.estimate:{spec}}", ranks, str(x.tier)])
-    last_tier = rows[len(cells) - 1].tier
+        cells.append([x.name, x.estimate, ranks, str(x.tier)])
+    last_tier = rows[:most_rows][-1].tier
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
-    if len(cells) < len(rows):
-        cells.append([f"... {len(rows) - len(cells)} more", "", "", ""])
     expected = f"Expected for the winner, {rows[0].name}, on new examples: {board.winner_estimate}."
-    return Ranking(Table(titles, cells), [*sentences, expected])
+    return Ranking(Table(titles, cells).first(most_rows), [*sentences, expected])
 
 
 def shown_ranking(board: Any) -> Ranking | None:

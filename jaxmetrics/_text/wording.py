@@ -9,10 +9,11 @@ import sys
 import textwrap
 import unicodedata
 import warnings
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
 
 __all__: list[str] = []
 
@@ -26,8 +27,9 @@ _WRITTEN = {
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
 _NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do not fit side by side
-_MOST_READ = 1000  # characters of a name
+_MOST_READ = 500  # characters of a name from either end
 _LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
+_LONGEST_BAR = 48  # columns of an interval that is drawn
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
     ord("\\"): r"\textbackslash{}",
@@ -166,10 +168,13 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
     >>> labels_of(["ant", "a long name, part 1", "c" * 99, "c" * 98], most=12)
     ['ant', 'a long n…t 1', 'cccccc…cc #3', 'cccccc…cc #4']
     """
-    texts = [printable(name[:_MOST_READ]) for name in names]
-    times = Counter(shortened(text, most) for text in texts)
-    ends = [f" #{i}" * (times[shortened(x, most)] > 1) for i, x in enumerate(texts, 1)]
-    return [shortened(text, most, end) for text, end in zip(texts, ends, strict=True)]
+    texts = [printable(x[:_MOST_READ] + x[_MOST_READ:][-_MOST_READ:]) for x in names]
+    short = [shortened(x, most) for x in texts]
+    times = Counter(short)
+    return [
+        shortened(x, most, f" #{i}") if times[y] > 1 else y
+        for i, (x, y) in enumerate(zip(texts, short, strict=True), 1)
+    ]
 
 
 def shortened(text: str, most: int, end: str = "") -> str:
@@ -177,15 +182,11 @@ def shortened(text: str, most: int, end: str = "") -> str:
     if width_of(text) <= most:
         return text
     room = most - 1 - len(end)
-    return f"{_start(text, room - room // 3)}…{_start(text[::-1], room // 3)[::-1]}{end}"
-
-
-def _start(text: str, most: int) -> str:
-    """Return the longest start of a text that takes at most `most` columns."""
-    text = text[:most]
-    while width_of(text) > most:
-        text = text[:-1]
-    return text
+    last = [*accumulate(map(width_of, text))]  # the last column of each character
+    rest = bisect_left(last, last[-1] - room // 3)
+    start = text[: bisect_right(last, room - room // 3)].rstrip("…")
+    # A mark without width belongs to the character before it.
+    return f"{start}…{text[bisect_right(last, last[rest]) :].lstrip('…')}{end}"
 
 
 def filled(text: str) -> str:
@@ -220,15 +221,36 @@ def enumeration(names: Sequence[str]) -> str:
 
 
 class Table(NamedTuple):
-    """The cells of a table, which is written as text, Markdown, LaTeX or HTML.
+    """A table that is written as text, Markdown, LaTeX or HTML.
 
-    Names that users gave are in the first column, and are already printable. `details` are the
-    indices of columns that text omits where the table would be too wide.
+    Attributes:
+        titles: the titles of the columns.
+        rows: the cells: texts, or values with the attributes `value`, `low` and `high`; values in
+            a column have the same number of decimals. The first cell of a row is its name. Names
+            that users gave are already printable.
+        details: the indices of columns that text omits where the table would be too wide.
+        drawn: the index of the column whose intervals text draws where there is room.
     """
 
     titles: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Any]]
     details: Sequence[int] = ()
+    drawn: int | None = None
+
+    def first(self, most: int | None) -> Table:
+        """Return the first rows; if rows are omitted, the last row contains their number."""
+        rows = [*self.rows[:most]]
+        if omitted := len(self.rows) - len(rows):
+            rows.append([f"... {omitted} more", *[""] * (len(self.titles) - 1)])
+        return self._replace(rows=rows)
+
+    def _columns(self) -> list[list[str]]:
+        """Write the cells; each column begins with its title."""
+        columns = []
+        for title, *cells in zip(self.titles, *self.rows, strict=True):
+            spec = spec_of(*(_numbers(x) for x in cells if not isinstance(x, str)))
+            columns.append([title, *(x if isinstance(x, str) else f"{x:{spec}}" for x in cells)])
+        return columns
 
     def text(self) -> str:
         """Write the table with columns padded by spaces; omit the title line if all are "".
@@ -236,18 +258,22 @@ class Table(NamedTuple):
         If the table is wider than the terminal, its last columns follow in further tables with the
         same names, and what is still too long is shortened.
         """
-        most = terminal_width()
-        columns = [*map(list, zip(self.titles, *self.rows, strict=True))]
-        if span_of(columns) > most:
+        most, columns = terminal_width(), self._columns()
+        room = most - _span(columns)
+        if room < 0:
             names, *others = (x for i, x in enumerate(columns) if i not in self.details)
             longest = most - 2 - min(_widest(names), _LEAST_NAME)
             others = [[shortened(cell, longest) for cell in column] for column in others]
             room = min(most - 2 - max(map(_widest, others)), max(most // 3, _ENOUGH_OF_NAME))
             columns = [[names[0], *labels_of(names[1:], room)], *others]
+        elif self.drawn is not None and room >= 2 + _LONGEST_BAR // 2:
+            values = [_numbers(row[self.drawn]) for row in self.rows]
+            title = self.titles[self.drawn].partition(" [")[0]
+            columns.append(bars_of(values, min(room - 2, _LONGEST_BAR), title))
         names, *others = map(_padded, columns)
         parts = [[names]]
         for column in others:
-            if span_of([*parts[-1], column]) > most:
+            if _span([*parts[-1], column]) > most:
                 parts.append([names])
             parts[-1].append(column)
         lines = (["  ".join(line).rstrip() for line in zip(*x, strict=True)] for x in parts)
@@ -255,36 +281,38 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """Write a Markdown table with right-aligned numbers; cells are escaped."""
-        head, *rows = (f"| {' | '.join(map(escaped, x))} |" for x in [self.titles, *self.rows])
+        lines = zip(*self._columns(), strict=True)
+        head, *rows = (f"| {' | '.join(map(escaped, line))} |" for line in lines)
         rule = f"| ---{' | ---:' * (len(self.titles) - 1)} |"
         return "\n".join([head, rule, *rows])
 
     def latex(self) -> str:
         """Write a LaTeX table with the rules of the package booktabs; cells are escaped."""
-        lines = [
-            " & ".join(cell.translate(_LATEX) for cell in line)
-            for line in [self.titles, *self.rows]
-        ]
+        columns = ([cell.translate(_LATEX) for cell in column] for column in self._columns())
         # After {}, LaTeX does not read a name such as [invalid] as an option of the line above.
-        head, *rows = (rf"{{}}{line} \\" for line in lines)
+        head, *rows = (rf"{{}}{' & '.join(line)} \\" for line in zip(*columns, strict=True))
         begin = rf"\begin{{tabular}}{{l{'r' * (len(self.titles) - 1)}}}"
         end = r"\bottomrule", r"\end{tabular}"
         return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, *end])
 
     def html(self) -> str:
         """Write an HTML table; cells are escaped, and each name has its own text direction."""
-        head = "".join(f"<th>{html.escape(title)}</th>" for title in self.titles)
+        columns = (map(html.escape, column) for column in self._columns())
+        titles, *rows = zip(*columns, strict=True)
+        head = "".join(f"<th>{title}</th>" for title in titles)
         body = "".join(
-            f"<tr><th><bdi>{html.escape(name)}</bdi></th>"
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-            + "</tr>"
-            for name, *cells in self.rows
+            f"<tr><th><bdi>{name}</bdi></th>{''.join(f'<td>{x}</td>' for x in cells)}</tr>"
+            for name, *cells in rows
         )
         header = f"<thead><tr>{head}</tr></thead>" if any(self.titles) else ""
         return f"<table>{header}<tbody>{body}</tbody></table>"
 
 
-def span_of(columns: Iterable[Sequence[str]]) -> int:
+def _numbers(x: Any) -> tuple[float, ...]:
+    return (math.nan,) * 3 if isinstance(x, str) else (x.value, x.low, x.high)
+
+
+def _span(columns: Iterable[Sequence[str]]) -> int:
     """Return the number of columns of a terminal that the columns of a table take."""
     return sum(_widest(column) + 2 for column in columns) - 2
 

@@ -11,8 +11,10 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError
 from jaxmetrics.cli._reader import FileTable
 
-_ITEMS = ("doc_id", "sample_id", "question_id", "id")
-_ATTEMPTS = ("filter", "epoch", "attempt")  # columns that tell apart the rows of one item
+_SELDOM = ("task_id", "problem_id", "prompt_id")  # with few values, they are names of tasks
+_ITEMS = (*_SELDOM, "doc_id", "sample_id", "question_id", "id")
+# Columns that tell apart the rows of one item.
+_ATTEMPTS = ("filter", "epoch", "attempt", "model", "system", "seed", "run")
 _NUM_BATCHES = 16  # about a million rows show whether items repeat
 _MOST_ROWS = 100  # rows for each item; a column with more is perhaps no column of items
 
@@ -21,6 +23,23 @@ REPEATED_IN_SOME = (
     "some of the files have items that repeat. Add --cluster COLUMN, which all files must have, or"
     " --cluster '' if all rows are independent."
 )
+
+
+def usual_items(table: FileTable, options: Namespace) -> list[str]:
+    """Return the columns that may identify items: `--id`, in reports, and those of usual names."""
+    # Elsewhere, rows must have different ids.
+    may_repeat = options.command == "report" and options.value is None
+    names = dict.fromkeys([options.id, *_ITEMS] if may_repeat else _ITEMS)
+    roles = options.true, options.pred, options.value, options.group
+    return [x for x in names if x in table.names and x not in roles and _is_label(table, x)]
+
+
+def _is_label(table: FileTable, name: str) -> bool:
+    try:
+        table.label(name)
+    except InputError:
+        return False
+    return True
 
 
 def clusters_of(table: FileTable, options: Namespace) -> list[str]:
@@ -33,17 +52,9 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
     if options.cluster is not None:
         return [options.cluster] if options.cluster else []
     within = [] if options.group is None or options.group in _ATTEMPTS else [options.group]
-    roles = [options.true, options.pred, options.value, *within]
-    # Elsewhere, rows must have different ids.
-    may_repeat = options.command == "report" and options.value is None
-    for item in dict.fromkeys([options.id, *_ITEMS] if may_repeat else _ITEMS):
-        if item not in table.names or item in roles:
-            continue
+    for item in usual_items(table, options):
         columns = [item, *within]
-        try:
-            asked = {name: table.label(name) for name in columns}
-        except InputError:  # no column of labels
-            continue
+        asked = {name: table.label(name) for name in columns}
         batches = list(islice(table.batches(asked), _NUM_BATCHES))
         if not batches:
             return []
@@ -53,6 +64,8 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
             continue
         way = "--cluster '' treats all rows as independent"
         if distinct < max(2, number / _MOST_ROWS):
+            if item in _SELDOM:
+                continue
             raise InputError(
                 f"the column {item!r} has only {distinct} different values in {number} rows. If"
                 f" rows with the same value are correlated, add --cluster {item}; {way}."

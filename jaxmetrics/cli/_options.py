@@ -148,9 +148,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "cluster": _option(
         "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
         " one patient. If this option is given, the confidence intervals treat the clusters as"
-        " independent, but not the rows of one cluster. If it is not given, and a column doc_id,"
-        " sample_id, question_id or id repeats, rows with the same id are one cluster; --cluster ''"
-        " treats all rows as independent."
+        " independent, but not the rows of one cluster. If it is not given, and a column task_id,"
+        " problem_id, prompt_id, doc_id, sample_id, question_id or id repeats, rows with the same"
+        " id are one cluster; --cluster '' treats all rows as independent."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes have these shares, such as"
@@ -414,8 +414,19 @@ def parser_of(command: str) -> Parser:
         action, metavar = "extend" if "nargs" in more else "append", name.rstrip(".")
         parser.add_argument("files", type=_file, action=action, metavar=metavar, **more)
     for name in about.options.split():
-        parser.add_argument(f"--{_TYPED.get(name, name)}", **_OPTIONS[name])
+        parser.add_argument(f"--{_TYPED.get(name, name)}", **{"action": _Once, **_OPTIONS[name]})
     return parser
+
+
+class _Once(argparse.Action):
+    """Store the value of an option that cannot be repeated."""
+
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) != self.default:
+            refuse(f"{option_string} was given twice")
+        setattr(namespace, self.dest, values)
 
 
 def _place(option: str) -> str:

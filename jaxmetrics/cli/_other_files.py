@@ -23,7 +23,7 @@ from jaxmetrics.cli._errors import (
     shortened,
     shown,
 )
-from jaxmetrics.cli._items import clusters_of
+from jaxmetrics.cli._items import clusters_of, usual_items
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._predictions import as_numbers, count_predictions
 from jaxmetrics.cli._reader import (
@@ -66,8 +66,10 @@ def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemS
     if item == "item":
         check_number_of_rows(paths, frames)
         _check_blank_rows(paths, frames)
+        _check_order(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
-    rows = pl.concat((frame.drop(ROW, "value") for frame in frames), how="diagonal")
+    of_items = [frame.drop(ROW, "value", "usual id", strict=False) for frame in frames]
+    rows = pl.concat(of_items, how="diagonal")
     if options.cluster is None and "cluster" in rows.columns:
         alone = pl.format(f"{_BETWEEN}{{}}", item)  # an item that does not repeat
         rows = rows.with_columns(pl.col("cluster").fill_null(alone))
@@ -108,6 +110,21 @@ def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> N
                 f"{paths[0]} and {path} have empty rows in different places, so that rows at the"
                 f" same position may belong to different items. The first difference is before row"
                 f" {row} of {paths[0]}; {JOIN_HINT}"
+            )
+
+
+def _check_order(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files have the same ids in another order."""
+    for path, frame in zip(paths[1:], frames[1:], strict=True):
+        if any("usual id" not in x.columns for x in (frames[0], frame)):
+            continue
+        a, b = frames[0]["usual id"], frame["usual id"]
+        differ = a != b
+        if differ.any() and a.is_in(b.implode()).any():
+            row = frames[0][ROW].filter(differ)[0]
+            raise InputError(
+                f"{paths[0]} and {path} have ids in different orders. The first difference is in"
+                f" row {row}; {JOIN_HINT}, or --id '' to match the rows by their order"
             )
 
 
@@ -199,6 +216,10 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
         }
         labels = list(asked)
         text = table.number(column).expr.cast(pl.String)
+        others = usual_items(table, options) if options.id is None else []
+        if options.command != "report" and others:
+            asked["usual id"] = _label(table, others[0], "id")
+        more = [x for x in asked if x not in labels]
         asked["value"] = Value(column, text.str.strip_chars().str.to_lowercase().fill_null(""))
     number = pl.col("value").replace(_WORDS).cast(pl.Float64, strict=False)
     for rows in table.batches(asked | {"text": Value(column, text)}):
@@ -216,7 +237,7 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
                 raise InputError(
                     f"row {empty[ROW][0]}: the {role} is missing in the column {name!r}"
                 )
-        yield rows.select(ROW, *labels, value=number.fill_null(np.nan))
+        yield rows.select(ROW, *labels, *more, value=number.fill_null(np.nan))
 
 
 def _label(table: FileTable, name: str, role: str) -> Value:

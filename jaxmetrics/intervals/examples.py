@@ -115,7 +115,7 @@ def bootstrap_examples(
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
     examples = _as_examples(arrays)
-    check_function(statistic, "statistic", "a function of the arrays")
+    check_function(statistic, "statistic", "a function of the arrays, after the key")
     if resample == "weights":
         _check_takes_weights(statistic)
     shape, members = examples[0].shape[:1], None

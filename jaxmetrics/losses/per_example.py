@@ -108,7 +108,10 @@ def cross_entropy(
             Chowdhery et al. (2022), PaLM, arXiv:2204.02311, section 5.
 
     Returns:
-        One loss per example, of shape `(...)`. Use `weighted_mean` to average the losses.
+        One loss per example, of shape `(...)`. Average the losses by
+        `weighted_mean(losses, where=labels >= 0)`, because ignored examples have loss 0. Labels
+        beyond K - 1 raise an error in NumPy arrays, and are ignored in JAX arrays. PyTorch's mean
+        with class weights w is `losses.sum() / w[labels].sum()`.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._text.wording import interval, labels_of, printable, shortened, spec_of, title_of
+from jaxmetrics._text.wording import (
+    Table,
+    interval,
+    labels_of,
+    printable,
+    shortened,
+    spec_of,
+    title_of,
+)
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.gates import JudgedGate
 from jaxmetrics.reports.values import Key, ReportValue, records_of
@@ -140,23 +148,7 @@ class Findings(NamedTuple):
     tables: Mapping[str, Any] = {}
 
 
-class ValueTable(NamedTuple):
-    """A table whose cells are texts and values. Names that users gave are already printable.
-
-    Attributes:
-        titles: the titles of the columns.
-        rows: the cells; the first cell of a row is its name.
-        details: the indices of columns that text omits where the table would be too wide.
-        drawn: the index of the column whose intervals text draws where there is room.
-    """
-
-    titles: Sequence[str]
-    rows: Sequence[Sequence[str | ReportValue]]
-    details: Sequence[int] = ()
-    drawn: int | None = None
-
-
-def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, ValueTable]:
+def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
     """Return a dict with the title and the table of listed examples; the dict is empty if there are
     no examples. Values under "columns" become columns of the table, too.
     """
@@ -166,7 +158,7 @@ def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Value
     rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
     titles = [printable(name) for name, _ in rows[0]]
     columns = [_texts_of([row[i][1] for row in rows]) for i in range(len(titles))]
-    return {title: ValueTable(titles, [*zip(*columns, strict=True)])}
+    return {title: Table(titles, [*zip(*columns, strict=True)])}
 
 
 def _texts_of(column: Sequence[Any]) -> list[str]:
@@ -196,7 +188,7 @@ class Outline(NamedTuple):
     heading: str
     verdict: str = ""
     summary: Sequence[tuple[str, ReportValue]] = ()
-    tables: Mapping[str, ValueTable] = {}
+    tables: Mapping[str, Table] = {}
     summary_title: str = ""
     names: Mapping[str, str] = {}
     result: str = ""
@@ -241,16 +233,16 @@ class ClassValues(NamedTuple):
         """Return the overall values with their titles, without the posterior."""
         return [(title_of(name), x) for name, x in self.overall.items() if name != POSTERIOR]
 
-    def table(self) -> ValueTable:
+    def table(self) -> Table:
         """Return a table with one row per class."""
         support = (f"{x:.10g}" for x in self.support)
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
         number = "n" if self.support.dtype.kind in "iu" else "weight"
-        # One of many classes has a specificity near 1.
-        details = [i for i, x in enumerate(self.columns, 2) if x == "specificity" and len(rows) > 2]
+        # Of two classes, it is the recall of the other; of many, it is near 1.
+        details = [2 + [*self.columns].index("specificity")]
         titles = [self.kind, number, *map(title_of, self.columns)]
-        return ValueTable(titles, rows, details, drawn=2 + [*self.columns].index("f1"))
+        return Table(titles, rows, details, drawn=2 + [*self.columns].index("f1"))
 
     def content(self) -> dict[str, Any]:
         """Return all values for JSON."""

@@ -13,25 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
-from jaxmetrics._text.wording import (
-    Table,
-    bars_of,
-    escaped,
-    filled,
-    percent,
-    printable,
-    span_of,
-    spec_of,
-    terminal_width,
-)
-from jaxmetrics.reports.contents import Outline, ValueTable
+from jaxmetrics._text.wording import Table, escaped, filled, percent, printable
+from jaxmetrics.reports.contents import Outline
 from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of, exit_code
-from jaxmetrics.reports.values import ReportValue
 
 __all__: list[str] = []
 
 _MOST_ROWS = 20  # the largest number of rows in a table that `print` shows
-_LONGEST_BAR = 48  # characters
 _BOLD = 1
 _COLOURS = {Verdict.PASSED: 32, Verdict.FAILED: 31, Verdict.UNKNOWN: 33}  # green, red, yellow
 _FORMULA = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")  # also full-width characters
@@ -43,25 +31,20 @@ def as_text(outline: Outline, most_rows: int | None = None, *, has_colour: bool 
     """
     names = [f"{short}: {name}" for short, name in outline.names.items()]
     tables = [
-        "\n".join(filter(None, [title, _with_bars(table).text()]))
+        "\n".join(filter(None, [title, table.text()]))
         for title, table in _tables(outline, most_rows)
     ]
     above, verdict, notes = (
         "\n".join(map(filled, lines))
         for lines in ([outline.heading, *names], [outline.verdict], _sentences(outline))
     )
-    gates = [filled(x.sentence()) for x in outline.gates]
-    if has_colour:
-        verdict = _painted(verdict, _BOLD)
-        gates = [
-            _painted(x, _COLOURS[y.verdict]) for x, y in zip(gates, outline.gates, strict=True)
-        ]
-    text = "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
-    return text + "".join(f"{x}\n" for x in gates)
 
+    def painted(text: str, code: int) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if has_colour and text else text
 
-def _painted(text: str, code: int) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if text else ""
+    gates = (painted(filled(x.sentence()), _COLOURS[x.verdict]) + "\n" for x in outline.gates)
+    parts = above, painted(verdict, _BOLD), *tables, notes
+    return "\n\n".join(filter(None, parts)) + "\n" + "".join(gates)
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -72,7 +55,7 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
         for lines in (filter(None, [outline.heading, *names, outline.verdict]), _sentences(outline))
     )
     tables = "".join(
-        (f"<p>{html.escape(title)}</p>" if title else "") + _written(table).html()
+        (f"<p>{html.escape(title)}</p>" if title else "") + table.html()
         for title, table in _tables(outline, most_rows)
     )
     return f"<p>{above}</p>{tables}<p>{below}</p>"
@@ -182,53 +165,24 @@ def _sentences(outline: Outline) -> list[str]:
     return [*filter(None, [outline.result, outline.intervals]), *outline.notes]
 
 
-def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, ValueTable]]:
-    """Return the tables with their titles, the summary last. If rows are omitted, the last row
-    contains their number.
-    """
-    for title, table in outline.tables.items():
-        rows = [*table.rows[:most_rows]]
-        if omitted := len(table.rows) - len(rows):
-            rows.append([f"... {omitted} more", *[""] * (len(table.titles) - 1)])
-        yield title, table._replace(rows=rows)
+def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
+    """Return the first rows of the tables with their titles, the summary last."""
+    yield from ((title, table.first(most_rows)) for title, table in outline.tables.items())
     if outline.summary:
         yield outline.summary_title, _overall(outline)
 
 
-def _overall(outline: Outline, value: str = "", method: str = "") -> ValueTable:
-    rows: list[list[Any]] = [[title, x, x.method or ""] for title, x in outline.summary]
-    return ValueTable(["", value, method], rows, details=(2,))
-
-
-def _written(table: ValueTable) -> Table:
-    """Write the cells; the values in a column have the same number of decimals."""
-    columns = []
-    for cells in zip(*table.rows, strict=True):
-        spec = spec_of(*(x.numbers for x in cells if isinstance(x, ReportValue)))
-        columns.append([x if isinstance(x, str) else f"{x:{spec}}" for x in cells])
-    return Table(table.titles, [*zip(*columns, strict=True)], table.details)
-
-
-def _with_bars(table: ValueTable) -> Table:
-    """Write the cells, and bars of the intervals of a column if the terminal has room for them."""
-    written, drawn = _written(table), table.drawn
-    columns: list[Sequence[str]] = [*zip(written.titles, *written.rows, strict=True)]
-    room = min(terminal_width() - span_of(columns) - 2, _LONGEST_BAR)
-    if drawn is None or room < _LONGEST_BAR // 2:
-        return written
-    values = [getattr(row[drawn], "numbers", (math.nan,) * 3) for row in table.rows]
-    columns.append(bars_of(values, room, columns[drawn][0].partition(" [")[0]))
-    titles, *rows = zip(*columns, strict=True)
-    return Table(titles, rows)
+def _overall(outline: Outline, value: str = "", method: str = "") -> Table:
+    rows = [[title, x, x.method or ""] for title, x in outline.summary]
+    return Table(["", value, method], rows, details=(2,))
 
 
 def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
-    """Write the tables with their titles, the summary first."""
+    """Return the tables with their titles, the summary first."""
     if outline.summary:
         value = f"value, {percent(outline.level)} interval"
-        yield outline.summary_title, _written(_overall(outline, value, "method"))
-    for title, table in outline.tables.items():
-        yield title, _written(table)
+        yield outline.summary_title, _overall(outline, value, "method")
+    yield from outline.tables.items()
 
 
 class AnyReport(ABC):

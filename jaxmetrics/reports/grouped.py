@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from jaxmetrics import Estimate
-from jaxmetrics._text.wording import labels_of, percent, title_of
+from jaxmetrics._text.wording import Table, labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.reports.contents import (
@@ -19,7 +19,6 @@ from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     POSTERIOR,
     Outline,
-    ValueTable,
     discoveries,
     listing,
     quantity,
@@ -69,7 +68,7 @@ class GroupedReport(Report):
             heading=f"{sample}, {len(self.class_names)} classes, {quantity(len(groups), 'groups')}",
             verdict=self._verdict,
             tables={
-                "Groups": ValueTable(["", *labels_of(list(groups), _LONGEST_GROUP)], rows),
+                "Groups": Table(["", *labels_of(list(groups), _LONGEST_GROUP)], rows),
                 **listing(EXAMPLES, self.listed),
             },
             summary=[(titles[x], self.disparities[x]) for x in keys if x in self.disparities],

@@ -12,6 +12,7 @@ from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host, require
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
+from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
     as_invalid,
@@ -21,6 +22,7 @@ from jaxmetrics.reports.overall_values import (
     rows_of_groups,
 )
 from jaxmetrics.reports.probabilities import (
+    areas_of_examples,
     confidence_of,
     findings_of_examples,
     probability_findings,
@@ -29,6 +31,8 @@ from jaxmetrics.reports.probabilities import (
 from jaxmetrics.reports.singles import LabelledExamples, Report
 
 __all__ = ["report"]
+
+_MOST_RANKED = 2**24  # the largest number of probabilities that are sorted for exact areas
 
 
 def report(
@@ -141,6 +145,9 @@ def report(
             if numbers is not None or squares is not None:
                 findings = findings_of_examples(t, q, w, ids, level, frequency=are_copies)
                 result = result.with_findings(findings)
+            elif w is None and q.size <= _MOST_RANKED:
+                areas = areas_of_examples(t[counted], q[counted], level=level)
+                result = result.with_findings(Findings(per_class={"roc_auc": areas}))
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
         return replace(result, examples=examples)
 

@@ -13,14 +13,13 @@ from jaxmetrics import compare_predictions, confusion_matrix, delong, mcnemar, m
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike
-from jaxmetrics._text.wording import CONFIDENCE, percent, probability, title_of
+from jaxmetrics._text.wording import CONFIDENCE, Table, percent, probability, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.contents import (
     Outline,
     SampleSize,
-    ValueTable,
     listing,
     names_of_both,
     verdict_of,
@@ -172,7 +171,7 @@ class ComparisonReport(AnyReport):
             verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
             names=names_of_both(self.names),
             tables={
-                "": ValueTable(titles, rows, details=(titles.index("method"),), drawn=3),
+                "": Table(titles, rows, details=(titles.index("method"),), drawn=3),
                 **listing("Only one is correct", self.listed),
             },
             result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"

@@ -191,8 +191,7 @@ def findings_of_examples(
     prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
     options: Any = {"level": level, "clusters": numbers}
     if weights is None:
-        areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
-        of_classes = values_of(areas)
+        of_classes = areas_of_examples(y_true, prob, **options)
     else:
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [exactly(x) for x in weighted]
@@ -212,6 +211,12 @@ def findings_of_examples(
         _apply_to_event(calibration_interval, y_true, prob, **options),
         of_classes,
     )
+
+
+def areas_of_examples(y_true: np.ndarray, prob: np.ndarray, **options: Any) -> list[ReportValue]:
+    """Report the ROC AUC of each class by `delong_interval`."""
+    prob = np.minimum(prob.astype(float), 1)
+    return values_of(per_class(delong_interval)(y_true, _log_odds(prob), **options))
 
 
 def _findings(

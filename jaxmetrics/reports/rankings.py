@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking, standings
+from jaxmetrics._text.standings import ranking
 from jaxmetrics._text.wording import percent, title_of
-from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable, quantity
+from jaxmetrics.reports.contents import Outline, SampleSize, quantity
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.values import value_of
 
@@ -53,14 +53,12 @@ def ranking_report(
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
     by = f" by {title or title_of(metric)}" if metric else ""
-    rows: list[list[Any]] = [[*row] for row in written.table.rows]
-    for row, x in zip(rows, standings(board, names), strict=True):
-        row[1] = value_of(x.estimate)
+    rows = [[name, value_of(x), *cells] for name, x, *cells in written.table.rows]
     return RankingReport(
         Outline(
             heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": ValueTable(written.table.titles, rows, drawn=1)},
+            tables={"": written.table._replace(rows=rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",

@@ -14,6 +14,7 @@ from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike, as_array, as_float, largest_eps
 from jaxmetrics._text.wording import (
     CONFIDENCE,
+    Table,
     labels_of,
     percent,
     printable,
@@ -30,7 +31,6 @@ from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     Outline,
     SampleSize,
-    ValueTable,
     discoveries,
     names_of_both,
     verdict_of,
@@ -242,7 +242,7 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     return ScoreReport(outline, {**sample.content(), **content}, records, by_name)
 
 
-def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> ValueTable:
+def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> Table:
     """Return a table with one row per group, and the means of all items below them."""
     labels = iter(labels_of([name for _, name in values if name is not None], LONGEST_NAME))
     columns, rows = ["mean", "method"], []
@@ -253,7 +253,7 @@ def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float])
             rows.append([*cells, *x.systems.values(), probability(x.probability_better)])
         else:
             rows.append([*cells, x, x.method or ""])
-    return ValueTable(["", "n", *columns], rows, drawn=len(columns))  # the mean, or A - B
+    return Table(["", "n", *columns], rows, drawn=len(columns))  # the mean, or A - B
 
 
 def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[str]:

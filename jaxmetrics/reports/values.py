@@ -90,10 +90,6 @@ class ReportValue:
         """The value and the ends as text, with only as many digits as the interval justifies."""
         return written(*self.numbers)
 
-    def ends(self, between: str) -> str:
-        """Write the ends of the interval, or "" if there is no interval."""
-        return between.join(self.written[1:]) * self.has_interval
-
     def __float__(self) -> float:
         return float(self.value)
 

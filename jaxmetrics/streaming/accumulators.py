@@ -208,9 +208,11 @@ def mean_of(
 ) -> Accumulator:
     """Accumulate the weighted mean `sum w x / sum w` of fields that have one number x per example.
 
-    Examples with an invalid prediction are included. If x is NaN for an example that is not
-    ignored, the mean is NaN. For the loss per token, let x be the mean loss of a sequence, and w
-    its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`, and w the bytes.
+    Examples with an invalid prediction are included, and so are the losses 0 of negative labels,
+    unless the batch has labels, or the field `where`, such as `y_true >= 0`. If x is NaN for an
+    example that is not ignored, the mean is NaN. For the loss per token, let x be the mean loss of
+    a sequence, and w its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`,
+    and w the bytes.
     For top-5 accuracy, let x be `jm.top_k_accuracy(y_true[..., None], logits[..., None, :], k=5)`.
 
     Args:

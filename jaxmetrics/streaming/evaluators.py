@@ -285,8 +285,8 @@ def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
         for tree in (state, expected)
     )
     return ValueError(
-        f"a state should hold {needed}, got {found}. (x64 decides on the dtype of sums; a stack of"
-        " states goes through jax.vmap.)"
+        f"a state should hold {needed}, got {found}. (x64 decides on the dtype of sums; for a"
+        " stack of states, call jax.vmap(evaluator.compute)(states).)"
     )
 
 

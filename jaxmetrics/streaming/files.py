@@ -85,6 +85,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     Raises:
         TypeError: if your own `Statistic` in the state is not a dataclass, or has a field that is
             not a number, a string or another `Statistic`.
+        ValueError: if `state` is a stack of states, for example of `jax.vmap`.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -98,6 +99,10 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         raise TypeError(f"state must be an EvaluatorState, got {shown(state)}.")
     descriptions = json.dumps([_description(statistic) for statistic in state.statistics])
     examples, totals = jax.device_get((state.examples, state.totals))
+    if np.ndim(examples) > 2:
+        raise ValueError(
+            "state is a stack of states. Save each of them: jax.tree.map(lambda x: x[i], state)."
+        )
     # Raises under jit, before a file is opened.
     arrays: dict[str, Any] = {
         "version": np.asarray(VERSION),
@@ -183,9 +188,10 @@ def _arrays(content: io.BytesIO) -> dict[str, np.ndarray]:
 def _state(arrays: Mapping[str, np.ndarray], known: Sequence[Statistic]) -> EvaluatorState:
     version = int(arrays["version"])
     if version not in (2, VERSION):
+        newer = "Install a newer version of jaxmetrics."
         raise _Unusable(
             f"the file contains a state of version {version}, but this version of jaxmetrics reads"
-            f" version {VERSION}. Install a newer version of jaxmetrics."
+            f" versions 2 and {VERSION}. {newer if version > VERSION else 'Evaluate again.'}"
         )
     by_description = _by_description(known)
     descriptions = json.loads(str(arrays["statistics"]))
