@@ -89,6 +89,7 @@ def test_edge_cases() -> None:
         assert np.isnan([nobody.area, nobody.accuracy.value, *nobody.coverage]).all()
     heavy = risk_coverage([0, 1], [0, 0], [2, 1], sample_weight=[1e250, 1e250], coverage=1)
     assert heavy.accuracy == risk_coverage([0, 1], [0, 0], [2, 1], coverage=1).accuracy
+    assert heavy.accuracy.num_examples == 2
     perfect = risk_coverage([1] * 10, [1] * 10, np.arange(10), coverage=0.5)
     assert perfect.area == 0
     assert perfect.accuracy.value == perfect.accuracy.high == 1 > 0.8 > perfect.accuracy.low

@@ -695,6 +695,8 @@ REPEATED = [
     for right, tasks in zip(RIGHT[:2], (TASKS[QUESTIONS],) * 2, strict=True)
 ]
 
+MODELS = [REPEATED[0].rename({"doc_id": "task_id", "filter": "model"})]
+
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
@@ -707,6 +709,7 @@ REPEATED = [
         ("leaderboard x.jsonl y.jsonl --value acc --group task", REPEATED, "doc_id"),
         ("plan x.jsonl y.jsonl --value acc --difference .1", REPEATED, "doc_id"),
         ("report x.csv", [A.with_columns(id=QUESTIONS)], "id"),
+        ("report x.jsonl --value acc --group model", MODELS, "task_id"),
         ("compare x.csv y.csv", [x.with_columns(id=QUESTIONS) for x in (A, B)], "id"),
         ("report x.parquet --prob p_", [A.with_columns(sample_id=QUESTIONS)], "sample_id"),
         ("report x.csv --id item --examples 2", [A.with_columns(item=QUESTIONS)], "item"),
@@ -730,6 +733,19 @@ def test_items_that_repeat_are_clusters(
     independent = run(*arguments, "--json", "--cluster", "")
     assert independent[::2] == (0, "")
     assert independent[1] != out
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["compare", "leaderboard"])
+def test_ids_in_another_order_are_not_matched_by_position(command: str, run: Run) -> None:
+    shuffled = SAMPLES[1].sample(fraction=1, shuffle=True, seed=0)
+    arguments = with_files(f"{command} x.jsonl y.jsonl --value acc", SAMPLES[0], shuffled)
+    code, _, error = run(*arguments)
+    assert code == 2
+    assert "have ids in different orders. The first difference is in row" in error
+    by_id, by_order = (answer(run, *arguments, "--id", x) for x in ("doc_id", ""))
+    ordered = with_files(f"{command} x.jsonl y.jsonl --value acc", *SAMPLES[:2])
+    assert by_id == answer(run, *ordered) != by_order
 
 
 @pytest.mark.usefixtures("folder")

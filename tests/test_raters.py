@@ -230,6 +230,28 @@ def test_many_categories_and_extreme_numbers() -> None:
     for y in (x * 1e300, x * 1e-300, x + 1e6):
         assert_allclose(parts_of(jm.rater_agreement(y, scale="interval")), expected, 1e-6)
 
+    few = np.array([[0, 1], [1, 0], [2, 2], [2, 2]] * 10)
+    for scale in SCALES:
+        expected = parts_of(jm.rater_agreement(few, scale=scale))
+        for codes in (few + 2**60, few.astype(np.uint64) + np.uint64(2**64 - 5)):
+            assert_array_equal(parts_of(jm.rater_agreement(codes, scale=scale)), expected)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "most"),  # largest alpha of plausible weights of the items, by SLSQP
+    [
+        ([[2, 1, 2], [np.nan, 4, 2], [3, 2, 4], [1, 0, 1]], 0.955),
+        ([[2, 0, 0], [3, 4, 4], [3, 2, 4]], 0.993),
+        ([[2, np.nan, 0], [3, 4, 4], [0, 3, np.nan], [4, 0, 4], [0, 0, 2]], 0.814),
+    ],
+)
+def test_ends_of_few_items(ratings: Any, most: float) -> None:
+    wide, narrow = (
+        jm.rater_agreement(ratings, scale="ordinal", level=level).alpha for level in (0.95, 0.5)
+    )
+    assert wide.high == pytest.approx(most, abs=0.015)
+    assert wide.low <= narrow.low <= narrow.high <= wide.high
+
 
 BAD: dict[str, Any] = {
     "one axis": ([1, 2], {}, ValueError, "shape \\(items, raters\\)"),

@@ -1296,7 +1296,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: SMALL.update(EVALUATOR.init(), **FEW), "a state of another evaluator: it has"),
     (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),
-    (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "a stack of states goes"),
+    (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "for a stack of states"),
+    (
+        lambda: jm.save_state("x.npz", jax.tree.map(lambda x: x[None], STATE)),
+        "state is a stack of states",
+    ),
     (lambda: SMALL.compute(3), "state must be an EvaluatorState"),  # type: ignore[arg-type]
     (lambda: jm.evaluator(), "at least one accumulator"),
     (

@@ -166,5 +166,11 @@ def _risk_coverage(ranked: Ranked, *, goal: float | None, level: float) -> RiskC
     value = found.value
     low = value - xp.hypot(value - found.low, xp.maximum(value - near.min(0), 0))
     high = value + xp.hypot(found.high - value, xp.maximum(near.max(0) - value, 0))
-    found = replace(found, low=xp.maximum(low, 0), high=xp.minimum(high, 1))
+    examples = xp.concatenate([0 * total, cumulative_sum(amounts > 0, ranked.last)], -1)
+    found = replace(
+        found,
+        low=xp.maximum(low, 0),
+        high=xp.minimum(high, 1),
+        num_examples=at(examples, goal),
+    )
     return curve._replace(accuracy=found, threshold=at(thresholds, goal))

@@ -513,7 +513,8 @@ def area_moments(
     parts = xp.where(counts > 0, squares + COIN_TOSS * tosses * most**2, 0)
     binomial = (value * (1 - value))[..., None] + divide(ADDED_BINOMIAL * tosses, counts)
     number = 1 / divide(parts, binomial).sum(-1)
-    variance = xp.where((xp.minimum(m, n) == 1).any(-1), xp.nan, squares.sum(-1))
+    unknown = (xp.minimum(m, n) == 1).any(-1) | xp.isnan(value)
+    variance = xp.where(unknown, xp.nan, squares.sum(-1))
     if numbers is None:
         # The variance of two or three placement values may be near 0 by chance, and the equation
         # would give the degrees of freedom of the other class without the variance of a coin toss.

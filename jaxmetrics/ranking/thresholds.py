@@ -129,8 +129,9 @@ def best_threshold(
         good, the highest is returned. Thresholds at which a metric is NaN are skipped. Value and
         threshold are NaN if no threshold is left. If the threshold is +inf, no example is predicted
         positive. With `level`, value and threshold are `Estimate`s of the metric in the population
-        at the returned threshold, and of the best threshold of the population. With a constraint,
-        too, the result is `ConstrainedPoint(value, threshold, constraint)`.
+        at the returned threshold, and of the best threshold of the population. Its interval misses
+        a best threshold that is below or above nearly all scores. With a constraint, too, the
+        result is `ConstrainedPoint(value, threshold, constraint)`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -315,9 +316,10 @@ def safe_threshold(
 
     Returns:
         `OperatingPoint(value, threshold)`. `value` is an `Estimate` of the rate with a one-sided
-        interval, from Clopper and Pearson's lower limit, which is at least `least`, to 1. All
-        numbers are NaN if no threshold passes, for example if there are fewer than 29 positives for
-        a recall of 0.9, or fewer than 57 examples for a precision of 0.9.
+        interval, from Clopper and Pearson's lower limit, which is at least `least`, to 1. It has
+        the level of the test, which is higher than `level` for precision. All numbers are NaN if no
+        threshold passes, for example if there are fewer than 29 positives for a recall of 0.9, or
+        fewer than 57 examples for a precision of 0.9.
 
     Raises:
         TypeError, ValueError: if `metric` is not such a rate, if `least` or `level` is not in (0,

@@ -37,6 +37,7 @@ __all__: list[str] = []
 _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
 _AT_ONCE = 2**21  # the number of probabilities in a batch; a few arrays of this size are made
+_NEAR_1 = 0.999
 _FEWEST = 30  # effective number of examples from which log loss intervals reached their level
 PREDICTED = "predicted class"  # the event whose calibration is reported for more than two classes
 
@@ -137,14 +138,14 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """Compute the log-odds of each class against the rest. The probability of the rest is a sum,
-    because 1 - p loses digits if p is near 1.
+    """Compute the log-odds of each class against the rest. The probability of the rest is a sum
+    where p is near 1, because 1 - p loses digits. Elsewhere, the sum would break ties by rounding.
     """
     none = np.zeros((len(prob), 1))
     before = np.concatenate([none, prob[:, :-1].cumsum(1)], 1)
     after = np.concatenate([prob[:, :0:-1].cumsum(1)[:, ::-1], none], 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(prob) - np.log(before + after)
+        return np.log(prob) - np.log(np.where(prob < _NEAR_1, 1 - prob, before + after))
 
 
 def probability_findings(
