@@ -190,8 +190,9 @@ class Estimate(Printed):
     def _as_tuple(self) -> _Tuple:
         warnings.warn(
             "An Estimate is no longer a tuple: use its attributes, such as e.value, e.low and"
-            " e.high, and dataclasses.replace. In version 0.5, this will be an error.",
-            DeprecationWarning,
+            " e.high, and dataclasses.replace. For estimate i of several, use"
+            " jax.tree.map(lambda x: x[i], e). In version 0.5, this will be an error.",
+            FutureWarning,  # which Python shows in imported modules, too
             stacklevel=3,
         )
         return _Tuple(*(self.__dict__[name] for name in _Tuple._fields))

@@ -228,7 +228,7 @@ def test_an_estimate_is_no_sequence() -> None:
         estimate
     ]
     with (
-        pytest.warns(DeprecationWarning, match=r"such as e\.value, e\.low and e\.high"),
+        pytest.warns(FutureWarning, match=r"such as e\.value, e\.low and e\.high"),
         pytest.raises(ValueError, match="too many values to unpack"),
     ):
         _low, _high = estimate
@@ -249,7 +249,7 @@ def test_the_use_as_a_tuple_is_deprecated() -> None:
     ]
     for use, expected in uses:
         with pytest.warns(
-            DeprecationWarning, match=r"no longer a tuple.* use its attributes, such as e\.value"
+            FutureWarning, match=r"no longer a tuple.* use its attributes, such as e\.value"
         ) as seen:
             assert use(estimate) == expected
         assert seen[0].filename == __file__

@@ -1311,6 +1311,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.evaluator(jm.accuracy), "accumulators must be of type Accumulator"),  # type: ignore[arg-type]
     (lambda: jm.count_metrics([jm.accuracy], num_classes=3), "metrics must be a dict"),  # type: ignore[arg-type]
     (
+        lambda: jm.count_metrics({"ece": jm.calibration_error}, num_classes=3),
+        r"metrics\['ece'\] is a metric of scores, not of counts. Use calibration_metrics.",
+    ),
+    (
         lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
         r"metrics\['accuracy'\] must be a function",
     ),

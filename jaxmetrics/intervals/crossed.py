@@ -26,8 +26,8 @@ do not contain the mean.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,14 +42,15 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._text.printing import Printed
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.estimates import Estimate, normal_quantile, with_level
+from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import check_bounds, clipped, mean_estimate, refuse_beyond
 
 __all__ = ["crossed_interval"]
 
 
-class CrossedInterval(NamedTuple):
+class CrossedInterval(Printed, namedtuple("_CrossedInterval", "mean seeds items interaction")):
     """Mean score over seeds and items, and variances of a score, returned by `crossed_interval`.
 
     For s seeds and n items, the standard error of the mean is the square root of
@@ -63,10 +64,8 @@ class CrossedInterval(NamedTuple):
         interaction: the rest of the variance of a score, which depends on both seed and item.
     """
 
-    mean: Estimate
-    seeds: Array
-    items: Array
-    interaction: Array
+    __slots__ = ()
+    _plural = "means"
 
 
 @on_host_if_small

@@ -63,6 +63,12 @@ class RiskCoverage(NamedTuple):
     accuracy: Estimate | None
     threshold: Array | None
 
+    def __repr__(self) -> str:
+        """Return one line without the points of the curve."""
+        numbers = {"area": self.area, "accuracy": self.accuracy, "threshold": self.threshold}
+        parts = [f"{name}={x}" for name, x in numbers.items() if x is not None]
+        return f"RiskCoverage({', '.join(parts)}, {self.coverage.shape[-1]} points)"
+
 
 @on_host_if_small
 def risk_coverage(

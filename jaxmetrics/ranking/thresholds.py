@@ -115,8 +115,7 @@ def best_threshold(
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
             negative label are ignored.
         subject_to: a constraint `(metric, minimum)`. Only thresholds at which this metric is at
-            least `minimum` are considered. `minimum` is a number or an array that broadcasts to
-            `(...)`.
+            least `minimum`, a number or an array that broadcasts to `(...)`, are considered.
         sample_weight: weights of the examples, of shape `(..., n)`.
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
         level: the confidence level of intervals that allow for the choice of the threshold (for the

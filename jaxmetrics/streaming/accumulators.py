@@ -154,6 +154,10 @@ def count_metrics(
     >>> evaluator.compute(state)["accuracy"].high.round(2)
     Array(0.97, dtype=float32)
     """
+    for name, metric in _named(metrics).items():
+        if metric in (roc_auc, average_precision, calibration_error):
+            way = "calibration_metrics" if metric is calibration_error else "ranking_metrics"
+            raise ValueError(f"metrics[{name!r}] is a metric of scores, not of counts. Use {way}.")
     k, groups = check_size(num_classes, "num_classes"), _size_or_none(num_groups, "num_groups")
     check_flag(weighted, "weighted")
     if not check_flag(one_vs_rest, "one_vs_rest"):
@@ -209,26 +213,24 @@ def mean_of(
     """Accumulate the weighted mean `sum w x / sum w` of fields that have one number x per example.
 
     Examples with an invalid prediction are included, and so are the losses 0 of negative labels,
-    unless the batch has labels, or the field `where`, such as `y_true >= 0`. If x is NaN for an
-    example that is not ignored, the mean is NaN. For the loss per token, let x be the mean loss of
-    a sequence, and w its number of tokens. For bits per byte, let x be `nats / (bytes * log(2))`,
-    and w the bytes.
-    For top-5 accuracy, let x be `jm.top_k_accuracy(y_true[..., None], logits[..., None, :], k=5)`.
+    unless the batch has labels or `where=y_true >= 0`. If x is NaN for an example that counts, so
+    is the mean. For the loss per token, let x be the mean loss of a sequence, and w its number of
+    tokens. For bits per byte, let x be `nats / (bytes * log(2))`, and w the bytes. For top-5
+    accuracy, let x be `jm.top_k_accuracy(y_true[..., None], logits[..., None, :], k=5)`.
 
     Args:
         names: names of the fields, such as `"loss", "top5"`, and of the results.
         level: confidence level. If given, the result is an `Estimate` with a normal interval.
-            With `sample_weight`, each example is one example: the scale of weights is irrelevant.
-            In float32 the width has an error of 1 % if the mean is 300 standard deviations from 0.
+            With `sample_weight`, each example is one example. In float32 the width has an error of
+            1 % if the mean is 300 standard deviations from 0.
         groups: name of a field of group ids, integers from 0 to G - 1, such as "dataset". For the
             name "loss", there are then three results: `"loss"`, the mean over all examples (micro
             average), `"macro_loss"`, the mean of the group means (macro average), and
             `"loss_by_dataset"`, the mean of each group, `(G,)`. Examples whose group id is out of
             range are ignored. If a group has one example, the interval of the macro average is NaN.
         num_groups: number of groups G, required with `groups`.
-        weights: name of a field of weights w >= 0 for this mean only. `sample_weight` is used for
-            all results. By default w = 1. An invalid weight raises ValueError in a NumPy array, and
-            makes the mean NaN in a JAX array.
+        weights: name of a field of weights w >= 0 for this mean only; `sample_weight` is used for
+            all results. An invalid weight raises an error (NumPy), or the mean is NaN (JAX).
         frequency: True if `sample_weight` is how often each example occurs.
 
     Returns:
