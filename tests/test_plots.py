@@ -314,7 +314,8 @@ def test_groups_and_tasks() -> None:
     assert texts_of(compared.get_yticklabels())[::3] == ["b", "(all)"]
     means = scores["mean"].difference
     assert_allclose(segments_of(compared.collections[0], 0)[-1], [means.low, means.high])
-    many = plots.groups({str(i): x for i, x in enumerate([total] * 60)}, total)
+    many: Any = plots.groups({str(i): x for i, x in enumerate([total] * 60)}, total)
+    assert many.get_title() == "the 50 least of 60"
     assert len(many.get_yticklabels()) == 51
 
 

@@ -168,8 +168,11 @@ def groups(
         axes = intervals(rows, xlabel=xlabel, ax=ax)
         if total is not None:
             axes.axvline(float(total.value), **REFERENCE)
+    titles = [f"the {MOST_ROWS} least of {len(named)}"] * (len(named) > MOST_ROWS)
     if largest_difference is not None:
-        axes.set_title(f"largest difference {largest_difference}", fontsize="medium")
+        titles.append(f"largest difference {largest_difference}")
+    if titles:
+        axes.set_title("\n".join(titles), fontsize="medium")
     return axes
 
 
