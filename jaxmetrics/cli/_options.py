@@ -153,8 +153,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " id are one cluster; --cluster '' treats all rows as independent."
     ),
     "prevalence": _option(
-        "Estimate the metrics for a population in which the classes have these shares, such as"
-        " cat=0.1,dog=0.9.",
+        "Estimate the metrics for a population in which the classes of --true have these shares,"
+        " such as cat=0.1,dog=0.9.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
