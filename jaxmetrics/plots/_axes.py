@@ -57,7 +57,7 @@ def legend_label(name: str, *parts: str) -> str:
 def add_legend(axes: Any) -> None:
     """Add a legend below the axes, where it covers no data; reference lines are last.
 
-    A figure without a layout gets the layout "compressed", which makes room for the legend.
+    A figure without a layout gets the layout "tight", which makes room for the legend.
     """
     from matplotlib.transforms import offset_copy
 
@@ -66,7 +66,7 @@ def add_legend(axes: Any) -> None:
     handles, labels = zip(*entries, strict=True)
     figure = axes.figure.canvas.figure
     if figure.get_layout_engine() is None and axes.get_subplotspec() is not None:
-        figure.set_layout_engine("compressed")
+        figure.set_layout_engine("tight")
     height = _HEIGHT_OF_TICKS + (_HEIGHT_OF_LABEL if axes.get_xlabel() else 0)
     below = offset_copy(axes.transAxes, axes.figure, y=-height)
     place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
