@@ -736,6 +736,12 @@ def test_items_that_repeat_are_clusters(
 
 
 @pytest.mark.usefixtures("folder")
+def test_an_option_that_is_given_twice_is_refused(run: Run) -> None:
+    code, _, error = run("report", "a.csv", "--group", "patient", "--group", "y_pred")
+    assert (code, error) == (2, "jaxmetrics: --group was given twice\n")
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", ["compare", "leaderboard"])
 def test_ids_in_another_order_are_not_matched_by_position(command: str, run: Run) -> None:
     shuffled = SAMPLES[1].sample(fraction=1, shuffle=True, seed=0)

@@ -12,7 +12,6 @@ from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host, require
 from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
-from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
     as_invalid,
@@ -141,13 +140,14 @@ def report(
             q = prob[rows]
             confidence = confidence_of(q[counted], p[counted])
             sums = probability_sums(t, q, w)
-            result = result.with_findings(probability_findings(sums, result.class_names, level))
+            areas = None
+            if w is None and numbers is None and q.size <= _MOST_RANKED:
+                areas = areas_of_examples(t[counted], q[counted], level=level)
+            findings = probability_findings(sums, result.class_names, level, areas)
+            result = result.with_findings(findings)
             if numbers is not None or squares is not None:
                 findings = findings_of_examples(t, q, w, ids, level, frequency=are_copies)
                 result = result.with_findings(findings)
-            elif w is None and q.size <= _MOST_RANKED:
-                areas = areas_of_examples(t[counted], q[counted], level=level)
-                result = result.with_findings(Findings(per_class={"roc_auc": areas}))
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
         return replace(result, examples=examples)
 

@@ -149,9 +149,12 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
 
 
 def probability_findings(
-    sums: ProbabilitySums, class_names: tuple[str, ...], level: float
+    sums: ProbabilitySums,
+    class_names: tuple[str, ...],
+    level: float,
+    areas: list[ReportValue] | None = None,
 ) -> Findings:
-    """Compute the values of the report from the sums."""
+    """Compute the values of the report from the sums, but for areas that are given."""
     # The bins of Brier scores are so narrow that their means replace the scores.
     weights, totals = sums.brier_score[sums.brier_score[:, 0] > 0].T
     bounds = 0, worst_brier_score(sums.soft_counts)
@@ -162,7 +165,7 @@ def probability_findings(
         sums.log_loss,
         mean_interval(scores, sample_weight=weights, frequency=True, bounds=bounds, level=level),
         calibration_interval(sums.calibration_bins, level=level),
-        area_values(sums.score_histogram, level),
+        area_values(sums.score_histogram, level) if areas is None else areas,
     )
     tables = {
         "score_histogram": sums.score_histogram,
