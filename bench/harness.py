@@ -264,6 +264,12 @@ def in_new_process(script: str, name: str, **settings: str) -> Figures:
     return figures
 
 
+def status(entry: str) -> int:
+    """Bytes, as Linux says; a process inherits the `ru_maxrss` of the one that started it."""
+    [kilobytes] = re.findall(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(kilobytes)
+
+
 def store(name: str, machine: str, results: Mapping[str, Any]) -> Path:
     """Write all figures into bench/results/, and return the path of the file."""
     path = ROOT / "bench" / "results" / f"{name}.json"

@@ -3,11 +3,9 @@
 """
 
 import multiprocessing
-import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Results, limit, measure, publish_times, rate_in_words
+from bench.harness import LIMIT, Results, limit, measure, publish_times, rate_in_words, status
 
 Shape = tuple[int, int, int]  # examples, width, words
 EXAMPLES, WIDTH, WORDS = 512, 512, (1000, 10_000, 100_000)  # timed
@@ -106,15 +104,9 @@ def process_megabytes(name: str, dtype: Any) -> float:
 
 def _growth(name: str, dtype: Any) -> float:
     arguments, run = jax.block_until_ready(data(RUN, dtype)), compiled(LOSSES[name], RUN, dtype)
-    before = _status("VmRSS")
+    before = status("VmRSS")
     jax.block_until_ready(run(*arguments))
-    return (_status("VmHWM") - before) / 1e6
-
-
-def _status(entry: str) -> int:
-    """Bytes, as Linux says; a process inherits the `ru_maxrss` of the one that started it."""
-    [kilobytes] = re.findall(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return 1024 * int(kilobytes)
+    return (status("VmHWM") - before) / 1e6
 
 
 def memory(name: str, dtype: Any) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.harness import ROOT, publish, three_digits
+from bench.harness import ROOT, publish, status, three_digits
 
 ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
@@ -99,8 +99,6 @@ def write(path: Path, rows: int) -> None:
 
 def work(engine: str, side: str, job: str, path: str) -> Process:
     """What a process of its own measures."""
-    import resource
-
     relation, by_hand = ENGINES[engine]
     query = relation(ours(job) if side == OURS else by_hand(job))
     seconds = []
@@ -108,8 +106,7 @@ def work(engine: str, side: str, job: str, path: str) -> Process:
         start = time.perf_counter()
         query(path)
         seconds.append(time.perf_counter() - start)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"seconds": min(seconds), "first": seconds[0], "bytes": float(memory)}
+    return {"seconds": min(seconds), "first": seconds[0], "bytes": float(status("VmHWM"))}
 
 
 def fresh(*arguments: str) -> Process:

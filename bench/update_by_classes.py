@@ -63,7 +63,7 @@ def main() -> None:
     sweep = {k: updates(k) for k in CLASSES}
     publish_times(
         "update_by_classes",
-        "by the number of classes",
+        "an update of 128 examples",
         {"classes": sweep},
         {f"{k:,} classes": sweep[k] for k in CLASSES},
         f"An update adds {BATCH} examples to the state, which is donated. The row `by hand` is one"
