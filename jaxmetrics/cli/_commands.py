@@ -31,7 +31,6 @@ from jaxmetrics import (
 from jaxmetrics import leaderboard as rank
 from jaxmetrics import report as make_report
 from jaxmetrics._text.wording import printable
-from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import check_alone, with_options
@@ -105,8 +104,6 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
             " --prevalence, use --where to select rows, or add --cluster '' if all rows are"
             " independent."
         )
-    if rows.positive is None:
-        warn_of_other_names(rows.names("true"), rows.names("pred"))
 
     def of_group(name: str, level: float) -> Report:
         return _report_of(rows.of_group(name), shares, level)
