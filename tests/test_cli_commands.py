@@ -544,6 +544,21 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     ("report x.csv", TWO_WAYS.format("'Cat'", "'cat'"), f"{LABELS}Cat,cat\ncat,Cat\n"),
     ("report x.csv", "'nan' is counted as a class", f"{LABELS}18_25,nan\nnan,18_25\n"),
+    ("report x.csv", "count them as wrong with invalid='[invalid]'", f"{LABELS}a,[invalid]\nb,b\n"),
+    *(
+        (
+            f"{command} --invalid [INVALID]",
+            "no prediction is '[INVALID]', which is named as invalid; '??' is predicted and counts",
+            *[f"{LABELS}a,??\nb,b\na,a\n"] * 2,
+        )
+        for command in ("report x.csv", "compare x.csv y.csv", "leaderboard x.csv y.csv")
+    ),
+    (
+        f"leaderboard x.csv y.csv {UNPARSED}",
+        "valid rate value: ",
+        X,
+        B,
+    ),
     (  # Parquet keeps spaces
         "report x.parquet",
         TWO_WAYS.format("'a'", "'a '"),

@@ -157,12 +157,12 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv",
-        "'y_pred' is '', which is no class; --ignore '' leaves such rows out; --invalid '' counts",
+        "'y_pred' is '', which is no class; --invalid '' counts it as a wrong prediction; --ignore",
         "y_true,y_pred\na,a\nb,\n",
     ),
     (
         "report x.csv",
-        "'-1', which is no class id; --ignore=-1 leaves such rows out; --invalid=-1 counts it as",
+        "'-1', which is no class id; --invalid=-1 counts it as a wrong prediction; --ignore=-1",
         "y_true,y_pred\n0,1\n1,-1\n",
     ),
     (
@@ -536,10 +536,10 @@ REFUSED: list[tuple[Any, ...]] = [
     *(
         ("report x.csv", f"row 30: 'y_{column}' is '{label}', which is no class{rest}", late(row))
         for row, column, label, rest in (
-            ("a,", "pred", "", "; --ignore '' leaves such rows out"),
+            ("a,", "pred", "", "; --invalid '' counts it as a wrong"),
             (",b", "true", "", "; --ignore '' leaves such rows out"),
-            ("a, -7", "pred", "-7", " id; --ignore=-7 leaves such"),
-            ("a,-1.0", "pred", "-1.0", " id; --ignore=-1.0 leaves"),
+            ("a, -7", "pred", "-7", " id; --invalid=-7 counts it as"),
+            ("a,-1.0", "pred", "-1.0", " id; --invalid=-1.0 counts"),
         )
     ),
     ("report x.csv --group id", "column 'id' has more than 100 different values, which is too", A),
@@ -712,7 +712,11 @@ REFUSED: list[tuple[Any, ...]] = [
         (f"report x.jsonl --true o.t --pred o.p --weight {weight}", message, NESTED + line)
         for weight, line, message in (
             ("mixed", "", "row 2, the value of 'mixed' is '["),
-            ("o.w", '{"o": {"t": "a"}, "o.p": }', "cannot be read: Expecting value"),
+            (
+                "o.w",
+                '{"o": {"t": "a"}, "o.p": }',
+                "cannot be read: line 4 is not JSON: Expecting value",
+            ),
             ("o.w", "[7]", "[7] is not an object"),
             (
                 "o.w",

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -103,6 +105,94 @@ def test_gates(row: Any, run: Run) -> None:
 def test_gates_in_words(command: str, code: int, sentence: str, run: Run) -> None:
     found, out, _ = run(*with_files(command, *[CELLS] * command.startswith("report")))
     assert (found, sentence in " ".join(out.split())) == (code, True)
+
+
+ITEMS = pl.DataFrame({"id": range(60), "ok": [1, 1, 0] * 20})
+SOLVED = ITEMS.with_columns(ok=1)
+TIMED_OUT = ITEMS.filter(pl.col("ok") == 1)  # lacks 20 items
+LACKS_ONE = ITEMS.filter(pl.col("id") != 2)
+LACKING: list[tuple[Any, ...]] = [
+    (">= -0.1", 3, TIMED_OUT, SOLVED, "20 of 60 in x.jsonl; in the worst case, A - B is -0.333 ["),
+    (">= -0.1", 3, ITEMS, TIMED_OUT, "20 of 60 in y.jsonl; in the worst case, A - B is -0.333 ["),
+    ("<= 0.1", 3, TIMED_OUT, ITEMS, "20 of 60 in x.jsonl; in the worst case, A - B is 0.333 ["),
+    (">= -0.1", 0, TIMED_OUT, ITEMS, "20 of 60 in x.jsonl; in the worst case, A - B is 0.000 ["),
+    ("<= 0.2", 0, LACKS_ONE, ITEMS, "1 of 60 in x.jsonl; in the worst case, A - B is 0.017 ["),
+    (">= 0.5", 1, TIMED_OUT, ITEMS, "20 of 60 in x.jsonl"),
+    (
+        ">= -99",
+        3,
+        LACKS_ONE.with_columns(ok=9),
+        ITEMS,
+        "1 of 60 in x.jsonl; in the worst case, A - B is unknown without bounds",
+    ),
+]
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("bound", "code", "a", "b", "reason"), LACKING)
+def test_gates_on_missing_scores(
+    bound: str, code: int, a: Any, b: Any, reason: str, run: Run
+) -> None:
+    command = f"compare x.jsonl y.jsonl --value ok --id id --gate 'ok {bound}' --html x.html"
+    arguments = with_files(command, a, b)
+    (gate,) = answer(run, *arguments, code=code)["gates"]
+    assert gate["reason"].startswith(f"scores are missing: {reason}")
+    assert "more_examples" not in gate
+    word = {0: "passed", 1: "failed", 3: "undecided"}[code]
+    found, out, _ = run(*arguments)
+    assert (found, f"ok {bound}: {word} (scores are missing: {reason}" in joined(out)) == (
+        code,
+        True,
+    )
+    page = Path("x.html").read_text()
+    assert f"{word} (scores are missing: {reason}" in page
+    _, out, _ = run(*arguments, "--format", "markdown")
+    assert f"{word} (scores are missing: {reason}" in joined(out.replace("\\", ""))
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("folder")
+def test_a_report_with_missing_scores_passes_in_the_worst_case(run: Run) -> None:
+    for least, code in ((0.5, 3), (0.2, 0)):
+        options = ["--gate", f"mean >= {least}"]
+        text = "ok\n" + "1\n" * 40 + "N/A\n" * 40
+        (gate,) = answer(run, *with_files("report x.csv --value ok", text), *options, code=code)[
+            "gates"
+        ]
+        half = jm.mean_interval([1, 0] * 40, bounds=(0, 1))
+        worst = f"in the worst case, the value is {half}"
+        assert gate["reason"] == f"scores are missing: 40 of 80; {worst}"
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("folder")
+def test_rankings_of_missing_scores(run: Run) -> None:
+    ranking = "leaderboard x.jsonl y.jsonl --value ok --id id"
+    first, second = answer(run, *with_files(ranking, ITEMS, TIMED_OUT))["classifiers"]
+    assert [first[x] for x in ("name", "missing", "worst_case")] == [
+        "x.jsonl",
+        0,
+        pytest.approx(2 / 3),
+    ]
+    assert [second[x] for x in ("name", "missing", "worst_case")] == [
+        "y.jsonl",
+        20,
+        pytest.approx(2 / 3),
+    ]
+    _, out, _ = run(*ranking.split())
+    assert "Values and ranks are of the 40 of 60 items for which no score is missing." in joined(
+        out
+    )
+    assert "worst case" in out
+    # The order of the files does not matter, although values are equal.
+    assert run(*["leaderboard", "y.jsonl", "x.jsonl", "--value", "ok", "--id", "id"])[1] == out
+    complete = answer(run, *with_files(ranking, ITEMS, ITEMS))
+    assert "missing" not in complete["classifiers"][0]
+
+
+def joined(text: str) -> str:
+    return " ".join(text.split())
 
 
 def normal_interval(x: float, error: float, level: float) -> ReportValue:

@@ -186,6 +186,23 @@ def test_invalid_predictions_of_reports_of_all_kinds() -> None:
     assert math.isnan(none["accuracy_of_valid"].value)
 
 
+def test_missing_answers_are_invalid() -> None:
+    true: list[Any] = ["cat", "dog", "dog", "cat"] * 9
+    pred: list[Any] = ["cat", None, math.nan, ""] * 9
+    report = jm.report(true, pred, invalid="")
+    assert (report["accuracy"].value, report["valid_rate"].value) == (0.25, 0.25)
+    with pytest.raises(ValueError, match=r"y_true\[1\] is None.* Are y_true and y_pred swapped\?"):
+        jm.report(pred, true, invalid="")
+
+
+def test_misspelled_invalid_labels_are_named() -> None:
+    true, pred = ["cat", "dog", "dog", "cat"] * 9, ["cat", "??", "dog", "?"] * 9
+    with pytest.warns(UserWarning, match=r"no prediction is '\? ', .* invalid; '\?', '\?\?' is"):
+        jm.report(true, pred, invalid="? ")
+    with pytest.warns(UserWarning, match=r"no prediction is '!', 2, 3, which is .*; '4' is"):
+        jm.comparison_report([0, 1] * 9, [0, 4] * 9, [0, 1] * 9, invalid=["!", 2, 3])
+
+
 def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
     """Intervals by formulas, by draws where nothing went wrong, of probabilities, differences."""
     y, prob = probabilities(50)
@@ -778,6 +795,10 @@ REFUSALS: list[tuple[Any, str]] = [
             lambda: jm.report([*"ab?"], [*"ab?"], invalid="?"),
             lambda: jm.comparison_report([0, 1, 2], [0, 1, 2], [0, 1, 2], invalid=[2]),
         )
+    ),
+    (
+        lambda: of_counts(np.eye(3), class_names=[*"ab?"], invalid=["?", "!"]),
+        r"invalid names '!', but class_names are a, b, \?",
     ),
     (
         lambda: of_counts(np.eye(3), class_names=[*"ab?"], invalid="?"),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics.intervals.means import Strata, mean_of_groups
+from jaxmetrics.reports.score_means import ItemScores
+from jaxmetrics.reports.values import Compared
 from tests.command_line import GRADES, RIGHT, TASKS, USERS, N
 from tests.estimates import parts
 from tests.oracles import fields_of
@@ -272,10 +275,34 @@ def test_few_scores_are_no_false_discoveries() -> None:
 def test_missing_scores_of_a_comparison_are_bounded() -> None:
     a, b = [1, 1, 0, np.nan, 1, 1], [0, 1, np.nan, np.nan, 1, 0]
     text = jm.score_report(a, b, bounds=(0, 1)).to_text().replace("\n", " ")
-    low = jm.mean_interval([1, 0, -1, -1, 0, 1], bounds=(-1, 1)).low
-    high = jm.mean_interval([1, 0, 0, 1, 0, 1], bounds=(-1, 1)).high
-    bounds = f"the mean of A - B is between {low:.3f} and {high:.3f}."
-    assert f"For any values of the missing scores (2), {bounds}" in text
+    least = jm.mean_interval([1, 0, -1, -1, 0, 1], bounds=(-1, 1))
+    greatest = jm.mean_interval([1, 0, 0, 1, 0, 1], bounds=(-1, 1))
+    assert "Scores are missing: 1 of 6 in A and 2 of 6 in B. Values are of the other 4" in text
+    assert f"A - B of all 6 items is at least {least} and at most {greatest}, whatever" in text
+    unbounded = jm.score_report(a, b).to_text().replace("\n", " ")
+    assert "the mean of all items is unknown, because scores have no bounds." in unbounded
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("is_least", [True, False])
+def test_the_worst_case_is_the_worst_of_all(is_least: bool) -> None:
+    """Against all 2^4 scores that may be missing, for the mean and the mean of groups."""
+    nan, worst = np.nan, min if is_least else max
+    values = np.array([[1, nan, 0, 1, nan, 1], [0, 1, nan, 1, nan, 0]])
+    groups = np.array([0, 0, 0, 1, 1, 1])
+    sample = ItemScores("x", values, (0, 1), groups=groups, group_names=["0", "1"])
+    for systems in (values, values[:1]):
+        every = []
+        for ends in product([0, 1], repeat=int(np.isnan(systems).sum())):
+            filled = systems.copy()
+            filled[np.isnan(systems)] = ends
+            x = filled[0] - (filled[1] if len(filled) > 1 else 0)
+            every.append([x.mean(), (x[:3].mean() + x[3:].mean()) / 2])
+        found = sample._replace(values=systems).filled(is_least)
+        for i, method in enumerate((found.mean, found.mean_of_groups)):
+            x = method(0.95)
+            x = x.difference if isinstance(x, Compared) else x
+            assert x.value == pytest.approx(worst(y[i] for y in every))
 
 
 @pytest.mark.quick
@@ -288,8 +315,9 @@ def test_missing_scores_are_bounded() -> None:
     assert found.high == jm.mean_interval(np.nan_to_num(scores, nan=1), bounds=(0, 1)).high
     text = jm.score_report(scores, bounds=(0, 1), groups=[*"abcacb"]).to_text().replace("\n", " ")
     assert "The mean of groups leaves out groups in which no item has a score: c." in text
-    bounds = f"is between {found.low:.3f} and {found.high:.3f}"
-    assert f"For any values of the missing scores (2), the mean of all items {bounds}" in text
+    ends = [jm.mean_interval(np.nan_to_num(scores, nan=x), bounds=(0, 1)) for x in (0, 1)]
+    assert "Scores are missing: 2 of 6. Values are of the other 4 items; the mean of" in text
+    assert f"all 6 items is at least {ends[0]} and at most {ends[1]}, whatever the" in text
     for options in ({"missing": "bounds"}, {"missing": "drop", "bounds": (0, 1)}):
         with pytest.raises(ValueError, match="missing"):
             jm.mean_interval(scores, **options)

@@ -119,7 +119,7 @@ def sorted_classes(labels: Iterable[Any]) -> list[Any]:
     return result
 
 
-_MARKS = ("", "NA", "N/A", "NaN", "nan", "None", "null", "NULL", "<NA>")  # of missing values
+_MARK = re.compile(r"|NA|N/A|NaN|nan|None|null|NULL|<NA>|\W?(?i:invalid|no.?answer)\W?")
 
 
 def _warn_of_alike(names: Sequence[str]) -> None:
@@ -132,9 +132,26 @@ def _warn_of_alike(names: Sequence[str]) -> None:
             f"the classes {', '.join(alike[:5])} differ only in case, spaces, zeros or invisible"
             " characters. If they are the same class, write its name in the same way everywhere."
         )
-    if marks := [repr(name) for name in names if name in _MARKS]:
+    if marks := [repr(name) for name in names if _MARK.fullmatch(name)]:
         are = "is counted as a class" if len(marks) == 1 else "are counted as classes"
-        warn(f"{enumeration(marks)} {are}. If this marks a missing label, leave out such rows.")
+        warn(
+            f"{enumeration(marks)} {are}. If this marks predictions that are no class, reports"
+            f" count them as wrong with invalid={marks[0]} (on the command line, --invalid). If it"
+            " marks missing true labels, leave out such rows."
+        )
+
+
+def warn_of_absent(invalid: Sequence[Hashable], true: Collection[Any], pred: set[Any]) -> None:
+    """Warn if a label of `invalid` is never predicted, but a label that is no true class is: one of
+    them may be misspelled.
+    """
+    absent = [repr(x) for x in invalid if x not in pred]
+    others = sorted(map(repr, pred.difference(true, invalid)))
+    if absent and others:
+        warn(
+            f"no prediction is {listed(absent)}, which is named as invalid; {listed(others)} is"
+            " predicted and counts as a class, but is no true class. Check the spelling."
+        )
 
 
 def plain(name: str) -> Hashable:

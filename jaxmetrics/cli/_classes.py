@@ -46,12 +46,12 @@ def rest_of(positive: str) -> str:
 def refusal_of(label: str, role: str) -> str | None:
     """Return why a true or predicted label is not a valid class, or None if it is valid."""
     option = f"={label}" if label else " ''"
-    wrong = f"; --invalid{option} counts it as a wrong prediction" if role == "pred" else ""
+    wrong = f"--invalid{option} counts it as a wrong prediction; " if role == "pred" else ""
     if label == "":
-        return f"which is no class; --ignore '' leaves such rows out{wrong}"
+        return f"which is no class; {wrong}--ignore '' leaves such rows out"
     if re.fullmatch(r"-\d+(\.0*)?", label):
         return (
-            f"which is no class id; --ignore={label} leaves such rows out{wrong}; to use it as a"
+            f"which is no class id; {wrong}--ignore={label} leaves such rows out; to use it as a"
             " class, give it another name"
         )
     if re.fullmatch(r"\[[-+.,\s\deE]*\]", label):
@@ -59,9 +59,9 @@ def refusal_of(label: str, role: str) -> str | None:
     return None
 
 
-def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
+def check_classes(true: Collection[str], pred: Collection[str], file: str = "") -> None:
     """Raise an error if the true and the predicted classes are of different kinds, such as integers
-    and names.
+    and names; warn if no true class is predicted.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     kinds = {_kind(names) for names in (true, pred) if names}  # no prediction may be valid
@@ -70,11 +70,6 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
             " Write the classes in both columns in the same way."
         )
-
-
-def warn_of_other_names(true: Collection[str], pred: Collection[str], file: str = "") -> None:
-    """Warn if no true class is predicted."""
-    true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     if pred and not set(true) & set(pred):
         warnings.warn(
             f"{file and f'{file}: '}the true and the predicted classes have no class in common:"

@@ -20,6 +20,7 @@ from jaxmetrics import (
     delong_interval,
     f1,
     macro,
+    mean_interval,
     multilabel_report,
     paired_confusion_matrix,
     precision,
@@ -30,7 +31,6 @@ from jaxmetrics import (
 from jaxmetrics import leaderboard as rank
 from jaxmetrics import report as make_report
 from jaxmetrics._text.wording import printable
-from jaxmetrics.cli._classes import warn_of_other_names
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import check_alone, with_options
@@ -55,7 +55,7 @@ from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.score_means import report_of_scores
 from jaxmetrics.reports.singles import whole, with_invalid_last
-from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of
+from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of, values_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
 
@@ -104,8 +104,6 @@ def _report_of_predictions(options: Namespace) -> AnyReport:
             " --prevalence, use --where to select rows, or add --cluster '' if all rows are"
             " independent."
         )
-    if rows.positive is None:
-        warn_of_other_names(rows.names("true"), rows.names("pred"))
 
     def of_group(name: str, level: float) -> Report:
         return _report_of(rows.of_group(name), shares, level)
@@ -152,9 +150,13 @@ def _means_of_scores(options: Namespace) -> TabularReport:
     check_alone(options, "value", "bounds", "id", "cluster", "group", "gate")
     scores = read_scores(options, [(file, options.value) for file in options.files])
     names = [shown(file) for file in options.files]
+
+    def report_at(level: float, *case: bool) -> TabularReport:
+        return report_of_scores(scores.filled(*case) if case else scores, level, names)
+
     with progress("computing intervals"), refusals(options.files[0]):
-        number = scores.sample.number
-        return _gated(options, lambda level: report_of_scores(scores, level, names), number)
+        number, missing = scores.sample.number, scores.missing(names)
+        return _gated(options, report_at, number, missing, scores.bounds is not None)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -300,7 +302,12 @@ def leaderboard(options: Namespace) -> TabularReport:
     number = None if clusters is None else len({*clusters})
     ignored, cluster = files[0].num_rows - len(true), files[0].cluster
     sample = SampleSize(len(true), ignored, number, cluster=cluster)
-    return ranking_report(board, names, options.metric, sample)
+    columns = {}
+    if options.invalid:
+        are_valid = _preds(files) < len(files[0].classes)
+        settings = {"bounds": (0, 1), "clusters": clusters, "level": options.level}
+        columns["valid rate"] = values_of(mean_interval(are_valid, **settings))
+    return ranking_report(board, names, options.metric, sample, columns=columns)
 
 
 def _ranking_of_scores(options: Namespace) -> TabularReport:
@@ -320,12 +327,22 @@ def _ranking_of_scores(options: Namespace) -> TabularReport:
     metric = options.value if len(paths) > 1 else "mean score"
     if scores.groups is not None:
         metric = f"{metric}, mean of groups"
-    return ranking_report(board, names, metric, scores.sample, title=printable(metric))
+    sample, columns, remark = scores.sample, scores.columns(options.level), ""
+    if columns:
+        remark = (
+            f"Values and ranks are of the {sample.number} of {scores.values.shape[1]} items for"
+            " which no score is missing."
+        )
+        if scores.bounds is not None:
+            remark += f" In the worst case, all missing scores are {scores.bounds[0]:g}."
+    more: Any = {"title": printable(metric), "columns": columns, "remark": remark}
+    return ranking_report(board, names, metric, sample, **more)
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
     """List the files of the systems: the given files, or all files of a single folder or glob."""
-    return files if len(files) > 1 else parts_of(files[0])
+    # Sorted, because equal values have the order of the files, and draws depend on it.
+    return sorted(files) if len(files) > 1 else parts_of(files[0])
 
 
 def _contenders(
@@ -440,7 +457,8 @@ def _parse_gates(options: Namespace) -> None:
     """Parse the gates, before files are read."""
     for i, text in enumerate(options.gate):
         try:
-            options.gate[i] = Gate.parsed(text)
+            gate = Gate.parsed(text)
+            options.gate[i] = gate._replace(name="mean") if gate.name == options.value else gate
         except ValueError:
             raise InputError(
                 "--gate must have a form such as 'accuracy >= 0.9', 'recall[cat] >= 0.8' or"
@@ -449,25 +467,31 @@ def _parse_gates(options: Namespace) -> None:
 
 
 def _gated(
-    options: Namespace, report_at: Callable[[float], Any], number: float | None = None
+    options: Namespace,
+    report_at: Callable[..., Any],
+    number: float | None = None,
+    missing: str = "",
+    is_bounded: bool = True,
 ) -> Any:
     """Make the report, and decide its gates.
 
     Args:
         options: the parsed options.
-        report_at: a function of a confidence level that makes the report.
+        report_at: a function of a confidence level that makes the report. If scores are missing,
+            its second argument is whether they are such that the value is least or greatest.
         number: the number of items; by default, the number of examples in the report.
+        missing: which scores are missing, or "".
+        is_bounded: whether scores have bounds.
     """
     report_at, is_comparison = cache(report_at), options.command == "compare"
 
-    def value(gate: Gate, level: float) -> ReportValue:
-        known = report_at(level).values()
-        if options.value is not None:
-            known = {options.value: known["mean"], **known}
+    def value(gate: Gate, level: float, *case: bool) -> ReportValue:
+        known = report_at(level, *case).values()
         if gate.name not in known:
+            names = ", ".join(filter(None, [options.value, *known]))
             raise InputError(
                 f"--gate names the unknown metric {shortened(gate.name)!r}. The"
-                f" {'compared' if is_comparison else 'reported'} metrics are {', '.join(known)}."
+                f" {'compared' if is_comparison else 'reported'} metrics are {names}."
             )
         x = known[gate.name]
         if isinstance(x, Mapping):
@@ -488,5 +512,8 @@ def _gated(
     report = report_at(options.level)
     number = report.num_examples if number is None else number
     what = "A - B" if is_comparison else ""
-    gates = judged(options.gate, value, level=options.level, number=number, what=what)
+    settings: Any = {"level": options.level, "number": number, "what": what, "missing": missing}
+    if is_bounded:
+        settings["worst"] = lambda gate: value(gate, options.level, gate.is_lower)
+    gates = judged(options.gate, value, **settings)
     return replace(report, gates=gates)

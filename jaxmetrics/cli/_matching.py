@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import check_kinds, warn_of_other_names
+from jaxmetrics._arguments.labels import warn_of_absent
+from jaxmetrics.cli._classes import check_classes
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._items import REPEATED_IN_SOME
 from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
@@ -50,14 +51,15 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
 
 def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
     """Find the classes of all files; raise an error if the files do not fit together."""
-    true, positive = files[0].names("true"), files[0].positive
-    present = true.union(*(file.names("pred") for file in files))
+    true, positive, invalid = files[0].names("true"), files[0].positive, files[0].options.invalid
+    preds = [file.names("pred") for file in files]
+    warn_of_absent(invalid, true, set().union(*preds))
+    present = true.union(*preds).difference(invalid)
     if positive is None:
         present.update(*(file.prob_classes for file in files))
-        for name, file in zip(paths, files, strict=True):
+        for name, pred in zip(paths, preds, strict=True):
             with named(name):
-                check_kinds(true, file.names("pred"))
-            warn_of_other_names(true, file.names("pred"), name)
+                check_classes(true, pred.difference(invalid), name)
     classes = classes_of(present, positive, files[0].options)
     if len(classes) < 2:
         raise InputError(

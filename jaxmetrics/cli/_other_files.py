@@ -45,8 +45,8 @@ from jaxmetrics.reports.score_means import ItemScores
 
 _MOST_LABELS = 1000
 _BETWEEN = "\x1f"  # separator between the parts of an id from several columns
-_MISSING = ("", "nan", "null", "none")
-_WORDS = {"true": "1", "false": "0"} | {
+_MISSING = ("", "nan", "null", "none", "na", "n/a")
+_WORDS = {"true": "1", "false": "0", "yes": "1", "no": "0"} | {
     "c": "1",
     "p": "0.5",
     "i": "0",
@@ -184,7 +184,8 @@ def _frame(options: Namespace, path: Path, column: str) -> tuple[pl.DataFrame, s
             raise InputError(
                 "each row must have a different id, but several rows have the same id. The first"
                 f" such id is {first!r}. If the rows differ in another column, use several columns"
-                " as the id, such as --id item,attempt."
+                " as the id, such as --id item,attempt. If rows are attempts at the same"
+                " item, name the column of items with --cluster; report then needs no --id."
             )
     return scores, cluster_name
 
@@ -229,7 +230,7 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
             row, value = bad[ROW][0], bad["text"][0]
             raise InputError(
                 f"in row {row}, the column {column!r} contains {value!r}, but a number, true or"
-                f" false was expected{decimal_hint(value)}."
+                f" false was expected, or null if there is no score{decimal_hint(value)}."
             )
         for role in labels:
             if (empty := rows.filter(pl.col(role) == "")).height:

@@ -19,7 +19,7 @@ from jaxmetrics._arguments import labels as _labels
 from jaxmetrics._arguments.example_arguments import are_distributions
 from jaxmetrics._arguments.single import IGNORED
 from jaxmetrics.cli._classes import (
-    check_kinds,
+    check_classes,
     one_against_rest,
     refusal_of,
     rest_of,
@@ -390,7 +390,8 @@ class Predictions:
             row, label = true.sort(ROW).select(ROW, "true").row(0)
             raise InputError(
                 f"row {row}: {columns.labels['true'].name!r} is {label!r}, which --invalid names,"
-                f" but only predictions can be invalid; --ignore={label!r} leaves such rows out"
+                " but only predictions can be invalid. Are --true and --pred swapped? If not,"
+                f" --ignore={label!r} leaves out such rows, whose true class is unknown"
             )
         if "cluster" in columns.labels:
             missing = rows.filter(pl.col(COUNTED) & (pl.col("cluster") == ""))
@@ -442,10 +443,9 @@ class Predictions:
         return rows.filter("is weighted") if "weight" in rows.columns else rows
 
     def names(self, role: str) -> set[str]:
-        """Return the classes that occur in examples."""
+        """Return the labels that occur in examples."""
         names = [*self.labels]
-        found = {names[i] for i in self.examples[role].unique() if i >= 0}
-        return found - {*self.options.invalid}
+        return {names[i] for i in self.examples[role].unique() if i >= 0}
 
     def squares(self) -> np.ndarray | None:
         """Return the sums of the squares of weights, `(K, K)`, if rows are examples with weights
@@ -521,8 +521,10 @@ def count_predictions(
             raise InputError(
                 f"a report needs at least two classes, but the file contains {listed(labels)}."
             )
+        true, pred = rows.names("true"), rows.names("pred")
+        _labels.warn_of_absent(options.invalid, true, pred)
         if rows.positive is None:
-            check_kinds(rows.names("true"), rows.names("pred"))
+            check_classes(true, pred.difference(options.invalid))
     return rows
 
 

@@ -243,6 +243,8 @@ class FileTable:
         """Return the type of a column; raise an error if the column does not occur exactly once."""
         if name not in self.names:
             way = f"; {_OPTIONS[name]} names another column" if name in _OPTIONS else ""
+            if way and self.task is not None:
+                way = "; --value reads a column of scores of lm-evaluation-harness, such as acc"
             if sum(x.startswith(name) for x in self.names) > 1:
                 way = (
                     f". Several columns begin with {name!r}: if they are 0 and 1 for each class,"

@@ -108,9 +108,15 @@ def json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
     """
     lines = first.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     fields: dict[str, Any] = {}
-    for line in lines[:-1] if len(first) == START and len(lines) > 1 else lines:
+    is_cut = len(first) == START and len(lines) > 1
+    for number, line in enumerate(lines[:-1] if is_cut else lines, 1):
         if line.strip():
-            row = json.loads(line)
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise InputError(
+                    f"cannot be read: line {number} is not JSON: {error.msg}"
+                ) from None
             if not isinstance(row, dict):
                 way = " A list of objects needs the suffix .json." if isinstance(row, list) else ""
                 raise InputError(f"{shortened(line.decode())} is not an object.{way}")

@@ -84,6 +84,7 @@ class JudgedGate(NamedTuple):
         value: the value with its interval.
         verdict: the verdict.
         more: how many more examples would decide the gate.
+        missing: which scores are missing, and the value in the worst case; or "".
     """
 
     gate: Gate
@@ -91,10 +92,14 @@ class JudgedGate(NamedTuple):
     value: ReportValue
     verdict: Verdict
     more: float
+    missing: str = ""
 
     @property
     def verdict_in_words(self) -> str:
         """The verdict in words."""
+        if self.missing:
+            word = "undecided" if self.verdict is Verdict.UNKNOWN else self.verdict.name.lower()
+            return f"{word} ({self.missing})"
         if self.verdict is not Verdict.UNKNOWN:
             return self.verdict.name.lower()
         if not self.value.has_interval:
@@ -122,6 +127,7 @@ class JudgedGate(NamedTuple):
         """Return the gate and its verdict for JSON."""
         more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
         parts = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
+        parts |= {"reason": self.missing} if self.missing else {}
         return parts | ({} if more is None else {"more_examples": math.ceil(more)})
 
 
@@ -132,14 +138,17 @@ def judged(
     level: float,
     number: float,
     what: str = "",
+    missing: str = "",
+    worst: Callable[[Gate], ReportValue] | None = None,
 ) -> list[JudgedGate]:
     """Decide gates from the intervals of their values.
 
-    A gate passes if its interval at `level` satisfies the bound. The report passes only if all
-    gates pass, so several gates do not make a wrong pass more likely than a single gate: Berger
-    (1982), Technometrics 24. The report fails if any of the gates fails, so failures are corrected
-    for multiple testing by the step-down procedure of Holm (1979), Scandinavian Journal of
-    Statistics 6.
+    A gate passes if its interval at `level` satisfies the bound. If scores are missing, it passes
+    only if the interval in the worst case does, too. The report passes only if all gates pass, so
+    several gates do not make a wrong pass more likely than a single gate: Berger (1982),
+    Technometrics 24. The report fails if any of the gates fails, so failures are corrected for
+    multiple testing by the step-down procedure of Holm (1979), Scandinavian Journal of Statistics
+    6.
 
     Args:
         gates: the gates.
@@ -148,6 +157,9 @@ def judged(
         level: the confidence level of each interval, 1 - α.
         number: the number of examples.
         what: what the values describe, such as "A - B".
+        missing: which scores are missing, or "".
+        worst: a function of a gate that returns its value if missing scores are the worst that are
+            possible; None if scores have no bounds.
     """
     values = [value(gate, level) for gate in gates]
     verdicts = [gate.judge(x) for gate, x in zip(gates, values, strict=True)]
@@ -163,10 +175,17 @@ def judged(
         suspected = unclear
     for i in suspected:
         verdicts[i] = Verdict.UNKNOWN
-    return [
-        JudgedGate(gate, what, x, verdict, gate.more(x, number))
-        for gate, x, verdict in zip(gates, values, verdicts, strict=True)
-    ]
+    results = []
+    for gate, x, verdict in zip(gates, values, verdicts, strict=True):
+        more, reason = gate.more(x, number), missing
+        if missing and verdict is not Verdict.FAILED:
+            at_worst = None if worst is None else worst(gate)
+            if at_worst is None or gate.judge(at_worst) is not Verdict.PASSED:
+                verdict, more = Verdict.UNKNOWN, math.inf
+            found = "unknown without bounds" if at_worst is None else str(at_worst)
+            reason = f"{missing}; in the worst case, {what or 'the value'} is {found}"
+        results.append(JudgedGate(gate, what, x, verdict, more, reason))
+    return results
 
 
 def contents_of(gates: Sequence[JudgedGate]) -> dict[str, Any]:

@@ -36,7 +36,13 @@ from jaxmetrics import (
     weighted,
 )
 from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
-from jaxmetrics._arguments.labels import as_ids, as_names, is_missing, ordered_categories
+from jaxmetrics._arguments.labels import (
+    as_ids,
+    as_names,
+    is_missing,
+    ordered_categories,
+    warn_of_absent,
+)
 from jaxmetrics._arguments.single import (
     IGNORED,
     RAVEL,
@@ -430,6 +436,10 @@ def checked_labels(
     check_number_of_classes(k, what)
     ids = [ids_in_range(x, name, counted, size=k) for name, x in zip(labels, ids, strict=True)]
     ids = [np.where(place < 0, x, k + place) for place, x in zip(places, ids, strict=True)]
+    if invalid:
+        labels_of_ids = np.array([*names, *invalid], object)
+        true, *preds = (labels_of_ids[np.unique(x[counted])].tolist() for x in ids)
+        warn_of_absent(invalid, true, set().union(*preds))
     return [np.where(counted, x, IGNORED) for x in ids], names
 
 
@@ -452,13 +462,18 @@ def _without_invalid(
                 f"class_names must end with the invalid labels {listed(invalid)}, got"
                 f" {listed(names)}."
             )
-    places = [np.array([place_of.get(x, -1) for x in y.tolist()]) for y in labels.values()]
+    # Data frames have None or NaN where there is no answer.
+    places = [
+        np.array([place_of.get("" if is_missing(x) else x, -1) for x in y.tolist()])
+        for y in labels.values()
+    ]
     true = labels["y_true"]
     refuse_where(
         (places[0] >= 0) & (true >= 0 if true.dtype.kind == "i" else True),
         true,
         "y_true",
-        "which invalid= names, but only predictions can be invalid. Leave out such examples.",
+        "which invalid= names, but only predictions can be invalid. Are y_true and y_pred swapped?"
+        " If not, leave out such examples.",
     )
     valid = zip(labels.items(), places, strict=True)
     return {name: np.where(x < 0, y, true) for (name, y), x in valid}, places, class_names

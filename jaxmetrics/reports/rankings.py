@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxmetrics import Leaderboard
-from jaxmetrics._text.standings import ranking
+from jaxmetrics._text.standings import ranking, standings
 from jaxmetrics._text.wording import percent, title_of
 from jaxmetrics.reports.contents import Outline, SampleSize, quantity
 from jaxmetrics.reports.formats import TabularReport
-from jaxmetrics.reports.values import value_of
+from jaxmetrics.reports.values import ReportValue, value_of
 
 __all__: list[str] = []
 
@@ -36,6 +36,8 @@ def ranking_report(
     sample: SampleSize | None = None,
     *,
     title: str | None = None,
+    columns: Mapping[str, Sequence[Any]] = {},
+    remark: str = "",
 ) -> TabularReport:
     """Make the report on a leaderboard, with the best classifier first.
 
@@ -45,6 +47,8 @@ def ranking_report(
         metric: the name of the metric, or "" if it is unknown.
         sample: the sample; the default is the number of examples of the leaderboard, if known.
         title: the name of the metric in words.
+        columns: further columns, with a number or a reported value for each classifier.
+        remark: a sentence about all values and ranks, or "".
     """
     written, content = ranking(board, names), board.to_dict(names)
     classifiers, winner = content["classifiers"], content["winner"]
@@ -54,11 +58,19 @@ def ranking_report(
     known = [str(sample)] if sample else []
     by = f" by {title or title_of(metric)}" if metric else ""
     rows = [[name, value_of(x), *cells] for name, x, *cells in written.table.rows]
+    titles = written.table.titles
+    order = [int(x.name) for x in standings(board, [*map(str, range(len(rows)))])]
+    for name, column in columns.items():
+        titles = [*titles, name]
+        for row, record, i in zip(rows, classifiers, order, strict=True):
+            x = column[i]
+            row.append(x if isinstance(x, ReportValue) else str(x))
+            record[name.replace(" ", "_")] = x.value if isinstance(x, ReportValue) else x
     return RankingReport(
         Outline(
             heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
-            verdict=written.sentences[0],
-            tables={"": written.table._replace(rows=rows, drawn=1)},
+            verdict=f"{written.sentences[0]} {remark}".rstrip(),
+            tables={"": written.table._replace(titles=titles, rows=rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",

@@ -15,6 +15,8 @@ from jaxmetrics._arguments.single import ArrayLike, as_array, as_float, largest_
 from jaxmetrics._text.wording import (
     CONFIDENCE,
     Table,
+    capital,
+    enumeration,
     labels_of,
     percent,
     printable,
@@ -33,6 +35,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     discoveries,
     names_of_both,
+    quantity,
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport, TabularReport
@@ -165,6 +168,33 @@ class ItemScores(NamedTuple):
         number, missing = int(scored.sum()), int((~scored).sum())
         return SampleSize(number, missing, clusters, "items", cluster=self.cluster)
 
+    def filled(self, is_least: bool) -> ItemScores:
+        """Replace missing scores so that the mean, or the mean of A - B, is least or greatest."""
+        assert self.bounds is not None
+        ends = self.bounds if is_least else self.bounds[::-1]
+        worst = np.array(ends)[: len(self.values), None]
+        return self._replace(values=np.where(np.isnan(self.values), worst, self.values))
+
+    def missing(self, names: Sequence[str]) -> str:
+        """Write how many scores of one or two systems are missing, or "" if none is."""
+        numbers, size = np.isnan(self.values).sum(1), self.values.shape[1]
+        files = [f" in {printable(name)}" for name in names] if len(numbers) > 1 else [""]
+        parts = [f"{x} of {size}{file}" for x, file in zip(numbers, files, strict=True) if x]
+        return f"scores are missing: {enumeration(parts)}" if parts else ""
+
+    def columns(self, level: float) -> dict[str, Sequence[Any]]:
+        """Return columns of a leaderboard: how many scores are missing, and the mean of all items
+        in the worst case; none if all items have scores.
+        """
+        columns: dict[str, Sequence[Any]] = {}
+        if not self.is_scored.all():
+            columns["missing"] = np.isnan(self.values).sum(1).tolist()
+            if self.bounds is not None:
+                systems = [self._replace(values=x[None]).filled(True) for x in self.values]
+                mean = ItemScores.mean if self.groups is None else ItemScores.mean_of_groups
+                columns["worst case"] = [mean(x, level) for x in systems]
+        return columns
+
     def at(self, rows: np.ndarray) -> ItemScores:
         """Return the scores of the selected items."""
         clusters, groups = (x if x is None else x[rows] for x in (self.clusters, self.groups))
@@ -233,6 +263,9 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
             verdict=verdict_of(mean.difference, "mean", sample, level),
             names=names_of_both(names),
         )
+    if missing := scores.missing(names):
+        verdict = [outline.verdict, f"{capital(missing)}.", _extremes(scores, level)]
+        outline = outline._replace(verdict=" ".join(filter(None, verdict)))
     written: dict[str, Any] = {name: x.to_dict() for name, x in overall.items()}
     if groups:
         written["group"] = {name: x.to_dict() for name, x in groups.items()}
@@ -267,11 +300,6 @@ def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[
     if empty := [name for name in scores.group_names if name not in groups]:
         names = ", ".join(labels_of(empty, LONGEST_NAME))
         notes.append(f"The mean of groups leaves out groups in which no item has a score: {names}.")
-    missing = scores.sample.num_ignored
-    if scores.bounds is not None and missing:
-        notes.append(
-            f"For any values of the missing scores ({missing}), {_extremes(scores, level)}."
-        )
     if groups and len(scores.values) == 2:
         better = {name: x.probability_better for name, x in groups.items()}
         differ = labels_of(
@@ -285,17 +313,16 @@ def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[
 
 
 def _extremes(scores: ItemScores, level: float) -> str:
-    """Write the least and the greatest end of the interval of a mean over all possible values of
-    the missing scores.
-    """
-    bounds = scores.bounds
-    assert bounds is not None
-    least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in bounds)
-    what, ends = "the mean of all items", (least[0], greatest[0])
-    if len(least) == 2:
-        what, ends = "the mean of A - B", (least[0] - greatest[1], greatest[0] - least[1])
-        bounds = bounds_of_difference(bounds)
-    low, high = (
-        mean_interval(x, bounds=bounds, clusters=scores.clusters, level=level) for x in ends
+    """Write the least and the greatest mean over all possible values of the missing scores."""
+    sample, size = scores.sample, scores.values.shape[1]
+    sentence = f"Values are of the other {quantity(sample.number, sample.units)}"
+    if scores.bounds is None:
+        return f"{sentence}; the mean of all items is unknown, because scores have no bounds."
+    least, greatest = (scores.filled(x).mean(level) for x in (True, False))
+    what = "the mean"
+    if isinstance(least, Compared) and isinstance(greatest, Compared):
+        what, least, greatest = "A - B", least.difference, greatest.difference
+    return (
+        f"{sentence}; {what} of all {size} items is at least {least} and at most {greatest},"
+        " whatever the missing scores are."
     )
-    return f"{what} is between {low.low:.3f} and {high.high:.3f}"

@@ -20,7 +20,7 @@ from jaxmetrics._arguments.single import (
     check_size,
     on_host,
 )
-from jaxmetrics._text.wording import capital, percent, warn
+from jaxmetrics._text.wording import capital, listed, percent, warn
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import ClassValues, Findings, Outline, SampleSize, listing
@@ -443,19 +443,21 @@ def with_invalid_last(
     """Move the rows and columns of invalid labels to the end, and return the names of the classes.
 
     Raises:
-        ValueError: if an invalid label is a true class.
+        ValueError: if an invalid label is a true class or none of the names.
     """
     names = distinct_names_of(class_names, tables.shape[-1], "class_names")
     if not invalid:
         return tables, squares, names
     labels = list(map(str, invalid))
-    added = [x for x in labels if x not in names]
-    classes, names = [x for x in names if x not in labels], names + added
+    if absent := [x for x in labels if x not in names]:
+        raise ValueError(
+            f"invalid names {listed(map(repr, absent))}, but class_names are {listed(names)}."
+        )
+    classes = [x for x in names if x not in labels]
     order = list(map(names.index, classes + labels))
 
     def sorted_labels(x: np.ndarray) -> np.ndarray:
-        widths = [(0, 0)] * (x.ndim - 2) + [(0, len(added))] * 2
-        return np.pad(x, widths)[..., order, :][..., order]
+        return x[..., order, :][..., order]
 
     tables = sorted_labels(tables)
     true = tables[..., len(classes) :, :].sum(-1).reshape((-1, len(labels))).sum(0)

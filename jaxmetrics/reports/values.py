@@ -102,7 +102,7 @@ class ReportValue:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON. NaN becomes None; without an interval, the dict has no ends."""
-        names = "value", "low", "high", "method", "note"
+        names = "value", "low", "high", "standard_error", "method", "note"
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
