@@ -87,6 +87,7 @@ def test_intervals_from_the_definition(bounds: Any, of_seeds: float) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.filterwarnings("ignore:scores has 3 rows and only 1 columns")
 def test_few_seeds_and_items_and_equal_scores() -> None:
     for scores in (np.array([[0.0, 1, 1]]), np.array([[0.0], [1], [1]])):
         found = jm.crossed_interval(scores)
@@ -102,6 +103,26 @@ def test_few_seeds_and_items_and_equal_scores() -> None:
     assert (right.low, right.high) == (alone.low, 1)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("scale", [1e-170, 1e170])
+def test_squares_neither_overflow_nor_underflow(scale: float) -> None:
+    x = np.sqrt(np.arange(12.0)).reshape(3, 4)
+    for interval in (
+        lambda x: jm.crossed_interval(x).mean,
+        lambda x: jm.crossed_interval(x, 0.9 * x[1:, ::-1]).mean,
+        lambda x: jm.mean_interval(x[0]),
+        lambda x: jm.mean_interval(x[0], sample_weight=[1, 2, 1, 3]),
+    ):
+        found = parts(interval(scale * x))[:4]
+        assert_allclose(np.divide(found, scale), parts(interval(x))[:4], rtol=1e-12)
+
+
+def test_rows_of_items_give_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"scores has 4 rows and only 3 columns.*pass scores\.T"):
+        transposed = jm.crossed_interval(SCORES.T)
+    assert transposed.seeds == pytest.approx(jm.crossed_interval(SCORES).items)
+
+
 SCORES = np.arange(12.0).reshape(3, 4) / 11
 
 
@@ -115,6 +136,7 @@ SCORES = np.arange(12.0).reshape(3, 4) / 11
         ({"others": np.where(SCORES == 0, -np.inf, SCORES)}, r"others\[0, 0\] is -inf, but"),
         ({"others": 1 + SCORES, "bounds": (0, 1)}, r"others\[0, 1\] is 1\.09.*beyond bounds"),
         ({"bounds": (1, 0)}, "bounds must be the least"),
+        ({"others": [[1, 0, 2, 0]]}, r"others\[0, 2\] is 2, but .* y_pred == y_true"),
         ({"level": 95}, "level"),
     ],
 )

@@ -478,6 +478,7 @@ def safe_by_walking(name: str, y: np.ndarray, score: np.ndarray, least: float) -
     return thresholds[best], s / (s + f), stats.beta.ppf(part, s, f + 1)
 
 
+@pytest.mark.filterwarnings("ignore:no threshold keeps")
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("digits", [0, 1, 9])
 def test_safe_thresholds_from_their_definition(name: str, digits: int) -> None:
@@ -492,6 +493,27 @@ def test_safe_thresholds_from_their_definition(name: str, digits: int) -> None:
         assert_array_equal(value.high, np.where(np.isnan(value.low), np.nan, 1))
 
 
+@pytest.mark.parametrize(
+    ("metric", "size", "message"),
+    [
+        (jm.recall, 28, "recall >= 0.9 with 95 % .* There are 28 examples of class 1, .* 29 are"),
+        (jm.specificity, 28, "specificity .* There are 28 examples of class 0, but at least 29"),
+        (jm.binary(jm.precision), 56, "There are 56 examples, but at least 57 are needed"),
+    ],
+)
+def test_safe_thresholds_need_so_many_examples(metric: Any, size: int, message: str) -> None:
+    """Predictions are perfect."""
+    y = np.full(size, int(metric is not jm.specificity))
+    with pytest.warns(UserWarning, match=message):
+        assert np.isnan(jm.safe_threshold(metric, y, 1.0 * y, least=0.9).threshold)
+    y = np.append(y, y[:1])
+    assert not np.isnan(jm.safe_threshold(metric, y, 1.0 * y, least=0.9).threshold)
+    if metric.__name__.startswith("binary"):
+        with pytest.warns(UserWarning, match="NaN. There are too many mistakes at each threshold."):
+            jm.safe_threshold(metric, np.arange(100) % 2, np.zeros(100), least=0.9)
+
+
+@pytest.mark.filterwarnings("ignore:no threshold keeps")
 @pytest.mark.parametrize("kind", ["normal", "coarse", "label noise"])
 def test_safe_thresholds_keep_their_promise(kind: str) -> None:
     """In at least 95 % of 1000 sets, up to three standard errors."""

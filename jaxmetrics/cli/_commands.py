@@ -176,7 +176,8 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     if len(shares) < len(pairs) or not are_shares or not abs(sum(shares.values()) - 1) < 1e-3:
         raise InputError(
             "--prevalence must give each class one share that is not negative, and the shares"
-            f" must sum to 1, got {prevalence!r}. Correct the shares."
+            f" must sum to 1, got {prevalence!r}. Divide numbers of examples, or areas, by their"
+            " sum."
         )
     return shares
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
     as_float,
+    is_integer,
     largest_eps,
     refuse_where,
 )
@@ -43,6 +45,7 @@ from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics._text.printing import Printed
+from jaxmetrics._text.wording import warn
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import check_bounds, clipped, mean_estimate, refuse_beyond
@@ -84,7 +87,8 @@ def crossed_interval(
     the coverage see `jaxmetrics.intervals.crossed`.
 
     Args:
-        scores: real numbers of shape `(..., S, N)`, one row for each seed.
+        scores: real numbers of shape `(..., S, N)`, one row for each seed. If items are dependent,
+            such as questions about the same text, each text is an item: average its scores first.
         others: scores `(..., S, N)` of a second system on the same items. The interval is then for
             the difference, scores - others. Seeds of the two systems must be independent, and their
             numbers may differ. If seeds are paired, for example because each seed selects the
@@ -101,7 +105,9 @@ def crossed_interval(
     Raises:
         TypeError, ValueError: if scores are not real numbers of shape `(..., S, N)`, if the numbers
             of items differ, if a score is NaN, infinite or beyond the bounds (under jit, the result
-            is NaN instead), or if an option is invalid.
+            is NaN instead), if integers that are not only 0 and 1 are given without bounds, because
+            they may be class ids, or if an option is invalid. There is a warning if there are more
+            seeds than items.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(4)
@@ -133,6 +139,18 @@ def crossed_interval(
         message = "but scores must be finite. Leave out items without scores of all seeds."
         refuse_where(lambda x: ~np.isfinite(x), x, name, message)
         refuse_beyond(bounds, x, name, eps=eps)
+        if bounds is None and is_integer(array):
+            message = (
+                "but scores of an integer dtype must be 0 and 1, or bounds must be given. If"
+                f" {name} are predicted classes, pass y_pred == y_true. If they are grades, pass"
+                f" bounds. If they are other numbers, pass {name}.astype(float)."
+            )
+            refuse_where(lambda x: (x > 1) & (x.min() == 0), array, name, message)
+        if x.shape[-2] > x.shape[-1]:
+            warn(
+                f"{name} has {x.shape[-2]} rows and only {x.shape[-1]} columns, but each row is a"
+                f" seed and each column is an item. If each row is an item, pass {name}.T."
+            )
     found = _crossed_interval(tuple(systems), normal_quantile(level), bounds=bounds, eps=eps)
     return with_level(found, level, "student" if bounds is None else "likelihood")
 
@@ -141,7 +159,12 @@ def crossed_interval(
 def _crossed_interval(
     systems: tuple[Array, ...], z: float, *, bounds: tuple[float, float] | None, eps: float
 ) -> CrossedInterval:
-    if bounds is not None:
+    if bounds is None:
+        # Squares of the scores might overflow or underflow.
+        largest = reduce(xp.maximum, (xp.abs(x).max((-2, -1)) for x in systems))
+        systems = tuple(divide(x, largest[..., None, None]) for x in systems)
+    else:
+        largest = 1.0
         systems = tuple(clipped(x, bounds, eps) for x in systems)
     means, *subtracted = (x.mean(-2) for x in systems)
     if subtracted:
@@ -165,8 +188,9 @@ def _crossed_interval(
     low = value - safe_sqrt((value - over_items.low) ** 2 + down**2)
     high = value + safe_sqrt((over_items.high - value) ** 2 + up**2)
     low, high = xp.clip(xp.stack([low, high]), *(bounds or (-np.inf, np.inf)))
-    mean = replace(over_items, low=low, high=high, standard_error=error)
-    return CrossedInterval(mean, seeds, items, interaction)
+    value, low, high, error = (largest * x for x in (value, low, high, error))
+    mean = replace(over_items, value=value, low=low, high=high, standard_error=error)
+    return CrossedInterval(mean, *(largest**2 * x for x in (seeds, items, interaction)))
 
 
 def _parts(x: Array, z: float) -> tuple[Array, ...]:

@@ -384,9 +384,11 @@ def _summary(
     total = amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
+    largest = xp.abs(residuals).max(-1, initial=0)  # otherwise, squares may over- or underflow
+    residuals = divide(residuals, largest[..., None])
     squares = (amounts * residuals**2).sum(-1)
     if numbers is None and not are_weights:
-        error = safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
+        error = largest * safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
         return _MeanAndError(total, mean, error, error, total, None)
 
     def of_units(x: Array) -> Array:
@@ -395,8 +397,9 @@ def _summary(
     shares, moves = (
         divide(of_units(x), total[..., None], xp.nan) for x in (amounts, amounts * residuals)
     )
-    independent = divide(safe_sqrt(squares), total)
-    error = safe_sqrt(jackknife_variance(moves, shares))
+    independent = largest * divide(safe_sqrt(squares), total)
+    error = largest * safe_sqrt(jackknife_variance(moves, shares))
+    moves = largest[..., None] * moves
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 

@@ -208,8 +208,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
         raise ValueError(
             "prevalence must contain the shares of all K classes, which must not be negative and"
-            f" must sum to 1, got {prevalence!r}. If there are two classes, prevalence may also be"
-            " the share of class 1."
+            f" must sum to 1, got {prevalence!r}. Divide numbers of examples, or areas, by their"
+            " sum. If there are two classes, prevalence may also be the share of class 1."
         )
     named = tuple((shares / shares.sum()).tolist())
     return applied(_at_prevalence, metric, A_METRIC, prevalence=named)

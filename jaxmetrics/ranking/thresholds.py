@@ -25,6 +25,7 @@ the level `(1 - level) / J`. The threshold of the walk that goes farthest is ret
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,13 +45,14 @@ from jaxmetrics._arguments.single import (
 )
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import trees
-from jaxmetrics._places.namespaces import Array, lax, xp
+from jaxmetrics._places.namespaces import Array, lax, on_device, xp
 from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import shown
+from jaxmetrics._text.wording import percent, shown, warn
 from jaxmetrics.betas.distributions import betainc, betaincinv
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.checks import name_of
 from jaxmetrics.intervals.methods import interval
 from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.ranking.curves import at_thresholds, sorted_for
@@ -301,7 +303,9 @@ def safe_threshold(
     least `least`. Each threshold is tested by an exact binomial test, in a fixed order, until one
     does not pass (Learn then Test, Angelopoulos et al. 2021). The last one that passed is returned:
     for recall the highest, for precision and specificity the lowest. The formulas are at the top of
-    the file `jaxmetrics/ranking/thresholds.py`.
+    the file `jaxmetrics/ranking/thresholds.py`. For a classifier that abstains, pass which
+    predictions are correct as `y_true`, and the confidence as `y_score`: the precision is then the
+    accuracy of the answers.
 
     Args:
         metric: a rate that is the quotient s / (s + f) of two cells of a confusion matrix, such as
@@ -318,7 +322,8 @@ def safe_threshold(
         interval, from Clopper and Pearson's lower limit, which is at least `least`, to 1. It has
         the level of the test, which is higher than `level` for precision. All numbers are NaN if no
         threshold passes, for example if there are fewer than 29 positives for a recall of 0.9, or
-        fewer than 57 examples for a precision of 0.9.
+        fewer than 57 examples for a precision of 0.9. For NumPy arrays, a warning says how many
+        examples are needed.
 
     Raises:
         TypeError, ValueError: if `metric` is not such a rate, if `least` or `level` is not in (0,
@@ -346,6 +351,21 @@ def safe_threshold(
     success, failure = (int(x) for x in np.argwhere(is_rate)[0])
     ranked = rank(y_true, y_score, where=where)
     point = _safe_threshold(ranked, least, tail, success=success, failure=failure)
+    if not on_device(point) and (fails := np.isnan(point.threshold)).any():
+        numbers, true_class = ranked.totals[::-1], success // 2
+        is_fixed = failure // 2 == true_class  # the trials are the examples of a true class
+        number, factor, kind = sum(numbers), 2, ""
+        if is_fixed:
+            number, factor, kind = numbers[true_class], 1, f" of class {true_class}"
+        number = number[fails].min()
+        needed = math.ceil(factor * math.log(tail) / math.log(least))
+        reason = "There are too many mistakes at each threshold."
+        if number < needed:
+            reason = f"There are {number:g} examples{kind}, but at least {needed} are needed."
+        warn(
+            f"no threshold keeps {name_of(metric)} >= {least:g} with {percent(level)} confidence,"
+            f" so the result is NaN. {reason}"
+        )
     return point._replace(value=with_level(point.value, level, "clopper_pearson"))
 
 
