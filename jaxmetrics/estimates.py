@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
@@ -17,7 +17,7 @@ from jaxmetrics._arguments.single import check_level, check_option
 from jaxmetrics._places.jax_imports import pytree, trees
 from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import interval
+from jaxmetrics._text.wording import interval, listed
 
 __all__ = ["Estimate"]
 
@@ -80,15 +80,18 @@ class Estimate(Printed):
         level: the confidence level of the interval.
         method: the name of the method of the interval, such as `"likelihood"`.
         note: a note for the interpretation of the interval, or None.
+        names: names of the estimates along the last axis, such as classes, or None. Names are not
+            used if their number is not the length of this axis.
 
     The narrower the interval, the more decimals are printed, unless an f-string has a format such
     as `.1%`. `print` writes several estimates as a table. `float` returns a single value. `to_dict`
-    and `to_frame` return all attributes. `==` compares all attributes of single estimates.
+    returns all attributes, and so does `to_frame`, but `num_undefined` only if it is not 0. `==`
+    compares all attributes of single estimates.
 
-    An estimate is a pytree, whose leaves are the numbers. Its level, method and note are part of
-    the tree structure. Therefore `jax.tree.map` cannot combine estimates of different levels or
-    methods, and the branches of `jax.lax.cond` cannot return them. Use `dataclasses.replace` to
-    change attributes.
+    An estimate is a pytree, whose leaves are the numbers. Its level, method, note and names are
+    part of the tree structure. Therefore `jax.tree.map` cannot combine estimates of different
+    levels, methods or names, and the branches of `jax.lax.cond` cannot return them. Use
+    `dataclasses.replace` to change attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
@@ -101,10 +104,21 @@ class Estimate(Printed):
     2 estimates: 0.900 [0.826, 0.945]; 0.9975 [0.9942, 0.9989]
     >>> print(recalls)
        value [low, high]
-    0  0.900 [0.826, 0.945]
+    0  0.9000 [0.8256, 0.9448]
     1  0.9975 [0.9942, 0.9989]
     >>> recalls.to_dict()["low"]
     [0.825634, 0.994160]
+
+    Names make several estimates readable, and `select` returns one of them:
+
+    >>> from dataclasses import replace
+    >>> named = replace(recalls, names=["cat", "dog"])
+    >>> print(named)
+         value [low, high]
+    cat  0.9000 [0.8256, 0.9448]
+    dog  0.9975 [0.9942, 0.9989]
+    >>> named.select("dog"), recalls.select(0)
+    (0.9975 [0.9942, 0.9989], 0.900 [0.826, 0.945])
     """
 
     value: Array
@@ -117,6 +131,7 @@ class Estimate(Printed):
     level: float | None = field(metadata={"static": True})
     method: str | None = field(metadata={"static": True})
     note: str | None = field(metadata={"static": True})
+    names: tuple[str, ...] | None = field(metadata={"static": True})
 
     _plural = "estimates"
 
@@ -134,6 +149,7 @@ class Estimate(Printed):
         level: float | None = None,
         method: str | None = None,
         note: str | None = None,
+        names: Sequence[str] | None = None,
     ) -> Self:
         self = object.__new__(cls)
         self.__dict__.update(
@@ -147,6 +163,7 @@ class Estimate(Printed):
             level=level,
             method=method,
             note=note,
+            names=None if names is None else tuple(map(str, names)),
         )
         return self
 
@@ -163,7 +180,7 @@ class Estimate(Printed):
         if np.shape(self.value) != ():
             raise TypeError(
                 "Only a single estimate can be converted to float, but this Estimate has the"
-                f" shape {np.shape(self.value)}. Select one estimate first."
+                f" shape {np.shape(self.value)}. Select one estimate, such as e.select(0)."
             )
         return float(self.value)
 
@@ -191,11 +208,32 @@ class Estimate(Printed):
         warnings.warn(
             "An Estimate is no longer a tuple: use its attributes, such as e.value, e.low and"
             " e.high, and dataclasses.replace. For estimate i of several, use"
-            " jax.tree.map(lambda x: x[i], e). In version 0.5, this will be an error.",
+            " e.select(i). In version 0.5, this will be an error.",
             FutureWarning,  # which Python shows in imported modules, too
             stacklevel=3,
         )
         return _Tuple(*(self.__dict__[name] for name in _Tuple._fields))
+
+    def select(self, member: Any) -> Estimate:
+        """Return one of several estimates.
+
+        Args:
+            member: a name, or an index of the last axis.
+
+        Raises:
+            KeyError: if there is no such name.
+        """
+        if isinstance(member, str):
+            names = self.names or ()
+            if member not in names:
+                raise KeyError(f"{member!r} is not among the names: {listed(names) or None}.")
+            member = names.index(member)
+        one = trees.map(lambda x: x[..., member] if np.ndim(x) else x, self)
+        return replace(one, names=None)
+
+    def _names(self) -> tuple[str, ...] | None:
+        size = np.shape(self.value)[-1:]
+        return self.names if self.names and size == (len(self.names),) else None
 
     def _numbers(self) -> dict[str, Any]:
         """Return the numbers that are known; only the last two can be unknown."""

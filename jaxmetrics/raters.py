@@ -33,6 +33,7 @@ and 94 to 99.5 % for a rater and the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -47,7 +48,6 @@ from jaxmetrics._arguments.single import (
     refuse_where,
     require,
 )
-from jaxmetrics._places.jax_imports import trees
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
@@ -100,7 +100,8 @@ def rater_agreement(
 
     Returns:
         `RaterAgreement(alpha, kappa, raters)` of `Estimate`s, computed by NumPy. `raters`, of shape
-        `(R,)`, is the same coefficient as alpha, for the pairs of each rater with the others.
+        `(R,)`, is the same coefficient as alpha, for the pairs of each rater with the others; the
+        columns of a data frame are its `names`.
         Items with fewer than two ratings are left out; `num_examples` is the number of the others.
         Values are NaN if there are no such items, or if all ratings are equal, because chance then
         gives the same agreement. The ends are NaN if there is only one such item.
@@ -138,8 +139,8 @@ def rater_agreement(
     *numbers, num_items = np.transpose(rows)
     found = computed_estimate(*numbers, num_examples=num_items)
     found = with_level(found, level, "likelihood")
-    parts = 0, 1, slice(2, None)
-    return RaterAgreement(*(trees.map(lambda x, i=i: x[i], found) for i in parts))
+    raters = replace(found.select(slice(2, None)), names=getattr(ratings, "columns", None))
+    return RaterAgreement(found.select(0), found.select(1), raters)
 
 
 def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:

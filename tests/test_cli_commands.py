@@ -610,7 +610,7 @@ TOLD: list[tuple[Any, ...]] = [
     (f"report x.csv {UNPARSED} --gate 'valid_rate >= .5'", "passed", X),
     (f"report x.csv {UNPARSED} --examples 9", " cat ? ", X),
     (f"compare x.csv y.csv {UNPARSED} --gate 'valid_rate <= 0' --examples 5", "valid rate", X, B),
-    ("report a.csv --format latex", r"{}accuracy & 0."),
+    ("report a.csv --format latex", r"accuracy & 0."),
     ("report a.csv --format json", '{ "num_examples": 240'),
     ("report a.csv --format every-eval-ever", '"evaluation_name": "accuracy"'),
     ("report x.csv --labels-prefix t_ p_", "150 examples, 3 labels", TAG_FRAME),

@@ -26,6 +26,37 @@ OTHER = SCORE[::-1]
 PAIRED = jm.paired_confusion_matrix(TRUE, TRUE, [0, 1, 1, 0, 1, 0] * 5)
 
 
+def test_names_and_members() -> None:
+    """Names are those of the last axis; they stay in transformations, and mark printed members."""
+    recalls = replace(
+        jm.proportion_interval([[90, 80], [9, 8]], [[100], [10]]), names=["cat", "dog"]
+    )
+    assert repr(recalls).startswith("2 x 2 estimates: 0, cat 0.900 [0.826, 0.945]; 0, dog 0.800 [")
+    assert [line.split("  ")[0] for line in str(recalls).splitlines()[1:]] == [
+        f"{i}, {name}" for i in range(2) for name in ("cat", "dog")
+    ]
+    assert recalls.to_dict()["names"] == ["cat", "dog"]
+    frame = recalls.to_frame("pandas")
+    assert [*frame.columns[:3]] == ["index_0", "name", "value"]
+    assert frame["name"].tolist() == ["cat", "dog"] * 2
+    assert "\n0, dog & 0.800 [" in recalls.to_latex()
+    dogs = recalls.select("dog")
+    assert dogs.names is None
+    assert_array_equal(dogs.low, recalls.low[:, 1])
+    assert dogs.select(1) == jm.proportion_interval(8, 10) == recalls.select(1).select(1)
+    with pytest.raises(KeyError, match="'cow' is not among the names: cat, dog"):
+        recalls.select("cow")
+    on_device = jax.tree.map(jnp.asarray, recalls)
+    rows = jax.vmap(lambda x: x)(on_device)
+    assert rows.names == ("cat", "dog")
+    of_one = jax.jit(jax.vmap(lambda x: x.select("cat")))(on_device)
+    assert_array_equal(of_one.high, on_device.high[:, 0])
+    assert str(jax.tree.map(lambda x: x[..., :1], recalls)).splitlines()[1][:4] == "0, 0"
+    assert pickle.loads(pickle.dumps(recalls)).names == recalls.names
+    shared = jm.interval(jm.recall, COUNTS)  # one number of examples for all classes
+    assert shared.select(1).to_dict() == jm.interval(lambda c: jm.recall(c)[1], COUNTS).to_dict()
+
+
 def evaluated(accumulator: Any, **batch: Any) -> Any:
     evaluator = jm.evaluator(accumulator)
     state = evaluator.update(evaluator.init(), loss=jnp.asarray(SCORE), **batch)

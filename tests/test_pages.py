@@ -238,7 +238,7 @@ def test_rankings_groups_and_scores_have_pictures() -> None:
     pictures = texts_in(jm.report(y, np.where(y == 1, y, 0), groups=groups).to_html())
     assert "accuracy" in pictures[0]
     assert all({"&lt;a&gt;", "b", "(all)"} <= set(x) for x in pictures)
-    assert len(pictures) == 3
+    assert len(pictures) == 4  # of accuracy and the three values in the first sentence
     scores: list[Any] = [y == 1, prob[:, 1]]
     (one,) = texts_in(jm.score_report(scores[0], groups=groups, name="right").to_html())
     assert {"&lt;a&gt;", "b", "(all)", "right"} <= set(one)

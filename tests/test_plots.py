@@ -293,7 +293,7 @@ def test_a_single_comparison() -> None:
 
 
 def test_groups_and_tasks() -> None:
-    """The least value on top, and the value of all examples below."""
+    """The groups in the given order, and the value of all examples below."""
     rng = np.random.default_rng(0)
     group = rng.choice(["a", "b", "c"], 400)
     y_pred = np.where(rng.random(400) < np.select([group == "b"], [0.2], 0.9), Y, 1 - Y)
@@ -302,21 +302,20 @@ def test_groups_and_tasks() -> None:
     disparity = report.disparities["recall", "1"]
     total = report["recall"]["1"]
     axes: Any = plots.groups(values, total, largest_difference=disparity, xlabel="recall")
-    order = sorted(values, key=lambda name: float(values[name].value))
-    assert order[0] == "b"
-    assert texts_of(axes.get_yticklabels()) == [*order, "(all)"]
-    ends = [[x.low, x.high] for x in (*(values[name] for name in order), total)]
+    assert texts_of(axes.get_yticklabels()) == [*values, "(all)"]
+    ends = [[x.low, x.high] for x in (*values.values(), total)]
     assert_allclose(segments_of(axes.collections[0], 0), ends)
     assert axes.lines[1].get_xdata() == [total.value, total.value]
     assert axes.get_title() == f"largest difference {disparity}"
     scores = jm.score_report(y_pred == Y, Y == Y, groups=group, bounds=(0, 1))
     compared: Any = plots.groups(scores["group"], scores["mean"])
-    assert texts_of(compared.get_yticklabels())[::3] == ["b", "(all)"]
+    assert texts_of(compared.get_yticklabels()) == [*"abc", "(all)"]
     means = scores["mean"].difference
     assert_allclose(segments_of(compared.collections[0], 0)[-1], [means.low, means.high])
-    many: Any = plots.groups({str(i): x for i, x in enumerate([total] * 60)}, total)
+    falling = {f"{i}": jm.proportion_interval(60 - i, 60) for i in range(60)}
+    many: Any = plots.groups(falling, total)
     assert many.get_title() == "the 50 least of 60"
-    assert len(many.get_yticklabels()) == 51
+    assert texts_of(many.get_yticklabels()) == [*map(str, range(10, 60)), "(all)"]
 
 
 def test_the_legend_is_outside_of_the_axes() -> None:

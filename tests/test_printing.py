@@ -71,8 +71,10 @@ def test_an_estimate_is_one_line(place: Any) -> None:
         ((math.nan, 0, 1), "nan [0.000, 1.000]"),
         ((0.5, 0.1, math.inf), "0.500 [0.100, inf]"),
         ((0.85123, 0.8511, 0.8514), "0.85123 [0.85110, 0.85140]"),  # the ends differ
-        ((0.9, 0.8, 0.99996), "0.90000 [0.80000, 0.99996]"),  # which is not 1
-        ((0, -0.0001, 0.3), "0.0000 [-0.0001, 0.3000]"),
+        ((0.99996, 0.8, 0.99999), "0.99996 [0.80000, 0.99999]"),  # the value is not 1
+        ((0.00004, 0, 0.3), "0.00004 [0.00000, 0.30000]"),
+        ((0.9, 0.8, 0.99996), "0.900 [0.800, 1.000]"),  # an end may be rounded to 1
+        ((0, -0.0001, 0.3), "0.000 [0.000, 0.300]"),
         ((12345.678, 12000.1, 13000.2), "12346 [12000, 13000]"),
         ((1e20, 5e19, 2e20), "1e+20 [5e+19, 2e+20]"),
         ((-0.0, -0.0, 0.0), "0.000 [0.000, 0.000]"),
@@ -315,7 +317,7 @@ def test_frames(backend: Any) -> None:
     board: Any = board_of()
     rows = {"name": [*"acb"], "tier": [1, 1, 2]}
     for frame, expected in (
-        (one.to_frame(backend), {x: [y] for x, y in one.to_dict().items()}),
+        (one.to_frame(backend), {x: [y] for x, y in one.to_dict().items() if y != 0}),
         (two.to_frame(backend), {"index_0": [0, 1], "index_1": [0, 0], "low": [*two.low.ravel()]}),
         (compared.to_frame(backend), {"difference_low": [float(compared.difference.low)]}),
         (board.to_frame([*"abc"], backend=backend), rows),
@@ -486,15 +488,20 @@ def test_tables_count_columns_of_a_terminal() -> None:
     table = Table(["name", "n"], [["狗", "1"], ["e\u0301", "2"], ["ant", "3"]])
     assert table.text().splitlines() == ["name  n", "狗    1", "e\u0301     2", "ant   3"]
     assert table.markdown().splitlines()[:2] == ["| name | n |", "| --- | ---: |"]
-    assert Table(["a_b", "[n]"], [["[x] & 50%", "~^\\"], ["{<|>}", "#$"]]).latex().split("\n") == [
+    table = Table(["a_b", "[n]"], [["[x] & 50%", "~^\\"], ["{<|>}", "#$"], ["t-1", "-1 [-2, -]"]])
+    assert table.latex().split("\n") == [
+        r"\begin{center}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         r"\begin{tabular}{lr}",
         r"\toprule",
-        r"{}a\_b & [n] \\",
+        r"a\_b & [n] \\",
         r"\midrule",
         r"{}[x] \& 50\% & \textasciitilde{}\textasciicircum{}\textbackslash{} \\",
-        r"{}\{\textless{}\textbar{}\textgreater{}\} & \#\$ \\",
+        r"\{\textless{}\textbar{}\textgreater{}\} & \#\$ \\",
+        r"t-1 & $-$1 [$-$2, $-$] \\",
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
+        r"\end{center}",
     ]
     assert Table(["<", ""], [["</b>", "&"]]).html() == (
         "<table><thead><tr><th>&lt;</th><th></th></tr></thead>"

@@ -1060,7 +1060,7 @@ def cells_of(table: str) -> list[list[str]]:
 
 def test_markdown_is_made_of_tables() -> None:
     report = of_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
-    heading, verdict, overall, classes = report.to_markdown().rstrip("\n").split("\n\n")
+    heading, verdict, overall, classes, title, matrix = report.to_markdown().strip().split("\n\n")
     assert heading == "25 examples, 3 classes. In brackets: 95 % intervals."
     assert verdict.startswith(r"Accuracy 0.840 \[0.654, 0.948\] is above 0.400, the accuracy")
     assert ["accuracy", r"0.840 \[0.654, 0.948\]", "likelihood"] in cells_of(overall)
@@ -1068,6 +1068,8 @@ def test_markdown_is_made_of_tables() -> None:
     assert {len(row) for row in rows} == {6}
     assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', r"two\\nlines"]
     assert [row[1] for row in rows[2:]] == ["10", "10", "5"]
+    assert title == "### Confusion matrix: rows are true classes, columns are predicted classes"
+    assert [row[1:] for row in cells_of(matrix)[2:]] == [[*"910"], [*"370"], [*"005"]]
 
     comparison = jm.comparison_report(TRUE, PRED, TRUE, names=("new_model", "old"), rope=0.01)
     parts = comparison.to_markdown().split("\n\n")
@@ -1105,7 +1107,7 @@ def test_a_comparison_begins_with_its_verdict() -> None:
         (
             (good_too, alike_one),
             0,
-            f"400 examples like these show a difference of {shown:.2g}, and 1600",
+            f"400 examples like these show a difference of {shown:.2g}, and 1,600",
         ),
         (
             (good_too, alike_one),
@@ -1186,6 +1188,45 @@ def test_a_report_of_groups() -> None:
     assert alone.outline().verdict == ""
     clustered = jm.report(y, pred, groups=np.arange(300) % 2, clusters=np.arange(300) // 5)
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
+    rate = next(
+        x for x in clustered.records() if (x["name"], x["group"]) == ("selection_rate", "1")
+    )
+    assert (rate["value"], rate["low"]) == (approx((pred[9:] == 0)[::2].mean()), None)
+    with pytest.raises(KeyError, match=r"no 'west' among a, b, c.*in report.groups\['west'\]"):
+        report["recall"]["west"]
+
+
+@pytest.mark.parametrize("number", [3, 5, 61])
+def test_many_groups_are_rows(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the values that differ most; in pictures the groups have the same order."""
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(0)
+    y, group = rng.integers(0, 2, 6000), rng.permuted(np.arange(6000) % number)
+    wrong = rng.random(6000) < np.where((group == 0) & (y == 1), 0.6, 0.1)
+    report = jm.report(y, y ^ wrong, groups=[f"site {i}" for i in group])
+    verdict, table = report.outline().verdict, report.outline().tables["Groups"]
+    assert "The largest differences: " in verdict
+    if number == 3:
+        assert table.titles == ["", *report.groups]
+        return
+    assert [*table.titles[:3]] == ["group", "n", "accuracy"]
+    assert all(f"{title} by " in verdict for title in table.titles[3:6] if title != "accuracy")
+    values = [row[2].value for row in table.rows]
+    assert values == sorted(x["accuracy"].value for x in report.groups.values())
+    assert table.rows[0][0] == "site 0"
+    assert [row[1] for row in table.rows] == [
+        f"{report.groups[row[0]].num_examples:,}" for row in table.rows
+    ]
+    lines = report.to_text().splitlines()
+    assert len(lines) < number + 45
+    assert max(map(len, lines)) <= 80
+    assert report.to_markdown().count("\n| site ") == number
+    page = report.to_html()
+    (labels, *_) = [
+        re.findall(r">(site \d+)<", x) for x in re.findall("<svg.*?</svg>", page, re.DOTALL)
+    ]
+    assert labels == [row[0] for row in table.rows][: len(labels)]
+    assert len(labels) == min(number, 50)
 
 
 @pytest.mark.parametrize(

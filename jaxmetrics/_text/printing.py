@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,7 +14,15 @@ import numpy as np
 
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import is_jax, is_known
-from jaxmetrics._text.wording import Table, filled, fraction, probability, shown, spec_of
+from jaxmetrics._text.wording import (
+    Table,
+    filled,
+    fraction,
+    labels_of,
+    probability,
+    shown,
+    spec_of,
+)
 
 __all__: list[str] = []
 
@@ -24,6 +32,7 @@ _FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
 _MOST_ROWS = 20  # the largest number of rows of a table: ten first and ten last rows
 _MOST_MEMBERS = 3  # the largest number of members in one line
+_LONGEST_NAME = 40
 _TITLES = {"a": "A", "b": "B", "difference": "A - B", "p_value": "p-value"}
 _KINDS = (np.floating, np.integer, np.bool_)
 
@@ -67,6 +76,19 @@ class Printed:
         """Return other values by name, which all members have in common."""
         return {}
 
+    def _names(self) -> Sequence[str] | None:
+        """Return the names of the members along the last axis, if they have names."""
+        return None
+
+    def _known_members(self, method: str) -> Members:
+        members = self._members()
+        if members is None:
+            raise ValueError(
+                f"{method} needs the values of arrays, which do not exist while jax.jit compiles a"
+                f" function. Call {method} outside of the compiled function."
+            )
+        return members
+
     def _plain(self) -> str:
         fields = ", ".join(f"{name}={x!r}" for name, x in self._numbers().items())
         return f"{type(self).__name__}({fields})"
@@ -76,9 +98,12 @@ class Printed:
         members = self._members()
         if members is None:
             return self._plain()
-        first = [line_of(members[i]._cells("")) for i in range(min(len(members), _MOST_MEMBERS))]
+        some = range(min(len(members), _MOST_MEMBERS))
+        first = [line_of(members[i]._cells("")) for i in some]
         if members.shape == ():
             return first[0]
+        if members.labels:
+            first = [f"{members.label(i)} {line}" for i, line in zip(some, first, strict=True)]
         number = f"{' x '.join(map(str, members.shape))} {self._plural}"
         rest = ["..."] * (len(members) > len(first))
         return ": ".join([number, *filter(None, ["; ".join(first + rest)])])
@@ -108,7 +133,8 @@ class Printed:
             name: x.to_dict() if isinstance(x, Printed) else as_python(x)
             for name, x in self._numbers().items()
         }
-        return numbers | self._labels()
+        names = self._names()
+        return numbers | self._labels() | ({"names": [*names]} if names else {})
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Return a data frame with one row per member of the batch.
@@ -121,14 +147,20 @@ class Printed:
             ImportError: the backend is not installed.
             ValueError: the backend is unknown; or numbers are unknown, for example under jit.
         """
-        members = self._members()
-        if members is None:
-            raise ValueError(
-                "to_frame needs the values of arrays, which do not exist while jax.jit compiles a"
-                " function. Call to_frame outside of the compiled function."
-            )
+        members = self._known_members("to_frame")
         labels = {name: [x] * len(members) for name, x in self._labels().items()}
-        return frame_of(members.columns() | labels, backend)
+        columns = members.columns().items()
+        # A terminal shows few columns, and num_undefined is usually 0.
+        used = {x: y for x, y in columns if not x.endswith("num_undefined") or y.any()}
+        return frame_of(used | labels, backend)
+
+    def to_latex(self) -> str:
+        """Return a LaTeX table with one row per member, for the packages booktabs and graphicx.
+
+        Raises:
+            ValueError: numbers are unknown, for example under jit.
+        """
+        return self._known_members("to_latex").table("").latex()
 
 
 @dataclass(frozen=True)
@@ -138,6 +170,7 @@ class Members:
     structure: Any
     names: list[str]
     arrays: list[np.ndarray]
+    labels: Sequence[str] | None  # names of the members along the last axis
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,6 +183,11 @@ class Members:
     def __getitem__(self, i: int) -> Any:
         return trees.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
 
+    def label(self, i: int) -> str:
+        """Return the index of member i, or its name."""
+        *first, last = map(int, np.unravel_index(i, self.shape))
+        return ", ".join(map(str, [*first, self.labels[last] if self.labels else last]))
+
     def table(self, spec: str) -> Table:
         """Write a table with one row per member; if there are many, the first and last members."""
         n, half = len(self), _MOST_ROWS // 2
@@ -159,21 +197,25 @@ class Members:
         spec = spec or spec_of(*intervals)
         cells = [member._cells(spec) for member in members]
         titles = list(dict.fromkeys(title for row in cells for title in row))
-        indices = (", ".join(map(str, np.unravel_index(i, self.shape))) for i in some)
+        names = labels_of([self.label(i) for i in some] if self.shape else [""], _LONGEST_NAME)
         rows = [
-            [index, *(row.get(title, "") for title in titles)]
-            for index, row in zip(indices, cells, strict=True)
+            [name, *(row.get(title, "") for title in titles)]
+            for name, row in zip(names, cells, strict=True)
         ]
         if len(some) < n:
             rows.insert(half, ["..."] * len(rows[0]))
         return Table(["", *titles], rows)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return columns with the numbers of each member and, if the batch has axes, its index."""
+        """Return columns with the numbers of each member and, if the batch has axes, its index
+        or name.
+        """
         places = np.indices(self.shape)
         axes = ["index"] if len(places) == 1 else [f"index_{i}" for i in range(len(places))]
-        columns = zip([*axes, *self.names], [*places, *self.arrays], strict=True)
-        return {name: x.ravel() for name, x in columns}
+        columns = {x: y.ravel() for x, y in zip(axes, places, strict=True)}
+        if self.labels:
+            columns["name"] = np.array(self.labels)[columns.pop(axes[-1])]
+        return columns | {x: y.ravel() for x, y in zip(self.names, self.arrays, strict=True)}
 
 
 def members_of(batch: Printed) -> Members | None:
@@ -186,7 +228,7 @@ def members_of(batch: Printed) -> Members | None:
     # An array is deleted or on another host, or shapes do not match.
     except (RuntimeError, ValueError):
         return None
-    return Members(trees.flatten(batch)[1], [*numbers], [*arrays])
+    return Members(trees.flatten(batch)[1], [*numbers], [*arrays], batch._names())
 
 
 def _numbers_of(batch: Printed) -> Iterator[tuple[str, Any]]:

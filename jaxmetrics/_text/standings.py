@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._text.printing import members_of
-from jaxmetrics._text.wording import Table, enumeration, escaped, filled, labels_of
+from jaxmetrics._text.wording import Table, as_latex, enumeration, escaped, filled, labels_of
 
 __all__: list[str] = []
 
@@ -93,6 +93,10 @@ class Ranking(NamedTuple):
     def markdown(self) -> str:
         """Return the table and the sentences, a paragraph each, as Markdown."""
         return "\n\n".join([self.table.markdown(), *map(escaped, self.sentences)]) + "\n"
+
+    def latex(self) -> str:
+        """Return the table and the sentences, a paragraph each, for LaTeX."""
+        return "\n\n".join([self.table.latex(), *map(as_latex, self.sentences)]) + "\n"
 
     def html(self) -> str:
         """Return the table and the sentences as HTML, for notebooks."""

@@ -30,7 +30,9 @@ _NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do no
 _MOST_READ = 500  # characters of a name from either end
 _LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
 _LONGEST_BAR = 48  # columns of an interval that is drawn
+_LONGEST_LINE = 80  # columns of a LaTeX table that is still readable on paper
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
+_MINUS = re.compile(r"(?<![^\s\[])-(?=[\d\s\]]|$)")
 _LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
     ord("\\"): r"\textbackslash{}",
     ord("^"): r"\textasciicircum{}",
@@ -39,6 +41,7 @@ _LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
     ord(">"): r"\textgreater{}",
     ord("|"): r"\textbar{}",
 }
+_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%" + "\n"
 _JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed emoji
 
 
@@ -102,8 +105,8 @@ def spec_of(*values: Sequence[float]) -> str:
     """Return the format of the values in a column, each with the ends of its interval.
 
     There are at least three decimals, but fewer for numbers from 100 on. More decimals are used to
-    write two significant digits of half the distance of the ends; and up to six decimals if fewer
-    would round to 0 or 1.
+    write two significant digits of half the distance of the ends; and up to six decimals if the
+    value, the first number, would be rounded to 0 or 1.
     """
     places = max(map(_decimals, values), default=math.nan)
     if math.isnan(places):
@@ -116,7 +119,7 @@ def _decimals(numbers: Sequence[float]) -> float:
     largest = max(map(abs, finite))
     if largest >= 1e15:
         return math.inf
-    places = max(next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3) for x in finite)
+    places = next((d for d in range(3, 7) if 0 < abs(round(numbers[0], d)) < 1), 3)
     if largest >= 100:
         places = max(0, 5 - len(str(int(largest))))
     distance = max(finite) - min(finite)
@@ -160,6 +163,15 @@ def printable(name: str) -> str:
 def escaped(text: str) -> str:
     """Escape Markdown markup."""
     return _MARKDOWN.sub(r"\\\1", text)
+
+
+def as_latex(text: str) -> str:
+    """Escape LaTeX markup, and write minus signs.
+
+    >>> print(as_latex("A - B: -5 % [-0.1, 0.2] of t-shirts"))
+    A $-$ B: $-$5 \\% [$-$0.1, 0.2] of t-shirts
+    """
+    return _MINUS.sub("$-$", text.translate(_LATEX))
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
@@ -228,7 +240,8 @@ class Table(NamedTuple):
         rows: the cells: texts, or values with the attributes `value`, `low` and `high`; values in
             a column have the same number of decimals. The first cell of a row is its name. Names
             that users gave are already printable.
-        details: the indices of columns that text omits where the table would be too wide.
+        details: the indices of columns, of which text and LaTeX omit the last ones where the table
+            would be too wide.
         drawn: the index of the column whose intervals text draws where there is room.
     """
 
@@ -252,16 +265,24 @@ class Table(NamedTuple):
             columns.append([title, *(x if isinstance(x, str) else f"{x:{spec}}" for x in cells)])
         return columns
 
+    def _fitting(self, most: int) -> list[list[str]]:
+        columns = self._columns()
+        for i in sorted(self.details, reverse=True):
+            if _span(columns) > most:
+                del columns[i]
+        return columns
+
     def text(self) -> str:
         """Write the table with columns padded by spaces; omit the title line if all are "".
 
         If the table is wider than the terminal, its last columns follow in further tables with the
         same names, and what is still too long is shortened.
         """
-        most, columns = terminal_width(), self._columns()
+        most = terminal_width()
+        columns = self._fitting(most)
         room = most - _span(columns)
         if room < 0:
-            names, *others = (x for i, x in enumerate(columns) if i not in self.details)
+            names, *others = columns
             longest = most - 2 - min(_widest(names), _LEAST_NAME)
             others = [[shortened(cell, longest) for cell in column] for column in others]
             room = min(most - 2 - max(map(_widest, others)), max(most // 3, _ENOUGH_OF_NAME))
@@ -287,13 +308,16 @@ class Table(NamedTuple):
         return "\n".join([head, rule, *rows])
 
     def latex(self) -> str:
-        """Write a LaTeX table with the rules of the package booktabs; cells are escaped."""
-        columns = ([cell.translate(_LATEX) for cell in column] for column in self._columns())
+        """Write a centred LaTeX table with the rules of the package booktabs; the package graphicx
+        shrinks a table that is wider than the line. Cells are escaped.
+        """
+        columns = [[*map(as_latex, column)] for column in self._fitting(_LONGEST_LINE)]
+        lines = (" & ".join(line) + r" \\" for line in zip(*columns, strict=True))
         # After {}, LaTeX does not read a name such as [invalid] as an option of the line above.
-        head, *rows = (rf"{{}}{' & '.join(line)} \\" for line in zip(*columns, strict=True))
-        begin = rf"\begin{{tabular}}{{l{'r' * (len(self.titles) - 1)}}}"
-        end = r"\bottomrule", r"\end{tabular}"
-        return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, *end])
+        head, *rows = (f"{{}}{line}" if line[0] in "[*" else line for line in lines)
+        begin = rf"{_SHRUNK}\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"
+        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+        return "\n".join([r"\begin{center}", begin, *body, r"\end{tabular}}", r"\end{center}"])
 
     def html(self) -> str:
         """Write an HTML table; cells are escaped, and each name has its own text direction."""

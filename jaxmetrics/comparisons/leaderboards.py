@@ -147,22 +147,24 @@ class Leaderboard(_Leaderboard):
         return ranking(self, names).markdown()
 
     def to_latex(self, names: Sequence[str] | None = None) -> str:
-        """Return the ranking as a LaTeX table for the package booktabs; for errors see `to_text`.
+        """Return the ranking as a LaTeX table for the packages booktabs and graphicx, and
+        sentences; for errors see `to_text`.
 
         >>> import jaxmetrics as jm
         >>> y_true, constant = [0, 1, 1] * 40, [1, 1, 1] * 40
         >>> board = jm.leaderboard(jm.accuracy, y_true, {"A & B": y_true, "constant": constant})
-        >>> print(board.to_latex())
-        \\begin{tabular}{lrrr}
-        \\toprule
-        {}classifier & value [low, high] & ranks & tier \\\\
+        >>> print(board.to_latex())  # doctest: +ELLIPSIS
+        \\begin{center}
+        ...
+        classifier & value [low, high] & ranks & tier \\\\
         \\midrule
-        {}A \\& B & 1.000 [0.975, 1.000] & 1 & 1 \\\\
-        {}constant & 0.667 [0.578, 0.748] & 2 & 2 \\\\
-        \\bottomrule
-        \\end{tabular}
+        A \\& B & 1.000 [0.975, 1.000] & 1 & 1 \\\\
+        constant & 0.667 [0.578, 0.748] & 2 & 2 \\\\
+        ...
+        constant is shown to be worse than one above.
+        ...
         """
-        return ranking(self, names).table.latex()
+        return ranking(self, names).latex()
 
     def to_html(self, names: Sequence[str] | None = None, *, title: str = "Leaderboard") -> str:
         """Return the ranking as one HTML page without external files.

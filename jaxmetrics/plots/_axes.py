@@ -71,7 +71,7 @@ def add_legend(axes: Any) -> None:
     below = offset_copy(axes.transAxes, axes.figure, y=-height)
     place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below}
     lines = [textwrap.fill(label, _LONGEST_LINE) for label in labels]
-    legend = axes.legend(handles, lines, frameon=False, fontsize="small", **place)
+    legend = axes.legend(handles, lines, frameon=False, **place)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -136,7 +136,7 @@ def groups(
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a forest plot of groups or tasks, the least value on top, and of all examples below.
+    """Draw a forest plot of groups or tasks, in the given order, and of all examples below.
 
     Args:
         values: a dict of `Estimate`s or `Comparison`s by group, or of such values of a report:
@@ -159,7 +159,7 @@ def groups(
     estimates = [getattr(x, "difference", x) for x in values.values()]
     order = np.argsort([float(getattr(x, "value", x)) for x in estimates], kind="stable")
     named = [*values.items()]
-    rows = dict(named[i] for i in order[:MOST_ROWS])
+    rows = dict(named[i] for i in sorted(order[:MOST_ROWS]))
     if total is not None:
         rows["(all)"] = total
     if all(hasattr(x, "difference") for x in rows.values()):

@@ -13,7 +13,7 @@ __all__: list[str] = []
 INK = "#010203"  # placeholder for the page's text colour
 
 _BLUE = "#1f77b4"  # the first colour of matplotlib, which is dark on a dark page
-_LINE_OF_LEGEND, _PADDING = 0.19, 0.1  # inches
+_LINE_OF_LEGEND, _PADDING = 0.22, 0.1  # inches
 
 _SETTINGS = {
     **dict.fromkeys(

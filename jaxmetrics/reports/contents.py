@@ -12,6 +12,7 @@ from jaxmetrics._text.wording import (
     Table,
     interval,
     labels_of,
+    listed,
     printable,
     shortened,
     spec_of,
@@ -29,6 +30,7 @@ LONGEST_NAME = 40
 FALSE_DISCOVERIES = 0.05
 _LONGEST_NAME_OF_SYSTEM = 200
 _QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
+_MOST_IN_MATRIX, _LONGEST_IN_MATRIX = 12, 16
 _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
 
 
@@ -60,8 +62,8 @@ def verdict_of(
         return sentence
     number, units = sample.units_drawn
     return (
-        f"{sentence} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
-        f" and {4 * number} {units} show a difference of {shown / 2:.2g}."
+        f"{sentence} With 80 % power, {number:,.10g} {units} like these show a difference of"
+        f" {shown:.2g}, and {4 * number:,.10g} {units} show a difference of {shown / 2:.2g}."
     )
 
 
@@ -88,7 +90,7 @@ class SampleSize(NamedTuple):
         if self.num_clusters is not None:
             name = f" ({printable(self.cluster)})" if self.cluster else ""
             clusters = f" in {quantity(self.num_clusters, 'clusters')}{name}"
-        ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        ignored = f", {self.num_ignored:,} ignored" if self.num_ignored else ""
         invalid = ""
         if self.num_invalid is not None:
             number = quantity(round(self.num_invalid, 4), "invalid predictions")
@@ -126,7 +128,7 @@ class SampleSize(NamedTuple):
 
 def quantity(number: float, units: str) -> str:
     """Write a number of units, such as "3 labels" and "1 label"."""
-    return f"{number:.10g} {units if number != 1 else units[:-1]}"
+    return f"{number:,.10g} {units if number != 1 else units[:-1]}"
 
 
 def discoveries(p_values: Mapping[Any, float]) -> list[Any]:
@@ -161,6 +163,16 @@ def listing(title: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Table
     return {title: Table(titles, [*zip(*columns, strict=True)])}
 
 
+def matrix_of(counts: np.ndarray, names: Sequence[str]) -> dict[str, Table]:
+    """Return a dict with the title and the table of a confusion matrix of few classes."""
+    if len(names) > _MOST_IN_MATRIX:
+        return {}
+    labels = labels_of(names, _LONGEST_IN_MATRIX)
+    rows = zip(labels, *([f"{x:,.10g}" for x in column] for column in counts.T), strict=True)
+    title = "Confusion matrix: rows are true classes, columns are predicted classes"
+    return {title: Table(["", *labels], [*rows])}
+
+
 def _texts_of(column: Sequence[Any]) -> list[str]:
     spec = spec_of(*((x,) for x in column if isinstance(x, float)))
     texts = ["" if x is None else f"{x:{spec}}" if isinstance(x, float) else str(x) for x in column]
@@ -183,6 +195,7 @@ class Outline(NamedTuple):
         notes: sentences for the interpretation of the values.
         level: the confidence level of the intervals.
         gates: the gates with their verdicts.
+        matrix: the confusion matrix by its title, for Markdown and LaTeX.
     """
 
     heading: str
@@ -196,6 +209,17 @@ class Outline(NamedTuple):
     notes: Sequence[str] = ()
     level: float = 0.95
     gates: Sequence[JudgedGate] = ()
+    matrix: Mapping[str, Table] = {}
+
+
+class ByClass(dict[str, Any]):
+    """Values by class or label."""
+
+    def __missing__(self, name: object) -> Any:
+        raise KeyError(
+            f"There is no {name!r} among {listed(self)}. If {name!r} is a group, its values are in"
+            f" report.groups[{name!r}]."
+        )
 
 
 class ClassValues(NamedTuple):
@@ -226,7 +250,7 @@ class ClassValues(NamedTuple):
     def by_name(self) -> dict[str, Any]:
         """Return the overall values by name, and dicts of the values per class by name."""
         columns = self.columns.items()
-        classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
+        classes = {name: ByClass(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
     def summary(self) -> list[tuple[str, ReportValue]]:
@@ -235,7 +259,7 @@ class ClassValues(NamedTuple):
 
     def table(self) -> Table:
         """Return a table with one row per class."""
-        support = (f"{x:.10g}" for x in self.support)
+        support = (f"{x:,.10g}" for x in self.support)
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
         number = "n" if self.support.dtype.kind in "iu" else "weight"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxmetrics._text.printing import Backend, frame_of
-from jaxmetrics._text.wording import Table, escaped, filled, percent, printable
+from jaxmetrics._text.wording import Table, as_latex, escaped, filled, percent, printable
 from jaxmetrics.reports.contents import Outline
 from jaxmetrics.reports.gates import JudgedGate, Verdict, contents_of, exit_code
 
@@ -85,12 +85,13 @@ def as_markdown(outline: Outline) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def as_latex(outline: Outline) -> str:
-    """Write LaTeX tables; their titles are comments."""
-    parts = [f"% {outline.heading}\n"]
+def as_tex(outline: Outline) -> str:
+    """Write LaTeX paragraphs and tables, in the order of `as_markdown`."""
+    names = [f"{short}: {name}." for short, name in outline.names.items()]
+    parts = [as_latex(" ".join([f"{outline.heading}.", *names, outline.verdict]))]
     for title, table in _wide_tables(outline):
-        parts += [f"% {title}"] * bool(title) + [f"{table.latex()}\n"]
-    return "\n".join(parts)
+        parts += [rf"\noindent\textbf{{{as_latex(title)}}}"] * bool(title) + [table.latex()]
+    return "\n\n".join([*parts, *map(as_latex, _sentences(outline))]) + "\n"
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -183,6 +184,7 @@ def _wide_tables(outline: Outline) -> Iterator[tuple[str, Table]]:
         value = f"value, {percent(outline.level)} interval"
         yield outline.summary_title, _overall(outline, value, "method")
     yield from outline.tables.items()
+    yield from outline.matrix.items()
 
 
 class AnyReport(ABC):
@@ -256,20 +258,21 @@ class AnyReport(ABC):
         return as_markdown(self.outline())
 
     def to_latex(self) -> str:
-        """Return the tables of the report for LaTeX with the package booktabs.
+        """Return the sentences and tables of the report for LaTeX, with the packages booktabs and
+        graphicx. Tables that are wider than the line are shrunk.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_latex())  # doctest: +ELLIPSIS
-        % 20 examples, 2 classes
+        20 examples, 2 classes. Accuracy 0.800 [0.581, 0.934] is not shown to be above ...
         <BLANKLINE>
-        \\begin{tabular}{lrr}
-        \\toprule
-        {} & value, 95 \\% interval & method \\\\
+        \\begin{center}
+        ...
+         & value, 95 \\% interval & method \\\\
         \\midrule
-        {}accuracy & 0.800 [0.581, 0.934] & likelihood \\\\
+        accuracy & 0.800 [0.581, 0.934] & likelihood \\\\
         ...
         """
-        return as_latex(self.outline())
+        return as_tex(self.outline())
 
     def to_csv(self) -> str:
         """Return the report as CSV with one line per value.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, ClassVar, TypeAlias
 
@@ -36,10 +37,13 @@ _NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
 _LONGEST_GROUP = 20  # columns of the name of a group, as of a value with its interval
 _MOST_SHOWN = 3  # the number of differences in the verdict
+_MOST_COLUMNS, _MOST_VALUES = 4, 6  # if there are more groups, each group is a row of a few values
 _NOTE = (
     "A disparity is the largest difference between groups, which chance alone makes positive. Its "
     "interval allows for the selection of the two most different groups, because it combines "
-    "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni)."
+    "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni). It "
+    "does not allow for the number of values, as the false discovery rate does: the first sentence "
+    "may leave out a value whose interval is above 0."
 )
 
 
@@ -50,60 +54,82 @@ class GroupedReport(Report):
     template: ClassVar[str] = "tables.html"
 
     def outline(self) -> Outline:
-        """Return the contents as a table with a column per group, and a table of the
-        disparities.
+        """Return the contents as a table with a column per group or, for many groups, a row per
+        group, and a table of the disparities.
         """
-        groups = {name: _values(x) for name, x in self.groups.items()}
+        groups = self.values_of_groups
         first = next(iter(groups.values()))
         keys = [key for key in first if key[0] != POSTERIOR and self._is_shown(key)]
-        titles = self._titles(keys)
-        sizes = (f"{x.num_examples:.10g}" for x in self.groups.values())
-        rows: list[list[Any]] = [["examples", *sizes]]
-        rows += [
-            [titles[key], *(x.get(key, exactly(np.nan)) for x in groups.values())] for key in keys
-        ]
+        titles, names = self._titles(keys), labels_of(list(groups), _LONGEST_GROUP)
+        sizes = (f"{self.groups[name].num_examples:,.10g}" for name in groups)
+        missing, notes = exactly(np.nan), []
+        cells = {titles[key]: [x.get(key, missing) for x in groups.values()] for key in keys}
+        table = Table(["", *names], [["examples", *sizes], *([x, *y] for x, y in cells.items())])
+        if len(groups) > _MOST_COLUMNS:
+            chosen = {titles[key]: cells[titles[key]] for key in self.most_different(_MOST_VALUES)}
+            rows = zip(names, table.rows[0][1:], *chosen.values(), strict=True)
+            table = Table(["group", "n", *chosen], [*rows], details=range(3, 2 + len(chosen)))
+            notes = [
+                "Groups are sorted by accuracy. The table has the values that differ most; CSV and"
+                " JSON have all values."
+            ]
         sample = self.sample._replace(num_ignored=0, num_clusters=None)
         shared = "" if self.num_clusters is None else ", as if no cluster belonged to two groups"
         return Outline(
             heading=f"{sample}, {len(self.class_names)} classes, {quantity(len(groups), 'groups')}",
             verdict=self._verdict,
-            tables={
-                "Groups": Table(["", *labels_of(list(groups), _LONGEST_GROUP)], rows),
-                **listing(EXAMPLES, self.listed),
-            },
+            tables={"Groups": table, **listing(EXAMPLES, self.listed)},
             summary=[(titles[x], self.disparities[x]) for x in keys if x in self.disparities],
             summary_title="Disparities",
             notes=[
                 f"Intervals: {percent(self.level)}. Each group is evaluated separately{shared}.",
+                *notes,
                 _NOTE if self.disparities else "There is one group, so nothing can be compared.",
             ],
             level=self.level,
             gates=self.gates,
         )
 
+    @cached_property
+    def values_of_groups(self) -> dict[str, Values]:
+        """The values of each group by name; many groups are sorted by accuracy."""
+        values = {name: values_with_selection(x) for name, x in self.groups.items()}
+        if len(values) <= _MOST_COLUMNS:
+            return values
+        return dict(sorted(values.items(), key=lambda x: x[1]["accuracy", ""].value))
+
+    @cached_property
+    def _different(self) -> list[Key]:
+        """The values that are shown to differ between groups, the largest difference first."""
+        p_values, number = {}, len(self.groups)
+        for key, x in self.disparities.items():
+            if self._is_shown(key):
+                # The distance from the value to the lower end of its interval is proportional to z.
+                z = normal_quantile(pairwise_level(self.level, number))
+                score = z * x.value / max(x.value - x.low, 1e-300) if x.low > 0 else 0
+                p_values[key] = min(2 * math.comb(number, 2) * NormalDist().cdf(-score), 1)
+        return sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
+
+    def most_different(self, number: int) -> list[Key]:
+        """List the keys of accuracy, of the values that differ most, and of further values."""
+        others = filter(self._is_shown, self.disparities)
+        return [*dict.fromkeys([("accuracy", ""), *self._different, *others])][:number]
+
     @property
     def _verdict(self) -> str:
         """Write which of the shown values differ between groups, the largest differences first."""
-        shown = {key: x for key, x in self.disparities.items() if self._is_shown(key)}
-        if not shown:
+        number = sum(map(self._is_shown, self.disparities))
+        if not number:
             return ""
-        pairs = math.comb(len(self.groups), 2)
-        z = normal_quantile(pairwise_level(self.level, len(self.groups)))
-        p_values = {key: 1.0 for key in shown}
-        for key, x in shown.items():
-            if x.low > 0:
-                # The distance from the value to the lower end of its interval is proportional to z.
-                score = z * x.value / max(x.value - x.low, 1e-300)
-                p_values[key] = 2 * pairs * NormalDist().cdf(-score)
-        different = sorted(discoveries(p_values), key=lambda key: -shown[key].low)
         rate = f"at a false discovery rate of {percent(FALSE_DISCOVERIES)}"
+        different = self._different
         if not different:
-            return f"None of {len(shown)} values is shown to differ between groups, {rate}."
+            return f"None of {number} values is shown to differ between groups, {rate}."
         titles = self._titles(different[:_MOST_SHOWN])
-        most = [f"{title} by {shown[key]}" for key, title in titles.items()]
+        most = [f"{title} by {self.disparities[key]}" for key, title in titles.items()]
         verb = "is" if len(different) == 1 else "are"
         return (
-            f"{len(different)} of {len(shown)} values {verb} shown to differ between groups, {rate}"
+            f"{len(different)} of {number} values {verb} shown to differ between groups, {rate}"
             f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
         )
 
@@ -136,8 +162,8 @@ class GroupedReport(Report):
         """Return a CSV row for each value of a group, for each value of all examples, and for each
         disparity.
         """
-        groups = {name: _values(x) for name, x in self.groups.items()}
-        whole = {"": _values(self), "greatest difference": self.disparities}
+        groups = self.values_of_groups
+        whole = {"": values_with_selection(self), "greatest difference": self.disparities}
         return [
             record
             for group, values in (groups | whole).items()
@@ -160,7 +186,7 @@ def grouped_report(
     if len(names) > 1:
         wide = pairwise_level(level, len(names))
         widened = groups if len(names) == 2 else {name: report_of(name, wide) for name in names}
-        values = [_values(x) for x in widened.values()]
+        values = [values_with_selection(x) for x in widened.values()]
         for key in values[0]:
             estimates = [x[key].estimate for x in values]
             parts = "value", "low", "high", "standard_error", "num_undefined"
@@ -173,14 +199,16 @@ def grouped_report(
     return GroupedReport(**fields_of_total | {"groups": groups, "disparities": disparities})
 
 
-def _values(report: Report) -> Values:
-    """Return the values of a report, and the selection rate of each class."""
+def values_with_selection(report: Report) -> Values:
+    """Return the values of a report, and the selection rate of each class, without an interval if
+    there are clusters, because a report does not have their counts.
+    """
     values = report.class_values
-    if report.num_clusters is None:
-        evidence = Evidence(report.counts, report.level, squares=report.squares)
-        rates = values_of(evidence.proportions(_selected_and_others))[: len(report.class_names)]
-        values = values._replace(columns={**values.columns, "selection_rate": rates})
-    return values.all()
+    evidence = Evidence(report.counts, report.level, squares=report.squares)
+    rates = values_of(evidence.proportions(_selected_and_others))[: len(report.class_names)]
+    if report.num_clusters is not None:
+        rates = [exactly(x.value) for x in rates]
+    return values._replace(columns={**values.columns, "selection_rate": rates}).all()
 
 
 def _selected_and_others(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.grouped import GroupedReport
+from jaxmetrics.reports.grouped import GroupedReport, values_with_selection
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
 from jaxmetrics.reports.pairs import ComparisonReport
 from jaxmetrics.reports.rankings import RankingReport
@@ -35,7 +35,7 @@ __all__: list[str] = []
 
 _MOST_ROWS = 100  # the largest number of rows in a table of classes
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
-_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 3
+_MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 4
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
@@ -152,17 +152,12 @@ def _(report: ScoreReport) -> dict[str, Any]:
 
 @pictures_of.register
 def _(report: GroupedReport) -> dict[str, Any]:
-    """Draw the accuracy of the groups, and the values of classes that differ most."""
-    found, pictures = report.disparities, []
-    differ = sorted(
-        (key for key in found if key[1] and key[0] in report), key=lambda key: -found[key].low
-    )
-    for key in [("accuracy", ""), *differ[: _MOST_FORESTS - 1]]:
-        reports = report, *report.groups.values()
-        total, *values = (x[key[0]][key[1]] if key[1] else x[key[0]] for x in reports)
+    """Draw the accuracy of the groups, and the values that differ most."""
+    groups, total, pictures = report.values_of_groups, values_with_selection(report), []
+    for key in report.most_different(_MOST_FORESTS):
         title = ", ".join([title_of(key[0]), *filter(None, key[1:])])
-        named = dict(zip(report.groups, values, strict=True))
-        pictures.append(_forest(named, total, title, found.get(key)))
+        named = {name: x[key] for name, x in groups.items()}
+        pictures.append(_forest(named, total[key], title, report.disparities.get(key)))
     return {"pictures": pictures}
 
 
@@ -343,7 +338,7 @@ def _forest(
     difference: Any = largest and largest.estimate
     draw = partial(plots.groups, values, total, largest_difference=difference, xlabel=xlabel)
     size = size_of(min(len(values), MOST_ROWS) + 1, _WIDTH_OF_FOREST)
-    return svg(size, f"Forest plot of {xlabel}, the least value on top", draw)
+    return svg(size, f"Forest plot of {xlabel}", draw)
 
 
 def _curves(

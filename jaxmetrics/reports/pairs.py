@@ -174,7 +174,7 @@ class ComparisonReport(AnyReport):
                 "": Table(titles, rows, details=(titles.index("method"),), drawn=3),
                 **listing("Only one is correct", self.listed),
             },
-            result=f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test"
+            result=f"Only A is correct {only_a:,} times, only B {only_b:,} times; McNemar's test"
             f" ({kind}): p {p if p[0] in '<>' else f'= {p}'}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
             notes=[equivalent] * (self.rope > 0) + [_LOSSES] * ("log_loss" in self.figures),

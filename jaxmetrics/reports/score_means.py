@@ -280,7 +280,7 @@ def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float])
     labels = iter(labels_of([name for _, name in values if name is not None], LONGEST_NAME))
     columns, rows = ["mean", "method"], []
     for ((name, group), x), size in zip(values.items(), sizes, strict=True):
-        cells: list[Any] = [title_of(name) if group is None else next(labels), str(size)]
+        cells: list[Any] = [title_of(name) if group is None else next(labels), f"{size:,}"]
         if isinstance(x, Compared):
             columns = ["A", "B", "A - B", CONFIDENCE]
             rows.append([*cells, *x.systems.values(), probability(x.probability_better)])

@@ -23,7 +23,14 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._text.wording import capital, listed, percent, warn
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.reports.contents import ClassValues, Findings, Outline, SampleSize, listing
+from jaxmetrics.reports.contents import (
+    ClassValues,
+    Findings,
+    Outline,
+    SampleSize,
+    listing,
+    matrix_of,
+)
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
@@ -392,6 +399,7 @@ class Report(AnyReport):
             notes=[f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note],
             level=self.level,
             gates=self.gates,
+            matrix=matrix_of(self.counts, self.axis_names),
         )
 
     @property

@@ -160,7 +160,7 @@ def value_of(x: Estimate, note: str | None = None, *, is_difference: bool = Fals
 
 def values_of(x: Estimate) -> list[ReportValue]:
     """Return n values from an estimate whose arrays have shape `(n,)`."""
-    return [value_of(trees.map(lambda part, i=i: part[i], x)) for i in range(len(x.value))]
+    return [value_of(x.select(i)) for i in range(len(x.value))]
 
 
 def compared(x: Comparison) -> Compared:
