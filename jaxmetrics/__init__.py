@@ -215,12 +215,14 @@ if not TYPE_CHECKING:
 
 def _hint(name: str) -> str:
     """Return the name used here for a function of an earlier version or of another library."""
-    import re
-
     from jaxmetrics._text.names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))
-    within = next((f"{space}.{name}" for space in spaces), None)
-    snake = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", name).lower()  # of classes, such as F1Score
-    here = _MOVED.get(name) or within or NAMES_HERE.get(snake) or snake * (snake in _HOMES)
-    return f" Here it is {here}." if here else ""
+    here = [*filter(None, [_MOVED.get(name)]), *(f"{space}.{name}" for space in spaces)]
+    known = {x: x for x in _HOMES} | NAMES_HERE
+    plain = {x.replace("_", "").lower(): y for x, y in known.items()}
+    plain = {x.removesuffix("score"): y for x, y in plain.items()} | plain
+    key = name.replace("_", "").lower()
+    stem = key.removeprefix("binary").removeprefix("multiclass")  # MulticlassF1Score is f1_score
+    here += [plain[x] for x in (key, stem, stem.removesuffix("score")) if x in plain]
+    return f" Here it is {here[0]}." if here else ""

@@ -69,7 +69,7 @@ from jaxmetrics._arguments.single import (
 )
 from jaxmetrics._places.compilation import compiled, one_program
 from jaxmetrics._places.jax_imports import jax
-from jaxmetrics._places.namespaces import Array, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._places.namespaces import Array, is_jax, lax, on_device, xp
 from jaxmetrics._sums.bin_edges import bins_between
 from jaxmetrics._sums.cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._sums.counting import Axis, count
@@ -583,11 +583,6 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     ValueError: y_true[2] is 3, but class ids must lie in [0, 3).
     """
     size = check_size(num_classes, "num_classes")
-    if not is_known(labels):
-        raise TypeError(
-            f"check_labels cannot read the values of {name} while jax.jit, jax.vmap or jax.grad"
-            " transforms a function. Call check_labels outside of functions that JAX transforms."
-        )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)
     refuse_where(

@@ -90,8 +90,9 @@ def rater_agreement(
 
     Args:
         ratings: numbers or strings of shape `(items, raters)`, an array or a data frame of pandas
-            or Polars. Missing ratings are NaN, None or, among integers, negative. Raters need not
-            be the same persons for all items, but then only alpha and kappa have a meaning.
+            or Polars without other columns, such as ids. Missing ratings are NaN, None or, among
+            integers, negative. Raters need not be the same persons for all items, but then only
+            alpha and kappa have a meaning.
         scale: what a disagreement costs. `"nominal"`: all disagreements cost the same.
             `"ordinal"`: the squared difference of the midranks of the categories. Strings must then
             be ordered categories, such as an ordered `Categorical` of pandas, or integers.
@@ -155,7 +156,15 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
         made = np.reshape([not is_missing(x) for x in numbers], array.shape)
         labels = array[made].tolist()
         numbers = on_host(labels, "ratings")
-        if any(isinstance(x, str) for x in labels):
+        is_text = np.reshape([isinstance(x, str) for x in array.ravel()], array.shape)
+        if is_text.any():
+            if (made & ~is_text).any():
+                columns = getattr(ratings, "columns", range(array.shape[1]))
+                raise TypeError(
+                    "ratings must be all strings or all numbers, but only some are strings, the"
+                    f" first in column {columns[is_text.any(0).argmax()]!r}. Pass the columns of"
+                    " the raters only, without ids of the items."
+                )
             columns = {str(name): ratings[name] for name in getattr(ratings, "columns", ())}
             ordered = ordered_categories(columns)
             has_order = ordered is not None or are_integers({*labels})

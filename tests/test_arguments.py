@@ -261,6 +261,9 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "macro(f1)": lambda: jm.macro(jm.f1)([0, 1, 1], [0, 1, 0]),
     "binary(f1)": lambda: jm.binary(jm.f1)(y_true=[0, 1, 1], y_pred=[0, 1, 0]),
     "group_ratio(recall)": lambda: jm.group_ratio(jm.recall)([0, 1, 1], [0, 1, 0]),
+    "accuracy": lambda: jm.accuracy(np.eye(2), normalize=False),  # type: ignore[call-arg]
+    "jaccard": lambda: jm.jaccard(np.eye(2), pos_label="yes"),  # type: ignore[call-arg]
+    "macro(precision)": lambda: jm.macro(jm.precision)(np.eye(2), labels=[1]),
     "metric": lambda: jm.f_beta([0, 1, 1], [0, 1, 0]),
 }
 

@@ -743,7 +743,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.check_labels([0.5], num_classes=3), "labels must hold class ids of .* got float64"),
     (
         lambda: jax.jit(lambda y: jm.check_labels(y, num_classes=3))(jnp.zeros(3, jnp.int32)),
-        "Call check_labels outside",
+        "labels has no known values.* Call this function outside",
     ),
     (lambda: matrix([0.2, 0.9], [0, 1]), "y_true must hold class ids.*float64.*Truth comes first"),
     (
@@ -764,6 +764,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: soft([0, 1], [[0.5, 0.5], [1.0]]),
         "y_prob must be an array, or .* same length",
     ),
+    (lambda: matrix(np.eye(3), Y), r"float64: y_true\[0, 0\] is 1.0\. Truth.*y_true\.argmax\(-1\)"),
+    (lambda: matrix(Y, np.eye(3, 4, dtype=int)), r"one-hot.* pass \.argmax\(-1\)"),
     (lambda: matrix(Y, [0, 1]), r"same number of examples.*y_true \(3,\), y_pred \(2,\)"),
     (lambda: matrix([0, 1], [0, 1], sample_weight=[1.0]), r"same number .*sample_weight \(1,\)"),
     (lambda: matrix(0, 1, num_classes=2), r"must have at least one axis.*y_true \(\)"),

@@ -79,10 +79,16 @@ HINTS = {
     **jm._MOVED,
     **NAMES_HERE,
     "Accuracy": "accuracy",
+    "BinaryAUROC": NAMES_HERE["roc_auc_score"],
+    "BinaryHingeLoss": "hinge_loss",
     "CohenKappa": "cohen_kappa",
     "ConfusionMatrixDisplay": "plots.confusion_matrix",
     "F1Score": NAMES_HERE["f1_score"],
     "MAE": "macro_absolute_error",
+    "MatthewsCorrCoef": "matthews_corrcoef",
+    "MulticlassF1Score": NAMES_HERE["f1_score"],
+    "MulticlassHingeLoss": "multiclass_hinge_loss",
+    "ndcg_score": "ndcg",
 }
 
 
@@ -96,9 +102,10 @@ def test_names_of_before_and_of_other_libraries(name: str) -> None:
     assert {here[1], here[2] or here[1]} <= {*PUBLIC, "bins", "histogram", "ratings"}
 
 
-def test_names_that_nobody_knows() -> None:
-    with pytest.raises(AttributeError, match=r"has no attribute 'acuracy'\.$"):
-        jm.acuracy  # type: ignore[attr-defined]  # noqa: B018
+@pytest.mark.parametrize("name", ["acuracy", "score", "multiclass", "_score"])
+def test_names_that_nobody_knows(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\.$"):
+        getattr(jm, name)
 
 
 def fields_of(value: Any) -> list[str] | None:

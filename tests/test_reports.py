@@ -787,6 +787,12 @@ REFUSALS: list[tuple[Any, str]] = [
         lambda: of_counts(PROB, soft_counts=np.eye(5)),
         r"soft_counts must have shape \(K, K\) = \(2, 2\)",
     ),
+    *(
+        (lambda p=p: jm.report(Y, Y, y_prob=p), r"\(n, K\) = \(2, K\).* pass numpy.c_\[1 - p, p\]")
+        for p in ([0.1, 0.9], [[0.1], [0.9]], 0.3)
+    ),
+    (lambda: jm.report(np.eye(2), Y), r"\(2, 2\), \(2,\).* pass \.argmax\(-1\)"),
+    (lambda: jax.jit(jm.report)(Y, Y), "y_true has no known values, because JAX traces it"),
     (lambda: jm.report([-1, -1], Y), "no examples to report on"),
     *(
         (call, r"is .*, which invalid= names, but only predictions can be invalid")
@@ -843,7 +849,6 @@ REFUSALS: list[tuple[Any, str]] = [
         lambda: jm.report(Y, Y, y_prob=[[5.0, -3.0], [0.0, 1.0]]),
         r"y_prob\[0\] is \[ 5. -3.\], expected probabilities that sum to 1",
     ),
-    (lambda: jm.report(Y, Y, y_prob=0.3), r"y_prob must have shape \(n, K\) = \(2, K\), got \(\)"),
     (
         lambda: jm.report([*"ab"], [*"ab"], y_prob=np.full((2, 3), 1 / 3)),
         "y_prob has 3 columns, but there are 2 classes: a, b",

@@ -1047,7 +1047,7 @@ def test_states_are_pickled_and_saved(tmp_path: Path) -> None:
 
 def test_a_failing_save_leaves_the_old_file(tmp_path: Path) -> None:
     jm.save_state(tmp_path / "state.npz", STATE)
-    with pytest.raises(jax.errors.TracerArrayConversionError):
+    with pytest.raises(TypeError, match="state has no known values, because JAX traces it"):
         jax.eval_shape(lambda state: jm.save_state(tmp_path / "state.npz", state), STATE)
     jm.load_state(tmp_path / "state.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["state.npz"]
@@ -1248,6 +1248,7 @@ def test_merged_counts_never_wrap() -> None:
 
 
 STATE = SMALL.init()
+CALIBRATION = jm.evaluator(jm.calibration_metrics())
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: SMALL.update(STATE, y_true=FEW["y_true"], loss=FEW["loss"]),
@@ -1255,7 +1256,22 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)),
-        r"No accumulator uses 'los'\. The possible fields are",
+        r"No accumulator uses 'los'\. The possible fields are [\w, ]+\.$",
+    ),
+    *(
+        (
+            lambda x=x: CALIBRATION.update(CALIBRATION.init(), y_true=FEW["y_true"], **x),
+            "Scores of several classes need an accumulator with num_classes",
+        )
+        for x in ({"y_prob": np.ones((N, 4))}, {"logits": FEW["logits"]})
+    ),
+    (
+        lambda: SMALL.update(STATE, **FEW | {"y_true": np.ones((N, 4), int)}),
+        r"logits .* one-hot, .* pass \.argmax\(-1\)",
+    ),
+    (
+        lambda: jax.jit(lambda state: jm.to_python(SMALL.compute(state)))(STATE),
+        r"\w+ has no known values, because JAX traces it",
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),

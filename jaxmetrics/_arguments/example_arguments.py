@@ -193,11 +193,12 @@ def class_examples(
         check_no_column(truth, truth_name)
         are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
+        way = f" If {truth_name} is one-hot, pass {truth_name}.argmax(-1)." * (truth.ndim > 1)
         raise ValueError(
             f"{name} must have shape (..., n, K), with one number for each of the n examples of"
             f" {truth_name} and for each of K >= 2 classes. The shape of {name} is"
             f" {numbers.shape}, and the shape of {truth_name} is {truth.shape}."
-            f"{_TWO_CLASSES.get(read, '')}{hint}"
+            f"{_TWO_CLASSES.get(read, '')}{way}{hint}"
         )
     ids = partial(_class_ids, size=k)
     given = Argument(truth, truth_name, ids), Argument(numbers, name, read, 1)
@@ -368,7 +369,8 @@ def eps_of(given: np.ndarray) -> float:
 
 
 _TWO_CLASSES = {
-    as_distributions: " two_class converts the probability of class 1 to this shape.",
+    as_distributions: " two_class(p) converts probabilities p of class 1, of shape (..., n), to"
+    " this shape.",
     as_logits: " np.stack([np.zeros_like(z), z], -1) converts the logit z of class 1 to this"
     " shape.",
 }

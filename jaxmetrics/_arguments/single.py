@@ -21,7 +21,7 @@ from jaxmetrics._arguments.indices import check_classes, is_labelled, order_of_c
 from jaxmetrics._arguments.labels import first_invalid, is_whole
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax
-from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, on_device, xp
 from jaxmetrics._text.wording import element, shown, warn
 
 __all__: list[str] = []
@@ -36,8 +36,11 @@ _LOOKED_AT = 2**20  # number of values that are searched for the invalid value o
 # This label marks ignored examples in truth that this package makes. If it were -1, there would be
 # a warning that -1 may be a class.
 IGNORED = np.int8(-100)
-# The end of messages about labels of tokens or pixels, `(n, T)`.
-RAVEL = " If all elements are examples, pass .ravel() of each array."
+# The end of messages about labels with too many axes.
+RAVEL = (
+    " If all elements are examples, pass .ravel() of each array. If rows are one-hot, or contain a"
+    " score of each class, pass .argmax(-1) of these rows."
+)
 _MOST_COUNT = 1e300  # so that sums of counts are finite
 _ROUNDING = 1e-9  # rounding error of a difference of sums of examples
 
@@ -99,8 +102,14 @@ def as_rows(x: ArrayLike, name: str, class_names: Sequence[str] | None = None) -
 
 
 def on_host(x: ArrayLike, name: str) -> np.ndarray:
-    """Convert an argument, which may be a JAX array, to a NumPy array."""
-    return np.asarray(as_array(x, name))
+    """Convert an argument, which may be a JAX array with known values, to a NumPy array."""
+    array = as_array(x, name)
+    if not is_known(array):
+        raise TypeError(
+            f"{name} has no known values, because JAX traces it, as under jit, vmap or grad. Call"
+            " this function outside of them. Inside, compute counts, or the state of an evaluator."
+        )
+    return np.asarray(array)
 
 
 # Whether `as_float` accepts complex128; `intervals.derivatives` needs this.
@@ -153,10 +162,11 @@ def check_integer(ids: Array, name: str) -> None:
     if name == "groups":
         hint = "numpy.unique(groups, return_inverse=True)[1] converts any groups to ids."
     elif xp.issubdtype(ids.dtype, np.floating):
+        way = "" if _are_one_hot(ids) else way
         hint = (
             "Truth comes first: (y_true, y_pred) or (y_true, y_score); but logits come before"
-            " labels. To convert probabilities to class ids, use argmax. To use probabilities of"
-            " all classes as labels, use soft_cross_entropy."
+            " labels. To convert one-hot rows, or rows of probabilities, to class ids, pass"
+            f" {name}.argmax(-1). To use them as labels of a loss, use soft_cross_entropy."
         )
     else:
         hint = (
@@ -385,15 +395,19 @@ def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
 
     If the number of classes is given, arrays with another number of columns are read as batches.
     """
-    if is_jax(ids) or ids.ndim != 2 or min(ids.shape) < 2 or size not in (None, ids.shape[-1]):
-        return
-    if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
+    if _are_one_hot(ids) and size in (None, ids.shape[-1]):
         raise ValueError(
             f"{name} has shape {ids.shape} and a single 1 in each row, so its rows look like"
             f" one-hot rows. Convert one-hot rows to class ids with {name}.argmax(-1). If this is a"
             " batch in which each entry has a single example of class 1, add an axis:"
             f" {name}[None]."
         )
+
+
+def _are_one_hot(ids: Array) -> bool:
+    if is_jax(ids) or ids.ndim != 2 or min(ids.shape) < 2:
+        return False
+    return bool(ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all())
 
 
 def check_binary(y_true: Array, name: str, *where: Array | None) -> None:

@@ -136,11 +136,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     def jitted() -> Callable[..., R]:
         return promoting(jax.jit(from_leaves, static_argnums=0))
 
-    most = _most_positional(function)
+    most, foreign = _arguments_of_metric(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if most < math.inf and (len(args) > most or not _OF_LABELS.isdisjoint(kwargs)):
+        if len(args) > most or not foreign.isdisjoint(kwargs):
             _refuse_labels(function, args)
         if not on_device(*args, *kwargs.values()):
             with np.errstate(all="ignore"):
@@ -359,14 +359,21 @@ def _is_ours(x: Any) -> bool:
     return is_of_package and getattr(sys.modules.get(name), x.__qualname__, None) is x
 
 
-_OF_LABELS = frozenset({"y_true", "y_pred", "average"})  # arguments of scikit-learn's metrics
+_OF_LABELS = frozenset(  # arguments of scikit-learn's metrics
+    {"y_true", "y_pred", "average", "labels", "pos_label", "normalize", "sample_weight"}
+)
 
 
-def _most_positional(function: Callable[..., Any]) -> float:
-    """Return how many positional arguments a metric of counts accepts."""
+def _arguments_of_metric(function: Callable[..., Any]) -> tuple[float, frozenset[str]]:
+    """Return how many positional arguments a metric of counts accepts, and which arguments of
+    labels it does not accept. Other functions may accept any arguments.
+    """
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
-    return len(names) if "counts" in names else math.inf
+    if "counts" not in names:
+        return math.inf, frozenset()
+    whole: Any = getattr(function, "__wrapped__", function)
+    return len(names), _OF_LABELS.difference(whole.__code__.co_varnames)
 
 
 def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -376,8 +383,9 @@ def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     raise TypeError(
         f"{called} takes one positional argument, counts, which is a confusion matrix. All options"
         f" must be passed by name. If you have labels, call {called}(confusion_matrix(y_true,"
-        f" y_pred)). If you need a scorer for scikit-learn, use scorer({called}). If you need an"
-        " average over classes, apply a function such as macro to a metric: macro(f1)(counts)."
+        " y_pred)), which also takes sample_weight. If you need an average over classes, or one"
+        " class, apply a function to a metric: macro(f1)(counts), macro(f1, classes=[1, 2])(counts)"
+        f" or binary(f1)(counts). If you need a scorer for scikit-learn, use scorer({called})."
     )
 
 

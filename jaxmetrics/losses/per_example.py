@@ -22,7 +22,8 @@ JAX array, losses are JAX arrays. Their computation is compiled and can be diffe
 Labels that are not integer or bool raise TypeError, unless the function allows soft labels. Shapes
 that do not match raise ValueError. NumPy arrays and lists also raise ValueError if a label is K or
 more, or if all rows of logits look like probabilities, of which a softmax is meaningless. If they
-are logits, add 1 to all of them, which does not change the softmax. Tensors of torch that require a
+are logits, add 1 to all of them, which does not change the softmax. In JAX arrays, probabilities
+are not detected. Tensors of torch that require a
 gradient raise TypeError, because their gradient would be lost.
 """
 
@@ -99,7 +100,7 @@ def cross_entropy(
     twice the memory and more time.
 
     Args:
-        logits: real numbers z of shape `(..., K)`.
+        logits: real numbers z of shape `(..., K)`, before the softmax.
         labels: class ids y of shape `(...)`. Negative labels have loss and gradient 0.
         where: boolean mask of shape `(...)`. Where the mask is False, loss and gradient are 0.
         class_weights: weight of each class, of shape `(K,)`.

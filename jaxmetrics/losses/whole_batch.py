@@ -50,10 +50,10 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
             `balanced_accuracy` or `matthews_corrcoef`.
 
     Returns:
-        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with optional arguments
-        `sample_weight` and `where`, both `(..., n)`. It returns one loss per batch, of shape
-        `(...)`. Examples with a negative label are ignored. Labels of K or more raise ValueError in
-        a NumPy array, and are ignored in a JAX array.
+        A function of `logits` `(..., n, K)`, before the softmax, and `labels` `(..., n)`, with
+        optional arguments `sample_weight` and `where`, both `(..., n)`. It returns one loss per
+        batch, of shape `(...)`. Examples with a negative label are ignored. Labels of K or more
+        raise ValueError in a NumPy array, and are ignored in a JAX array.
 
     Raises:
         TypeError: if `metric` is not a function. The returned function raises the same errors as

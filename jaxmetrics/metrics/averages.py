@@ -165,7 +165,11 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     """
     is_id = isinstance(pos_label, int | np.integer) and not isinstance(pos_label, bool)
     if not is_id or pos_label not in (0, 1):
-        raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
+        raise ValueError(
+            f"pos_label must be 0 or 1, the row of the positive class in counts, got {pos_label!r}."
+            " To count other labels in this order, pass labels=[negative, positive] to"
+            " confusion_matrix."
+        )
     return applied(_binary, rate, A_RATE, pos_label=int(pos_label))
 
 

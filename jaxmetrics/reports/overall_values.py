@@ -489,8 +489,12 @@ def as_invalid(invalid: Any) -> tuple[Hashable, ...]:
 def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
     prob = on_host(y_prob, name)
     check_real(prob, name)
-    if prob.ndim != 2 or len(prob) != n:
-        raise ValueError(f"{name} must have shape (n, K) = ({n}, K), got {prob.shape}.")
+    if prob.ndim != 2 or len(prob) != n or prob.shape[1] < 2:
+        raise ValueError(
+            f"{name} must have shape (n, K) = ({n}, K), with one column for each class, got"
+            f" {prob.shape}. If there are two classes, and p is the probability of the second, pass"
+            f" numpy.c_[1 - p, p]."
+        )
     return prob.shape[1]
 
 

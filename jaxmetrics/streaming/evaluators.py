@@ -20,9 +20,10 @@ number per example and class have one more axis. Two fields can be used with eve
 If the true label or the group of an example is out of range, all accumulators ignore the example.
 If a prediction is out of range or unknown (a logit or score is NaN), no accumulator of classes
 counts the example, but the means of `mean_of` include it. Such a prediction is a mistake, so do not
-report metrics without these examples. The result `num_ignored` is the number of ignored examples,
-`num_invalid` is the number of other examples with an invalid prediction, and `num_examples` is the
-number of all other examples.
+report metrics without these examples. The result `num_ignored` is the number of examples that are
+ignored because of their label or group, `num_invalid` is the number of other examples with an
+invalid prediction, and `num_examples` is the number of all other examples. None of them includes
+examples whose `where` is False or whose weight is 0.
 
 TypeError or ValueError is raised, also under jit, if a field is missing or unknown, or if its shape
 or dtype is wrong. The same holds for a state from an evaluator with other sums.
@@ -47,6 +48,7 @@ from jaxmetrics._arguments.single import (
     as_mask,
     check_cells,
     is_integer,
+    on_host,
 )
 from jaxmetrics._places.compilation import compiled, promoting
 from jaxmetrics._places.namespaces import float_dtype, on_device
@@ -164,9 +166,11 @@ class Evaluator:
         self._check(state)
         unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
+            are_rows = not {"logits", "y_prob"}.isdisjoint(unknown)
+            way = " Scores of several classes need an accumulator with num_classes." * are_rows
             raise ValueError(
                 f"No accumulator uses {', '.join(map(repr, unknown))}. The possible fields are"
-                f" {', '.join(sorted(self._kinds))}."
+                f" {', '.join(sorted(self._kinds))}.{way}"
             )
         counted = [s for s in self.statistics if s.is_integer]
         if batch.get(WEIGHT) is not None and counted:
@@ -404,6 +408,6 @@ def to_python(results: Any) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("results contains itself.") from None
     return {
-        name: np.asarray(as_float(x, f"results[{name!r}]"), float).tolist()
+        name: on_host(as_float(x, f"results[{name!r}]"), name).astype(float).tolist()
         for name, x in zip(flat, jax.device_get(list(flat.values())), strict=True)
     }

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arguments.single import require
+from jaxmetrics._arguments.single import on_host, require
 from jaxmetrics._files import replaced_file
 from jaxmetrics._places.namespaces import float_dtype
 from jaxmetrics._text.wording import shown
@@ -106,7 +106,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     # Raises under jit, before a file is opened.
     arrays: dict[str, Any] = {
         "version": np.asarray(VERSION),
-        "examples": np.asarray(examples),
+        "examples": on_host(examples, "state"),
         "statistics": np.asarray(descriptions),
     }
     arrays |= {f"{i}/total": np.asarray(total) for i, total in enumerate(totals)}

@@ -20,6 +20,7 @@ from jax import lax
 from jaxmetrics._arguments.example_arguments import as_distributions, as_weights
 from jaxmetrics._arguments.single import (
     INT32_MAX,
+    RAVEL,
     ArrayLike,
     as_array,
     as_class_ids,
@@ -221,9 +222,12 @@ class Batch:
 
     def _flat(self, name: str, x: jax.Array) -> jax.Array:
         if x.shape != self._shape:
+            are_rows = x.shape[:-1] == self._shape
+            way = " Scores of several classes need an accumulator with num_classes." * are_rows
             raise ValueError(
                 f"{name} must have one number for each example, so its shape must be"
                 f" {self._shape}, like the shape of {self._first}, got {x.shape}."
+                f"{way}{RAVEL}"
             )
         return x.reshape(self.size)
 
@@ -234,7 +238,7 @@ class Batch:
             raise ValueError(
                 f"{name} must have one number for each example and each class. Its shape must be"
                 f" {expected}, because {self._first} has the shape {self._shape} and num_classes is"
-                f" {num_classes}, got an array of shape {x.shape}."
+                f" {num_classes}, got an array of shape {x.shape}.{RAVEL}"
             )
         if not jnp.issubdtype(x.dtype, jnp.floating):
             raise TypeError(f"{name} must contain floats, got {x.dtype}.")

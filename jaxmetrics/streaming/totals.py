@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arguments.single import is_integer
+from jaxmetrics._arguments.single import is_integer, on_host
 from jaxmetrics._places.namespaces import float_dtype
 
 __all__: list[str] = []
@@ -120,7 +120,7 @@ def as_floats(total: jax.Array) -> jax.Array:
 
 def as_numpy(total: jax.Array) -> np.ndarray:
     """Return a total as NumPy uint64 or float64, without rounding."""
-    a, b = np.asarray(total)
+    a, b = on_host(total, "state")
     if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(31))
     return a.astype(np.float64) + b.astype(np.float64)
