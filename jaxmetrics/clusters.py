@@ -6,7 +6,9 @@ from C clusters use Student's quantile with C - 1 degrees of freedom instead of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +135,30 @@ def clusters_of_examples(
     return numbers, size
 
 
+_few: ContextVar[list[int] | None] = ContextVar("few", default=None)
+
+
+@contextmanager
+def few_clusters() -> Iterator[list[int]]:
+    """Collect numbers of clusters that are too small, instead of issuing a warning for each."""
+    token = _few.set(few := [])
+    try:
+        yield few
+    finally:
+        _few.reset(token)
+
+
+def warn_of_few_clusters(numbers: list[int], text: str) -> None:
+    """Issue one warning of numbers of clusters that are too small, which `text` describes."""
+    if (few := _few.get()) is not None:
+        few += numbers
+    elif numbers:
+        warn(
+            f"with {text}, confidence intervals may be too narrow. They reach their confidence"
+            f" level with at least {FEWEST} clusters."
+        )
+
+
 def warn_of_clusters(sizes: Array) -> None:
     """Warn if there are too few clusters for reliable intervals, or if their sizes `(..., C)` are
     too unequal. The batch entry with the fewest clusters is checked.
@@ -141,10 +167,7 @@ def warn_of_clusters(sizes: Array) -> None:
     number = (sizes > 0).sum(-1)
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
-        warn(
-            f"with {fewest} cluster{'s' if fewest > 1 else ''}, confidence intervals may be too"
-            f" narrow. They reach their confidence level with at least {FEWEST} clusters."
-        )
+        warn_of_few_clusters([fewest], f"{fewest} cluster{'s' if fewest > 1 else ''}")
         return
     effective = kish_number(sizes)
     unequal = (number > 0) & (2 * effective < number)
@@ -281,16 +304,32 @@ def jackknife_moves(
     return moves * safe_sqrt(divide(number - 1, number, xp.nan))
 
 
+def _sums_by_value(clusters: Array, slopes: Array) -> Array:
+    """Sum clusters `(..., C, R, U)` times slopes `(..., V, R, U)` over units, `(..., V, R, C)`."""
+    held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
+    return xp.moveaxis(matmul(held, xp.moveaxis(slopes, -3, -1)), -1, -3)
+
+
+def sizes_by_value(clusters: Array, slopes: Array) -> Array:
+    """Return how many examples of each cluster can move each of V values, `(..., V, R, C)`.
+
+    These are the examples of the cells in which the derivative is not 0. The recall of a class, for
+    example, depends only on the clusters with examples of this class. If all derivatives are 0,
+    as where the recall is 1, all examples count.
+    """
+    sizes = _sums_by_value(clusters, (slopes != 0).astype(clusters.dtype))
+    of_all = xp.swapaxes(clusters, -3, -2).sum(-1)[..., None, :, :]
+    return xp.where(sizes.any(-1, keepdims=True), sizes, of_all)
+
+
 def clustered_error(clusters: Array, slopes: Array) -> Array:
     """Return jackknife standard errors `(..., V)` of V values from their derivatives
     `(..., V, R, U)` with respect to the sum of independent clusters `(..., C, R, U)`, each in one
-    of R strata. Clusters without examples are ignored.
+    of R strata. Clusters without examples that can move a value are ignored.
     """
-    held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
-    sums = xp.moveaxis(matmul(held, xp.moveaxis(slopes, -3, -1)), -1, -3)  # (..., V, R, C)
-    sizes = held.sum(-1)
+    sizes = sizes_by_value(clusters, slopes)
     shares = divide(sizes, sizes.sum(-1, keepdims=True))
-    moves = jackknife_moves(sums, shares[..., None, :, :], is_centred=True)
+    moves = jackknife_moves(_sums_by_value(clusters, slopes), shares, is_centred=True)
     largest = xp.abs(moves).max((-2, -1), keepdims=True)  # no square overflows
     return largest[..., 0, 0] * safe_sqrt((divide(moves, largest) ** 2).sum((-2, -1)))
 

@@ -108,6 +108,31 @@ def test_few_clusters_give_a_warning() -> None:
         warn_of_clusters(np.ones(19))
 
 
+@pytest.mark.parametrize("is_perfect", [False, True])
+def test_clusters_without_a_class_do_not_count_for_its_recall(is_perfect: bool) -> None:
+    """Intervals of rates are those of proportions of the examples on which they depend."""
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(2, (50, 3, 3)) + 2 * np.eye(3, dtype=int)
+    counts[25:, 1] = 0
+    if is_perfect:
+        counts[:, 1, [0, 2]] = 0
+    right, support = counts[:, 1, 1], counts[:, 1].sum(-1)
+    expected = jm.proportion_interval(right, support, method="likelihood", cluster_axis=0)
+    found = jm.interval(jm.macro(jm.recall, classes=[1]), counts, cluster_axis=0)
+    assert_allclose(ends(found), ends(expected), rtol=1e-6)
+    assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
+
+
+def test_a_report_of_groups_has_one_warning_of_few_clusters() -> None:
+    rng = np.random.default_rng(0)
+    y, patients = rng.integers(0, 3, 1200), np.repeat(np.arange(60), 20)
+    groups = np.array(["Porto", "Lisbon", "Faro"])[np.searchsorted([4, 23], patients, "right")]
+    with pytest.warns(UserWarning, match="with few clusters of a group or of a class in") as caught:
+        jm.report(y, (y + (rng.random(1200) < 0.2)) % 3, clusters=patients, groups=groups)
+    (warning,) = caught
+    assert "(Porto: 4, Lisbon: 19), confidence intervals may be too narrow" in str(warning.message)
+
+
 def test_unequal_clusters_give_a_warning() -> None:
     """Of sizes 1 and 10 in turn there is none; one cluster of 100 beside 39 of 1 counts as 1.9."""
     warn_of_clusters(np.tile([1, 10], 20))

@@ -256,6 +256,34 @@ def test_a_report_says_where_probabilities_disagree_with_predictions() -> None:
     with pytest.warns(UserWarning, match="not the most probable class of y_prob in most rows"):
         jm.report(Y_TRUE, Y_TRUE, y_prob=shifted)
     jm.report(Y_TRUE, [0, 1, 1, 0, 1], y_prob=Y_PROB)  # two of five differ
+    y = np.arange(60) % 6
+    prob = np.where(np.eye(6)[y] == 1, 0.6, 0.08)
+    for order, rows in (([0, 2, 1, 3, 4, 5], "1, 2"), ([0, 1, 4, 3, 5, 2], "2, 4, 5")):
+        with pytest.warns(UserWarning, match=f"y_prob in most rows with y_pred {rows}. Check"):
+            jm.report(y, y, y_prob=prob[:, order])
+    # A threshold prefers classes 1 and 2 to the most probable class 0, which keeps its rows.
+    jm.report(y, y, y_prob=np.where(np.isin(y, (1, 2))[:, None], np.eye(6)[0], prob))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_areas_of_classes_with_names(make: Callable[..., Any]) -> None:
+    rng, names = np.random.default_rng(0), ["owl", "ant", "cat"]
+    y = rng.integers(0, 3, 90)
+    prob = rng.dirichlet(np.ones(3), 90) / 2 + np.eye(3)[y] / 2
+    labels = [names[i] for i in y]
+    expected = jm.delong_interval(y, prob, average="macro")
+    areas = jm.per_class(jm.roc_auc)(y, prob)
+    for prefix in ("", "prob_"):
+        scores = make({f"{prefix}{name}": prob[:, i] for i, name in enumerate(names)})
+        for truth in (labels, np.array(labels), make({"y": labels})["y"]):
+            assert jm.delong_interval(truth, scores, average="macro") == expected
+        # One area for each class in the order of the sorted names.
+        assert_array_equal(jm.per_class(jm.roc_auc)(labels, scores), areas[[1, 2, 0]])
+    assert jm.delong_interval(labels, prob[:, [1, 2, 0]], average="macro") == expected
+    with pytest.raises(ValueError, match="y_score has 2 columns, but there are 3 classes: ant, c"):
+        jm.delong_interval(labels, prob[:, :2], average="macro")
+    with pytest.raises(TypeError, match="labels must be all strings or all integers"):
+        jm.delong_interval([*labels[1:], None], prob, average="macro")
 
 
 @pytest.mark.parametrize(

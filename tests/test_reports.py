@@ -463,7 +463,9 @@ def test_probabilities_and_weights() -> None:
 
 def test_areas_have_intervals() -> None:
     y, prob = probabilities(300)
-    areas = jm.report(y, prob.argmax(1), y_prob=prob).per_class["roc_auc"]
+    report = jm.report(y, prob.argmax(1), y_prob=prob)
+    areas = report.per_class["roc_auc"]
+    alike(report["macro_roc_auc"], jm.delong_interval(y, prob, average="macro"))
     for i, area in enumerate(areas):
         expected = jm.delong_interval(y == i, prob[:, i])
         assert area.method == "score"
@@ -671,6 +673,8 @@ def test_a_report_of_probabilities_of_clusters(k: int) -> None:
     for i, area in enumerate(report.per_class["roc_auc"]):
         log_odds = np.log(p[:, i]) - np.log1p(-p[:, i])
         alike(area, jm.delong_interval(y == i, log_odds, clusters=ids))
+    if k > 2:
+        alike(report["macro_roc_auc"], jm.delong_interval(y, p, average="macro", clusters=ids))
     for name in (*expected, "expected_accuracy"):
         assert report[name].value == approx(alone[name].value, rel=1e-9)
         assert report[name].high > alone[name].high

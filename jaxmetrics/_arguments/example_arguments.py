@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.labels import as_ids, check_columns, ordered_categories
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
@@ -182,9 +183,20 @@ def class_examples(
     truth_name: str = "y_true",
     hint: str = "",
 ) -> Examples:
-    """Check examples with class ids as truth and one number for each of K classes."""
+    """Check examples with class ids as truth and one number for each of K classes.
+
+    With scores, the truth may also consist of strings, as in reports: the columns of a data frame
+    have the names of the classes, and columns without names are in their sorted order.
+    """
     check_order(**{truth_name: y_true, name: rows}, sample_weight=sample_weight, where=where)
-    truth, numbers = as_array(y_true, truth_name), as_rows(rows, name)
+    truth, names = as_array(y_true, truth_name), None
+    is_text = isinstance(truth, np.ndarray) and truth.ndim == 1 and truth.dtype.kind in "OTU"
+    if is_text and read is as_scores and any(isinstance(x, str) for x in truth):
+        ordered = ordered_categories({truth_name: y_true})
+        (truth,), names = as_ids({truth_name: truth}, ordered, None)
+    numbers = as_rows(rows, name, names)
+    if names is not None and numbers.ndim > 1:
+        check_columns(numbers.shape[-1], names, name)
     check_integer(truth, truth_name)
     check_real(numbers, name)
     *shape, k = numbers.shape or (1,)

@@ -67,6 +67,15 @@ def as_ids(
     return ids, list(map(str, classes))
 
 
+def check_columns(number: int, names: Sequence[str], name: str) -> None:
+    """Raise an error unless there is one column for each class."""
+    if number != len(names):
+        raise ValueError(
+            f"{name} has {number} columns, but there are {len(names)} classes: {listed(names)}."
+            " There must be one column for each class."
+        )
+
+
 def ordered_categories(named: Mapping[str, Any]) -> list[str] | None:
     """Return the names of the categories of ordered columns, in their order; None without any.
 

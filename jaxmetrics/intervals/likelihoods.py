@@ -11,6 +11,7 @@ from jaxmetrics._numerics.arithmetic import append_axes, argmax, divide
 from jaxmetrics._places.chunks import LANES, map_chunks
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
+from jaxmetrics.clusters import sizes_by_value
 from jaxmetrics.intervals.derivatives import Function, differentiator
 from jaxmetrics.intervals.functionals import AT_ONCE, Functional
 from jaxmetrics.intervals.tilting import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
@@ -53,7 +54,7 @@ def likelihood_limits(metric: Functional, z: Array | float) -> LikelihoodLimits:
         closed = (sample.unused & edges.jumps[:, i, None, None]).any(0)
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes, *traced = search.first_slopes(edges.infinite[i], allowed)
-        share = sample.shares(values[i][None], slopes[None], z)[0]
+        share = sample.shares(values[i][None], slopes[None], traced[1][None], z)[0]
         search = search._replace(reach=z**2 / 2 / share, added=ADDED / share)
         ends = search.extremes(edges, allowed, *traced)
         return *xp.where(share > 0, ends, xp.nan), slopes, share
@@ -267,7 +268,7 @@ class _LikelihoodSearch(NamedTuple):
         if clusters is None:
             return tables
         moves = (clusters * centred[:, None]).sum((-2, -1))
-        sizes = clusters.sum((-2, -1)) * xp.abs(slopes).max((-2, -1))[:, None]
+        sizes = sizes_by_value(clusters, slopes).sum(-2) * xp.abs(slopes).max((-2, -1))[:, None]
         return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
 
     def ascend(self, sign: Array, base: Array, near: Array, slopes: Array, is_own: Array) -> Array:

@@ -224,10 +224,9 @@ class Delta(IntervalMethod):
         """Compute the interval of each value from its derivatives."""
         if self.scale is not None and any(-1 in factors for factors in metric.contrasts):
             raise ValueError(f"differences need no scale: use Delta(), not {self}.")
-        number = metric.sample.number
-        z = confidence.quantile(number)
+        z = confidence.quantile(metric.sample.number)
         if metric.sample.clusters is not None:
-            z = student_quantile(z, number - 1)
+            z = student_quantile(z, metric.sample.numbers(metric.slopes) - 1)
         return normal_estimate(metric.values, metric.errors, z, self.scale), None
 
     def checked(self, estimates: Any) -> Any:

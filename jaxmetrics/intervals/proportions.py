@@ -94,8 +94,7 @@ def proportion_interval(
             correlated trials, such as the images of one patient. `trials` is then replaced by an
             effective number of independent trials (Korn and Graubard, 1998, Survey Methodology 24).
             For `"likelihood"`, three quarters of the cluster that moves p most towards an end are
-            added. For accuracy, `interval` gives the same result. For recall, it also counts the
-            clusters without examples of the class. Fewer than 20 clusters give a warning in NumPy.
+            added, as in `interval`. Fewer than 20 clusters give a warning in NumPy.
 
     Returns:
         `Estimate` of p, in [0, 1]. Without clusters, the standard error is `sqrt(p (1 - p) / n)`.

@@ -31,7 +31,7 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._numerics.arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics.clusters import clustered_error, effective_share, kish_number
+from jaxmetrics.clusters import clustered_error, effective_share, kish_number, sizes_by_value
 from jaxmetrics.intervals import replicates
 
 __all__: list[str] = []
@@ -129,14 +129,24 @@ class Sample(NamedTuple):
             return self.independent_errors(values, slopes)
         return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
 
-    def shares(self, values: Array, slopes: Array, z: Array | float) -> Array:
-        """Return for each value how many independent units a unit is worth (`effective_share`)."""
+    def numbers(self, slopes: Array) -> Array:
+        """Return the numbers of units that can move each value, `(V,)`, as in `number`."""
+        if self.clusters is None:
+            return self.number
+        return kish_number(sizes_by_value(self.clusters, slopes)).min(-1)
+
+    def shares(self, values: Array, slopes: Array, near: Array, z: Array | float) -> Array:
+        """Return for each value how many independent units a unit is worth (`effective_share`).
+
+        `near` are the derivatives near the sample, which are not 0 where the value has a bound.
+        """
         if self.clusters is None:
             return xp.ones_like(values)
         independent, clustered = (
             errors(values, slopes) for errors in (self.independent_errors, self.errors)
         )
-        return effective_share(independent, clustered, self.counts.sum(), self.number, z)
+        size = sizes_by_value(self.clusters, near).sum((-2, -1))
+        return effective_share(independent, clustered, size, self.numbers(near), z)
 
     @property
     def units(self) -> Sample:

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from jaxmetrics import Estimate
-from jaxmetrics._text.wording import Table, labels_of, percent, title_of
+from jaxmetrics._text.wording import Table, labels_of, listed, percent, title_of
+from jaxmetrics.clusters import few_clusters, warn_of_few_clusters
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.reports.contents import (
@@ -182,10 +183,23 @@ def grouped_report(
         names: the names of the groups.
     """
     level, disparities = total.level, {}
-    groups = {name: report_of(name, level) for name in names}
+    fewest: dict[str, int] = {}
+
+    def of_group(name: str, level: float) -> Report:
+        with few_clusters() as few:
+            report = report_of(name, level)
+        if few:
+            fewest[name] = min(few)
+        return report
+
+    groups = {name: of_group(name, level) for name in names}
+    labels = listed(f"{name}: {n}" for name, n in fewest.items())
+    warn_of_few_clusters(
+        [*fewest.values()], f"few clusters of a group or of a class in it ({labels})"
+    )
     if len(names) > 1:
         wide = pairwise_level(level, len(names))
-        widened = groups if len(names) == 2 else {name: report_of(name, wide) for name in names}
+        widened = groups if len(names) == 2 else {name: of_group(name, wide) for name in names}
         values = [values_with_selection(x) for x in widened.values()]
         for key in values[0]:
             estimates = [x[key].estimate for x in values]

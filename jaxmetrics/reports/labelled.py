@@ -11,7 +11,12 @@ import numpy as np
 from jaxmetrics import IntervalMethod, confusion_matrix
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.single import ArrayLike, check_flag, check_real, on_host, require
-from jaxmetrics.clusters import check_size_of_tables, numbered_clusters
+from jaxmetrics.clusters import (
+    check_size_of_tables,
+    few_clusters,
+    numbered_clusters,
+    warn_of_few_clusters,
+)
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.overall_values import (
     as_invalid,
@@ -151,5 +156,7 @@ def report(
         examples = LabelledExamples(place[rows][counted], t[counted], p[counted], confidence)
         return replace(result, examples=examples)
 
-    total = report_of(None, level)
+    with few_clusters() as few:
+        total = report_of(None, level)
+    warn_of_few_clusters(few, f"{min(few, default=0)} clusters in all, or of a class")
     return total if groups is None else grouped_report(total, report_of, [*named])

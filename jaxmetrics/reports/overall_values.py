@@ -21,6 +21,7 @@ from jaxmetrics import (
     balanced_accuracy,
     balanced_accuracy_posterior,
     cohen_kappa,
+    confusion_matrix,
     difference,
     f1,
     interval,
@@ -39,6 +40,7 @@ from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
 from jaxmetrics._arguments.labels import (
     as_ids,
     as_names,
+    check_columns,
     is_missing,
     ordered_categories,
     warn_of_absent,
@@ -419,11 +421,7 @@ def checked_labels(
     ids, names = as_ids(labels, class_names, next(iter(columns.values()), None))
     k = len(names)
     for name, number in columns.items():
-        if number != k:
-            raise ValueError(
-                f"{name} has {number} columns, but there are {k} classes: {listed(names)}. There"
-                " must be one column for each class."
-            )
+        check_columns(number, names, name)
     counted = ids[0] >= 0
     message = (
         f"but class ids must lie in [0, {k}). Leave out rows without a prediction, or pass"
@@ -512,13 +510,35 @@ def checked_probabilities(
     prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
     valid = are_distributions(prob, eps_of(given)) | ~counted
     check_each(valid, prob, name, "probabilities that sum to 1")
-    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
+    best, rows = prob.argmax(1), ""
+    differ = (best != pred)[counted]
+    if 2 * differ.sum() > len(differ):
+        rows = "most rows"
+    elif differ.any() and (exchanged := _exchanged(pred[counted], best[counted], len(names))):
+        rows = f"most rows with {name_of_pred} {listed(names[i] for i in exchanged)}"
+    if rows:
         warn(
-            f"{name_of_pred} is not the most probable class of {name} in most rows. Check the order"
-            f" of the columns: column j of {name} is read as the probability of class j of"
+            f"{name_of_pred} is not the most probable class of {name} in {rows}. Check the order of"
+            f" the columns: column j of {name} is read as the probability of class j of"
             f" {listed(names)}."
         )
     return prob
+
+
+def _exchanged(pred: np.ndarray, best: np.ndarray, k: int) -> list[int]:
+    """Return the predicted classes whose columns of probabilities are perhaps exchanged.
+
+    If column j belongs to class i, class j is the most probable class in most rows with prediction
+    i. Such classes form cycles. Predictions by thresholds do not: the class that is usually the
+    most probable one keeps its own rows.
+    """
+    is_valid = pred < k
+    table = confusion_matrix(pred[is_valid], best[is_valid], num_classes=k)
+    usual = np.where(2 * table.max(1) > table.sum(1), table.argmax(1), np.arange(k))
+    places = usual
+    for _ in range(k):
+        places = usual[places]
+    return sorted(set(places[usual[places] != places].tolist()))
 
 
 def check_number_of_classes(k: int, what: str) -> None:

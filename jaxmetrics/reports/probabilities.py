@@ -7,6 +7,7 @@ computed with NumPy in float64.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ __all__: list[str] = []
 _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
 _AT_ONCE = 2**21  # the number of probabilities in a batch; a few arrays of this size are made
+_MOST_AVERAGED = 2**22  # the largest number of scores for an interval of macro ROC AUC, a second
 _NEAR_1 = 0.999
 _FEWEST = 30  # effective number of examples from which log loss intervals reached their level
 PREDICTED = "predicted class"  # the event whose calibration is reported for more than two classes
@@ -152,9 +154,11 @@ def probability_findings(
     sums: ProbabilitySums,
     class_names: tuple[str, ...],
     level: float,
-    areas: list[ReportValue] | None = None,
+    areas: Findings | None = None,
 ) -> Findings:
     """Compute the values of the report from the sums, but for areas that are given."""
+    if areas is None:
+        areas = findings_of_areas(area_values(sums.score_histogram, level))
     # The bins of Brier scores are so narrow that their means replace the scores.
     weights, totals = sums.brier_score[sums.brier_score[:, 0] > 0].T
     bounds = 0, worst_brier_score(sums.soft_counts)
@@ -165,7 +169,7 @@ def probability_findings(
         sums.log_loss,
         mean_interval(scores, sample_weight=weights, frequency=True, bounds=bounds, level=level),
         calibration_interval(sums.calibration_bins, level=level),
-        area_values(sums.score_histogram, level) if areas is None else areas,
+        areas,
     )
     tables = {
         "score_histogram": sums.score_histogram,
@@ -195,10 +199,10 @@ def findings_of_examples(
     prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
     options: Any = {"level": level, "clusters": numbers}
     if weights is None:
-        of_classes = areas_of_examples(y_true, prob, **options)
+        areas = areas_of_examples(y_true, prob, **options)
     else:
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
-        of_classes = [exactly(x) for x in weighted]
+        areas = findings_of_areas([exactly(x) for x in weighted])
     if weights is not None:
         options |= {"sample_weight": mass, "frequency": frequency}
     if numbers is None:
@@ -213,14 +217,29 @@ def findings_of_examples(
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
         _apply_to_event(calibration_interval, y_true, prob, **options),
-        of_classes,
+        areas,
     )
 
 
-def areas_of_examples(y_true: np.ndarray, prob: np.ndarray, **options: Any) -> list[ReportValue]:
-    """Report the ROC AUC of each class by `delong_interval`."""
-    prob = np.minimum(prob.astype(float), 1)
-    return values_of(per_class(delong_interval)(y_true, _log_odds(prob), **options))
+def areas_of_examples(y_true: np.ndarray, prob: np.ndarray, **options: Any) -> Findings:
+    """Report the ROC AUC of each class, and their mean, by `delong_interval`."""
+    scores, macro = _log_odds(np.minimum(prob.astype(float), 1)), None
+    if prob.size <= _MOST_AVERAGED:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of clusters, which are warned of below
+            macro = delong_interval(y_true, scores, average="macro", **options)
+    return findings_of_areas(
+        values_of(per_class(delong_interval)(y_true, scores, **options)), macro
+    )
+
+
+def findings_of_areas(areas: list[ReportValue], macro: Estimate | None = None) -> Findings:
+    """Return the areas of the classes and, of more than two classes, their mean."""
+    defined = [x.value for x in areas if not math.isnan(x.value)]
+    if len(areas) == 2 or not defined:  # both classes have the same area
+        return Findings(per_class={"roc_auc": areas})
+    mean = exactly(np.mean(defined)) if macro is None else value_of(macro)
+    return Findings({"macro_roc_auc": mean}, {"roc_auc": areas})
 
 
 def _findings(
@@ -229,7 +248,7 @@ def _findings(
     moments_of_losses: np.ndarray,
     brier_score: Estimate,
     gap: Estimate,
-    areas: list[ReportValue],
+    areas: Findings,
 ) -> Findings:
     number, total, squares = moments_of_losses
     effective, note = total**2 / squares if squares > 0 else 0.0, None
@@ -244,7 +263,7 @@ def _findings(
         "brier_score": value_of(brier_score),
         "calibration_error": calibration_value(gap),
     }
-    return Findings(overall, {"roc_auc": areas})
+    return Findings(overall | dict(areas.overall), areas.per_class)
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportValue:

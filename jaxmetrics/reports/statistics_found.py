@@ -9,7 +9,12 @@ import numpy as np
 
 from jaxmetrics import Estimate, average_precision, calibration_interval, roc_auc
 from jaxmetrics.reports.contents import ClassValues, Findings
-from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
+from jaxmetrics.reports.probabilities import (
+    PREDICTED,
+    area_values,
+    calibration_value,
+    findings_of_areas,
+)
 from jaxmetrics.reports.values import ReportValue, exactly, value_of
 from jaxmetrics.streaming.accumulators import means_of
 from jaxmetrics.streaming.standard_statistics import (
@@ -77,7 +82,7 @@ def _(
     areas = area_values(table, level)
     if squares is not None:
         areas = [exactly(x.value) for x in areas]
-    return Findings(per_class={"roc_auc": areas}, tables={"score_histogram": table})
+    return findings_of_areas(areas)._replace(tables={"score_histogram": table})
 
 
 @findings_of.register
