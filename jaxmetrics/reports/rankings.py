@@ -23,10 +23,14 @@ class RankingReport(TabularReport):
     Attributes:
         board: the leaderboard.
         names: the names of the classifiers, in the order of the leaderboard.
+        metric: the name of the metric in words, or "" if it is unknown.
+        title: the title of the page.
     """
 
     board: Any = None
     names: Sequence[str] | None = None
+    metric: str = ""
+    title: str = "Leaderboard"
 
 
 def ranking_report(
@@ -52,13 +56,16 @@ def ranking_report(
     if sample is None and "num_examples" in winner:
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
-    by = f" by {title or title_of(metric)}" if metric else ""
+    title = title or title_of(metric)
+    by = f" by {title}" if title else ""
     rows = [[name, value_of(x), *cells] for name, x, *cells in written.table.rows]
+    first, _, *others = written.table.titles
+    titles = [first, f"{title or 'value'} [low, high]", *others]
     return RankingReport(
         Outline(
             heading=", ".join([*known, quantity(len(classifiers), "classifiers") + by]),
             verdict=written.sentences[0],
-            tables={"": written.table._replace(rows=rows, drawn=1)},
+            tables={"": written.table._replace(titles=titles, rows=rows, drawn=1)},
             notes=[
                 *written.sentences[1:],
                 f"Intervals: {percent(level)}. All ranks and tiers hold simultaneously.",
@@ -75,4 +82,6 @@ def ranking_report(
         {x.pop("name"): x for x in map(dict, classifiers)},
         board=board,
         names=names,
+        metric=title,
+        title=f"Leaderboard{by}",
     )
