@@ -127,6 +127,7 @@ def evaluations() -> None:
         instances = [
             {
                 "sample_id": str(i),
+                "model_id": f"model-{name}",
                 "interaction_type": "single_turn",
                 "evaluation": {"score": float(right[i, 0]), "is_correct": bool(right[i, 0])},
             }

@@ -4,7 +4,8 @@ groups, clusters, one class, labels, scores, many classifiers and plans.
 
 import gzip
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.command_line import (
     N,
     Run,
     answer,
+    save,
     with_files,
     write,
 )
@@ -622,7 +624,7 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     (
         "leaderboard x.csv",
-        "y_pred_0 is shown to be the best. classifier value [low, high] ranks tier value:",
+        "y_pred_0 is shown to be the best. classifier accuracy [low, high] ranks tier accuracy:",
         COLUMNS,
     ),
     ("leaderboard a.jsonl b.jsonl c.jsonl --value acc --group task", "classifiers by acc, mean of"),
@@ -748,6 +750,62 @@ def test_items_that_repeat_are_clusters(
     independent = run(*arguments, "--json", "--cluster", "")
     assert independent[::2] == (0, "")
     assert independent[1] != out
+
+
+ONE_FILE = {
+    role: A.select("id", "patient", "site", pl.col("y_true").alias("truth")).with_columns(
+        pl.Series(name, x) for name, x in zip("xyz", columns, strict=True)
+    )
+    for role, columns in (("pred", (ASKED, *WORDS[1:])), ("value", (*GRADES, 1.0 * RIGHT[2])))
+}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["compare", "leaderboard"])
+@pytest.mark.parametrize(
+    ("role", "options"),
+    [
+        ("pred", f"--true truth {UNPARSED}"),
+        ("pred", f"--true truth {UNPARSED} --cluster patient"),
+        ("pred", f"--true truth {UNPARSED} --where site=x"),
+        ("value", ""),
+        ("value", "--cluster patient --group site --bounds=-1,2"),
+    ],
+)
+def test_systems_in_one_file_are_those_of_several_files(
+    command: str, role: str, options: str, run: Run
+) -> None:
+    names, wide = "xyz"[: 2 + (command == "leaderboard")], ONE_FILE[role]
+    shared = ["id", "patient", "site", "truth"]
+    parts = [wide.select(*shared, pl.lit(x).alias("model"), answer=x) for x in names]
+    long = pl.concat(parts).sample(fraction=1, shuffle=True, seed=5)
+    names = long["model"].unique(maintain_order=True).to_list()
+    save(wide, Path("wide.csv"))
+    save(long, Path("long.parquet"))
+
+    def of(*arguments: str) -> Any:
+        found = answer(run, command, *arguments, *shlex.split(options))
+        return {key: x for key, x in found.items() if key not in ("score", "metric")}
+
+    def of_files(frames: Iterable[pl.DataFrame], *more: str) -> Any:
+        files = [str(save(x, Path(f"{name}.csv"))) for name, x in zip(names, frames, strict=True)]
+        found = json.dumps(of(*files, f"--{role}", "answer", *more))
+        return json.loads(found.replace(".csv", ""))
+
+    columns = [part for name in names for part in (f"--{role}", name)]
+    assert of("wide.csv", *columns) == of_files([wide.select(*shared, answer=x) for x in names])
+    by_rows = of("long.parquet", "--system", "model", f"--{role}", "answer")
+    assert by_rows == of("long.parquet", "--system", "model", f"--{role}", "answer", "--id", "id")
+    assert by_rows == of_files([long.filter(model=name) for name in names], "--id", "id")
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_of_two_classifiers_in_one_file(run: Run) -> None:
+    save(pl.DataFrame({"y_true": SPAM, "s": SCORE, "t": -SCORE}), Path("x.csv"))
+    options = ["--score", "s", "--score", "t", "--threshold", "0"]
+    found = answer(run, "compare", "x.csv", *options)["figures"]["roc_auc"]["difference"]
+    expected = jm.delong(SPAM, SCORE, -SCORE).difference
+    assert (found["value"], found["low"]) == pytest.approx((expected.value, expected.low))
 
 
 @pytest.mark.usefixtures("folder")

@@ -22,6 +22,8 @@ IDS = "id,y_true,y_pred\n1,a,a\n2,b,b\n3,a,b\n"
 SCORES = "acc,task\n1,math\n0,math\n"
 OF_SITES = "id,y_true,y_pred,site\n1,a,a,x\n2,b,a,y\n"
 BOTH = "y_true,y_pred,s,p_0,p_1\n0,1,1,1,0\n1,0,2,0.4,0.6\n"
+LONG = "m,q,y_true,y_pred,v,e\na,1,k,k,1,x\nb,1,k,l,0,\na,2,l,l,1,x\nb,2,l,l,1,x\na,3,k,k,1,x\n"
+OF_3 = f"m,{IDS}".replace("\n1", "\na,1").replace("\n2", "\nb,1").replace("\n3", "\nc,1")
 MATRIX = "5,1\n2,8\n"
 LABELS = "y_true,y_pred\n"
 
@@ -267,10 +269,10 @@ REFUSED: list[tuple[Any, ...]] = [
         "id,y_true,y_pred\n1,a,a\n2,b,a\n,a,a\n",
     ),
     (
-        "compare a.csv b.csv --cluster id",
+        "compare a.csv b.csv --cluster c",
         "must have the same cluster in each row, but the cluster differs in 1 of 3 rows. The",
-        IDS,
-        "id,y_true,y_pred\n1,a,a\n2,b,a\n4,a,a\n",
+        IDS.replace("id", "c"),
+        "c,y_true,y_pred\n1,a,a\n2,b,a\n4,a,a\n",
     ),
     (
         "compare a.csv b.csv",
@@ -426,7 +428,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ("report x.csv --value acc", "the file has no rows", "acc\n"),
     (
         "leaderboard x.csv --value acc",
-        "must name two columns or more, one column for each system",
+        "leaderboard needs several systems. Give several files; or, if this file has columns for",
         SCORES,
     ),
     (
@@ -796,9 +798,9 @@ REFUSED: list[tuple[Any, ...]] = [
     *(
         (f"leaderboard x.csv {options}", message, "y_true,y_pred_0,y_pred_1\na,a,b\nb,b,b\n")
         for options, message in (
-            ("--pred y_pred_0", "a leaderboard of a single file needs at least two columns"),
+            ("--pred y_pred_0", "leaderboard needs several systems"),
             # A name, not the beginning of y_pred_0 and y_pred_1.
-            ("--pred y_pred", "a leaderboard of a single file needs at least two columns"),
+            ("--pred y_pred", "leaderboard needs several systems"),
             ("--metric f3", "--metric is one of accuracy, balanced_accuracy"),
         )
     ),
@@ -911,6 +913,36 @@ REFUSED: list[tuple[Any, ...]] = [
         )
     ),
     ("compare x.csv y.csv --value v --cluster id", "; give --id", ATTEMPTS, REVERSED),
+    # Several systems in one file.
+    *(
+        (f"{command} {options}", message, LONG)
+        for command in ("compare x.csv", "leaderboard x.csv")
+        for options, message in (
+            ("", "add --system with the column that names the system, and --id. The file has 'm'"),
+            ("--pred y_pred", "if this file has columns for each system, repeat --pred or --value"),
+            ("--pred y_pred --pred v --score v", "repeat --pred or --value for each of them"),
+            ("--system m --value v", "--system needs --id, the column of ids that matches"),
+            ("--system m --value v --id ''", "--system needs --id"),
+            ("--system m --value v --id q --where m=a", "but there are 1: 'a'; --where m=NAME"),
+            ("--system m --pred v --pred y_pred --id q", "--pred may be repeated only for the"),
+            ("--system x --id q", "no column 'x'; the file has 'm'"),
+            ("--system e --id q", "x.csv: row 2: the system is missing in 'e'"),
+            ("--system m --id q --where m=z", "the file has no rows with m = 'z'"),
+            ("--system m --id q", "1 of the 3 rows in a have an id that does not occur in b"),
+            ("--system m --id y_true", "a: each row must have a different id, but 2 rows"),
+        )
+        if not ("--score" in options and "leaderboard" in command)
+    ),
+    ("compare x.csv --system m", "two or more, but there are 3: 'a', 'b', 'c'; --where m=", OF_3),
+    ("compare x.csv --pred m --pred id --pred y_pred", "there are 3: 'm', 'id', 'y_pred'", OF_3),
+    ("leaderboard x.csv y.csv --system m", "rows of one FILE, which may be a folder", LONG, LONG),
+    ("leaderboard x.csv y.csv --pred a --pred b", "--pred may be repeated only for", LONG, LONG),
+    (
+        "compare x.csv y.csv",
+        "x.csv and y.csv have ids in different orders. The first difference is in row 1",
+        IDS,
+        "id,y_true,y_pred\n3,a,b\n2,b,b\n1,a,a\n",
+    ),
 ]
 
 

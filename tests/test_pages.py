@@ -22,6 +22,7 @@ import jaxmetrics as jm
 from jaxmetrics.plots.vector_graphics import INK
 from jaxmetrics.reports import pages as pages_of_reports
 from jaxmetrics.reports.gates import Gate, JudgedGate, Verdict
+from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.values import ReportValue, exactly
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
@@ -232,6 +233,10 @@ def test_rankings_groups_and_scores_have_pictures() -> None:
     preds = {"first <1>": y, "second": prob.argmax(1), "third": 2 - y}
     board = jm.leaderboard(jm.accuracy, y, preds)
     ranked = board.to_html()
+    by_accuracy = ranking_report(board, metric="accuracy").to_html()
+    assert "<h1>Leaderboard by accuracy</h1>" in by_accuracy
+    assert "accuracy [low, high]</" in by_accuracy
+    assert "accuracy" in texts_in(by_accuracy)[0]
     (shown,) = texts_in(ranked)
     assert {"first &lt;1&gt;", "tier 1", "tier 3"} <= set(shown)
     groups = np.array(["<a>", "b"])[(y == 1) * 1]

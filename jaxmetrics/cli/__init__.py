@@ -47,7 +47,7 @@ def app(arguments: Sequence[str]) -> int:
             refuse(f"{argument}: the value of an option cannot be --; see {name} --help")
     options = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
     options.invalid = [*dict.fromkeys(options.invalid)]
-    if options.bounds is not None and options.value is None:
+    if options.bounds is not None and not options.value:
         refuse("--bounds needs --value, the name of the column of scores")
     try:
         from jaxmetrics.cli._outputs import deliver

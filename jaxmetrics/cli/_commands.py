@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ from jaxmetrics import report as make_report
 from jaxmetrics._text.wording import printable
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
-from jaxmetrics.cli._options import check_alone, with_options
+from jaxmetrics.cli._options import check_alone
 from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import progress
 from jaxmetrics.cli._predictions import (
@@ -41,7 +39,8 @@ from jaxmetrics.cli._predictions import (
     check_examples,
     count_predictions,
 )
-from jaxmetrics.cli._reader import is_pipe, opened, parts_of
+from jaxmetrics.cli._reader import parts_of
+from jaxmetrics.cli._systems import files_of, systems_of
 from jaxmetrics.comparisons.classifiers import check_rope, cubes_of_clusters
 from jaxmetrics.estimates import Metric
 from jaxmetrics.reports.contents import Findings, SampleSize
@@ -147,16 +146,16 @@ def _report_of_counts(options: Namespace) -> AnyReport:
 
 def _means_of_scores(options: Namespace) -> TabularReport:
     """Report on the scores of one system, or compare the scores of two systems."""
-    check_alone(options, "value", "bounds", "id", "cluster", "group", "gate")
-    scores = read_scores(options, [(file, options.value) for file in options.files])
-    names = [shown(file) for file in options.files]
+    check_alone(options, "value", "bounds", "system", "id", "cluster", "group", "gate")
+    systems = files_of(options) if options.command == "report" else systems_of(options)
+    scores, names = read_scores(systems), [x.name for x in systems]
 
     def report_at(level: float, *case: bool) -> TabularReport:
         return report_of_scores(scores.filled(*case) if case else scores, level, names)
 
     with progress("computing intervals"), refusals(options.files[0]):
         number, missing = scores.sample.number, scores.missing(names)
-        return _gated(options, report_at, number, missing, scores.bounds is not None)
+        return _gated(systems[0], report_at, number, missing, scores.bounds is not None)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -221,29 +220,27 @@ def _listed(rows: Predictions, report: Report, number: int) -> list[dict[str, An
 
 
 def compare(options: Namespace) -> AnyReport:
-    """Compare the files of `jaxmetrics compare A B`."""
+    """Compare the two systems of `jaxmetrics compare`."""
     _parse_gates(options)
-    if options.value is not None:
+    if options.value:
         return _means_of_scores(options)
     _refuse_groups(options)
     with refusals("--rope"):
         check_rope(options.rope)
     check_examples(options)
-    files = match_predictions([(file, options) for file in options.files])
+    files = match_predictions(systems_of(options))
     with progress("computing intervals"), refusals(options.files[0]):
-        result = _gated(options, lambda level: _comparison_of(files, options, level))
+        result = _gated(options, lambda level: _comparison_of(files, level))
         return replace(result, listed=_differing(files, options.examples))
 
 
-def _comparison_of(
-    files: Sequence[Predictions], options: Namespace, level: float
-) -> ComparisonReport:
+def _comparison_of(files: Sequence[Predictions], level: float) -> ComparisonReport:
     """Make the report on the rows of two classifiers."""
-    true, preds = files[0].ids("true"), _preds(files)
+    options, true, preds = files[0].options, files[0].ids("true"), _preds(files)
     clusters = files[0].column("cluster")
     settings: Any = {"clusters": clusters, "rope": options.rope, "level": level}
     probs: Any = {f"y_prob_{x}": y.column("prob") for x, y in zip("ab", files, strict=True)}
-    names: Any = [shown(file) for file in options.files]
+    names: Any = [file.options.name for file in files]
     named: Any = {"class_names": files[0].axis_names, "names": names}
     named["invalid"] = options.invalid
     report = comparison_report(true, preds[0], preds[1], **probs, **named, **settings)
@@ -287,13 +284,11 @@ def _refuse_groups(options: Namespace) -> None:
 
 
 def leaderboard(options: Namespace) -> TabularReport:
-    """Rank the classifiers of `jaxmetrics leaderboard FILE...`."""
-    if options.value is not None:
+    """Rank the systems of `jaxmetrics leaderboard FILE...`."""
+    if options.value:
         return _ranking_of_scores(options)
     _refuse_groups(options)
-    paths = _paths(options.files)
-    inputs, names = _contenders(paths, _columns_of_predictions(paths, options))
-    files = match_predictions([(x, with_options(options, pred=pred)) for x, pred in inputs])
+    files = match_predictions(systems := systems_of(options))
     true, clusters = files[0].ids("true"), files[0].column("cluster")
     size = len(files[0].axis_names)
     function = _metric(options, size)
@@ -308,26 +303,17 @@ def leaderboard(options: Namespace) -> TabularReport:
         are_valid = _preds(files) < len(files[0].classes)
         settings = {"bounds": (0, 1), "clusters": clusters, "level": options.level}
         columns["valid rate"] = values_of(mean_interval(are_valid, **settings))
+    names = [x.name for x in systems]
     return ranking_report(board, names, options.metric, sample, columns=columns)
 
 
 def _ranking_of_scores(options: Namespace) -> TabularReport:
-    check_alone(options, "value", "bounds", "id", "cluster", "group")
-    paths = _paths(options.files)
-    columns = [options.value] if len(paths) > 1 else options.value.split(",")
-    if len(paths) == len(columns) == 1:
-        raise InputError(
-            "if a leaderboard reads a single file, --value must name two columns or more, one"
-            " column for each system. Write commas between the names."
-        )
-    inputs, names = _contenders(paths, columns)
-    scores = read_scores(options, inputs)
+    check_alone(options, "value", "bounds", "system", "id", "cluster", "group")
+    scores = read_scores(systems := systems_of(options))
     settings: Any = {"bounds": scores.bounds, "clusters": scores.clusters, "groups": scores.groups}
     with progress("ranking"), refusals(options.files[0]):
         board = score_leaderboard(scores.values, level=options.level, **settings)
-    metric = options.value if len(paths) > 1 else "mean score"
-    if scores.groups is not None:
-        metric = f"{metric}, mean of groups"
+    metric = scores.name if scores.groups is None else f"{scores.name}, mean of groups"
     sample, columns, remark = scores.sample, scores.columns(options.level), ""
     if columns:
         remark = (
@@ -336,59 +322,9 @@ def _ranking_of_scores(options: Namespace) -> TabularReport:
         )
         if scores.bounds is not None:
             remark += f" In the worst case, all missing scores are {scores.bounds[0]:g}."
+    names = [x.name for x in systems]
     more: Any = {"title": printable(metric), "columns": columns, "remark": remark}
     return ranking_report(board, names, metric, sample, **more)
-
-
-def _paths(files: Sequence[Path]) -> Sequence[Path]:
-    """List the files of the systems: the given files, or all files of a single folder or glob."""
-    # Sorted, because equal values have the order of the files, and draws depend on it.
-    return sorted(files) if len(files) > 1 else parts_of(files[0])
-
-
-def _contenders(
-    paths: Sequence[Path], columns: Sequence[Any]
-) -> tuple[list[tuple[Path, Any]], list[str]]:
-    """Return the file and the column of each system, and the names of the systems.
-
-    The systems are either one column of many files, or many columns of one file. Files have the
-    names of their paths, without the folders that all files share.
-    """
-    if len(paths) == 1:
-        return [(paths[0], column) for column in columns], list(columns)
-    full = [path.absolute() for path in paths]
-    folder = os.path.commonpath([path.parent for path in full])
-    names = [shown(path.relative_to(folder)) for path in full]
-    return [(path, columns[0]) for path in paths], names
-
-
-def _columns_of_predictions(paths: Sequence[Path], options: Namespace) -> Sequence[str | None]:
-    """Return the columns of --pred, or the columns that begin with y_pred in a single file."""
-    (path, *others), preds = paths, options.pred
-    if others and len(preds) > 1:
-        raise InputError(
-            "if a leaderboard reads several files, --pred must be given once and must name a"
-            " column that all the files have."
-        )
-    if others:
-        return preds or [None]
-    if is_pipe(path):
-        raise InputError(
-            f"{shown(path)} is a pipe, which can be read only once, but this command reads its"
-            " input twice. Save the data to a file and give the name of that file."
-        )
-    if len(preds) > 1:
-        return preds
-    with opened(path, options) as table:
-        table.label(options.true)
-        columns = preds or [name for name in table.names if name.startswith("y_pred")]
-    if len(columns) < 2:
-        raise InputError(
-            f"{shown(path)}: a leaderboard of a single file needs at least two columns of"
-            " predictions. Repeat --pred for each column, or leave out --pred to use all columns"
-            " whose names begin with y_pred."
-        )
-    return columns
 
 
 def _metric(options: Namespace, size: int) -> Metric:
@@ -416,7 +352,7 @@ def plan(options: Namespace) -> TabularReport:
         return _plan_of_width(options) if is_width else _plan_of_difference(options)
     allowed = "bounds", "id", "cluster", "half-width", "difference", "power"
     check_alone(options, "value", *allowed)
-    scores = read_scores(options, [(file, options.value) for file in options.files])
+    scores = read_scores(files_of(options))
     targets = {name: getattr(options, name) for name in ("half_width", "difference", "power")}
     with refusals("plan"):
         return scores_plan(scores, **targets, level=options.level)
@@ -441,7 +377,7 @@ def _plan_of_width(options: Namespace) -> TabularReport:
 
 
 def _plan_of_difference(options: Namespace) -> TabularReport:
-    files = match_predictions([(file, options) for file in options.files])
+    files = match_predictions(files_of(options))
     true, preds, k = files[0].ids("true"), _preds(files), len(files[0].axis_names)
     if (clusters := files[0].column("cluster")) is None:
         paired = paired_confusion_matrix(true, *preds, num_classes=k)
@@ -488,6 +424,8 @@ def _gated(
 
     def value(gate: Gate, level: float, *case: bool) -> ReportValue:
         known = report_at(level, *case).values()
+        if options.value:
+            known = {options.value: known["mean"], **known}
         if gate.name not in known:
             names = ", ".join(filter(None, [options.value, *known]))
             raise InputError(

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from jaxmetrics._arguments.labels import warn_of_absent
 from jaxmetrics.cli._classes import check_classes
-from jaxmetrics.cli._errors import InputError, listed, named, shown
+from jaxmetrics.cli._errors import InputError, listed, named
 from jaxmetrics.cli._items import REPEATED_IN_SOME
+from jaxmetrics.cli._other_files import check_order
 from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
 from jaxmetrics.cli._reader import JOIN_HINT, check_number_of_rows, no_rows, parts_of
 from jaxmetrics.cli._text_files import ROW
 
 
-def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predictions]:
+def match_predictions(systems: Sequence[Namespace]) -> list[Predictions]:
     """Read predictions of the same examples, and match their rows by `id` or by their order.
 
     All files must have the same true classes and clusters. Rows that are ignored in one of the
     files are left out.
     """
-    paths, by_id = [shown(path) for path, _ in inputs], inputs[0][1].id
+    paths, by_id = [options.name for options in systems], systems[0].id or None
     labels: dict[str, int] = {}
     files = []
-    for path, options in inputs:
-        file = Predictions(options, is_held=True, labels=labels).read(parts_of(path))
+    for options in systems:
+        file = Predictions(options, is_held=True, labels=labels).read(parts_of(options.files[0]))
         if not file.num_rows:
-            raise InputError(f"{shown(path)}: {no_rows(options)}")
+            raise InputError(f"{options.name}: {no_rows(options)}")
         files.append(file)
     frames = [file.rows for file in files]
     if by_id is None:
@@ -39,6 +39,8 @@ def match_predictions(inputs: Sequence[tuple[Path, Namespace]]) -> list[Predicti
         frames = _joined(paths, frames)
     if len({"cluster" in rows.columns for rows in frames}) > 1:
         raise InputError(REPEATED_IN_SOME)
+    if by_id is None:
+        check_order(paths, [rows.rename({"id": "usual id"}, strict=False) for rows in frames])
     _check_same(paths, frames, by_id, [*labels, "(ignored)"])
     kept = np.logical_and.reduce([rows[COUNTED].to_numpy() for rows in frames])
     if not kept.any():

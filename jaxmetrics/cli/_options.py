@@ -49,24 +49,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Column of the predicted class (default: y_pred). If the file has no column y_pred, the"
         " predicted class is computed from the columns of probabilities."
     ),
-    "preds": _option(
-        "Column of the predicted class (default: y_pred). If there is a single FILE, repeat --pred"
-        " for each classifier (default: all columns that begin with y_pred).",
-        action="append",
-        default=[],
-    ),
     "value": _option(
         "Column of scores. Use this option if a file contains one score for each item instead of"
         " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
         " true or false."
-    ),
-    "values": _option(
-        "Column of scores. Use this option if a file contains one score for each item instead of"
-        " a true and a predicted class. A score is a number, such as a grade or 0 or 1, or it is"
-        " true or false. If there is a single FILE, write the names of several columns with commas"
-        " between them, one column for each system. If there are several, a file may have only one"
-        " of these columns.",
-        "COLUMN,...",
     ),
     "bounds": _option(
         "Least and greatest score that is possible in the column of --value. If --bounds is not"
@@ -117,6 +103,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " each group and, without --value, the differences between the groups. compare and"
         " leaderboard accept --group only together with --value: compare adds the means of each"
         " group, and leaderboard ranks the systems by the mean of their group means."
+    ),
+    "system": _option(
+        "Column of names of systems, such as models, if a single FILE has rows for each system."
+        " Rows of different systems that have the same --id belong to the same example. The default"
+        " of --id is then a column such as id or question_id."
     ),
     "id": _option(
         "Column of ids. Rows of different files that have the same id belong to the same example."
@@ -287,10 +278,20 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default="text",
     ),
 }
+# Options that are repeated for each system if the systems are columns of a single file.
+OF_SYSTEMS = ("pred", "value", "prob", "score")
+_REPEATED = " If a single FILE has columns for each system, repeat the option for each of them."
+_OPTIONS |= {
+    f"{name}s": {
+        **_OPTIONS[name],
+        "help": _OPTIONS[name]["help"] + _REPEATED,
+        "action": "append",
+        "default": [],
+    }
+    for name in OF_SYSTEMS
+}
 _OF_ANY_REPORT = ("where", "separator", "decimal", "level", "output", "html", "json", "format")
-_TYPED = {
-    "preds": "pred",
-    "values": "value",
+_TYPED = {f"{name}s": name for name in OF_SYSTEMS} | {
     "output-of-states": "output",
     "id-of-examples": "id",
 }  # options whose help depends on the command, and their names for users
@@ -332,10 +333,15 @@ COMMANDS = {
                 "help": f"Predictions of the first classifier: {_READ}. In messages, row 1 is the"
                 " first row below the header."
             },
-            "B": {"help": "Predictions of the second classifier for the same examples."},
+            "[B]": {
+                "help": "Predictions of the second classifier for the same examples. Without B, A"
+                " has the columns or the rows of both classifiers (default: the columns that begin"
+                " with y_pred).",
+                "nargs": "*",
+            },
         },
-        "true pred value bounds prob score threshold pos-label id cluster group ignore invalid rope"
-        " gate examples show where separator decimal level output html json format",
+        "true preds values bounds probs scores threshold pos-label system id cluster group ignore"
+        " invalid rope gate examples show where separator decimal level output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -344,12 +350,14 @@ COMMANDS = {
         " selection of the winner.",
         {
             "FILE...": {
-                "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",
+                "help": f"Predictions for the same examples: {_READ.partition(';')[0]}. A single"
+                " FILE has the columns or the rows of all classifiers (default: the columns that"
+                " begin with y_pred).",
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label id cluster group ignore invalid where separator"
-        " decimal level output html json format",
+        "true preds values bounds metric pos-label system id cluster group ignore invalid where"
+        " separator decimal level output html json format",
         "Leaderboard",
     ),
     "plan": _Command(
@@ -411,7 +419,7 @@ def parser_of(command: str) -> Parser:
         command=command, **{_place(name): x.get("default") for name, x in _OPTIONS.items()}
     )
     for name, more in about.files.items():
-        action, metavar = "extend" if "nargs" in more else "append", name.rstrip(".")
+        action, metavar = "extend" if "nargs" in more else "append", name.strip(".[]")
         parser.add_argument("files", type=_file, action=action, metavar=metavar, **more)
     for name in about.options.split():
         parser.add_argument(f"--{_TYPED.get(name, name)}", **{"action": _Once, **_OPTIONS[name]})

@@ -54,11 +54,11 @@ _WORDS = {"true": "1", "false": "0", "yes": "1", "no": "0"} | {
 }  # c, p, i and n are the scores of Inspect
 
 
-def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
-    """Read a column of scores from each file, and match the items by `--id` or by their order."""
-    pairs = [_frame(options, path, column) for path, column in inputs]
+def read_scores(systems: Sequence[Namespace]) -> ItemScores:
+    """Read the scores of each system, and match the items by `--id` or by their order."""
+    options, pairs = systems[0], [_frame(x, x.files[0], x.value) for x in systems]
     frames, names_of_clusters = [frame for frame, _ in pairs], [name for _, name in pairs]
-    paths = [shown(path) for path, _ in inputs]
+    paths, columns = [x.name for x in systems], {x.value for x in systems}
     by_id = ["id" in frame.columns for frame in frames]
     if any(by_id) != all(by_id):
         raise InputError(f"{paths[by_id.index(False)]}: the items have no ids; {JOIN_HINT}")
@@ -66,7 +66,7 @@ def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemS
     if item == "item":
         check_number_of_rows(paths, frames)
         _check_blank_rows(paths, frames)
-        _check_order(paths, frames)
+        check_order(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
     of_items = [frame.drop(ROW, "value", "usual id", strict=False) for frame in frames]
     rows = pl.concat(of_items, how="diagonal")
@@ -92,7 +92,8 @@ def read_scores(options: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemS
     if bounds is not None:
         scores = clipped(scores, bounds, largest_eps(scores))
     cluster = next(filter(None, names_of_clusters), None)
-    return ItemScores(inputs[0][1], scores, bounds, clusters, *groups, cluster)
+    name = columns.pop() if len(columns) == 1 else "mean score"
+    return ItemScores(name, scores, bounds, clusters, *groups, cluster)
 
 
 def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
@@ -113,7 +114,7 @@ def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> N
             )
 
 
-def _check_order(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+def check_order(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
     """Raise an error if files have the same ids in another order."""
     for path, frame in zip(paths[1:], frames[1:], strict=True):
         if any("usual id" not in x.columns for x in (frames[0], frame)):

@@ -106,7 +106,8 @@ def deliver(compute: Callable[[Namespace], AnyReport], options: Namespace) -> in
             report = compute(options)
             for file, writer in opened:
                 is_page = writer is AnyReport.to_html
-                text = report.to_html(title=title) if is_page else writer(report)
+                page_title = None if options.command == "leaderboard" else title
+                text = report.to_html(title=page_title) if is_page else writer(report)
                 file.write(text.encode("utf-8", "backslashreplace"))
         # Standard output may be closed if files are written.
         screen = sys.__stdout__

@@ -35,7 +35,7 @@ from jaxmetrics.cli._errors import (
     shortened,
     shown,
 )
-from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of
+from jaxmetrics.cli._items import REPEATED_IN_SOME, clusters_of, usual_items
 from jaxmetrics.cli._options import with_options
 from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
@@ -302,8 +302,11 @@ class Predictions:
                 self.cluster = cluster = next(iter(clusters_of(table, self.options)), None)
                 if self.frames and (cluster is None) == ("cluster" in self.frames[0].columns):
                     raise InputError(REPEATED_IN_SOME)
+                ids = self.options.id or None
+                if self.options.id is None and self.options.command != "report" and self.is_held:
+                    ids = next(iter(usual_items(table, self.options)), None)
                 with reading():
-                    columns = Columns(table, with_options(self.options, cluster=cluster))
+                    columns = Columns(table, with_options(self.options, cluster=cluster, id=ids))
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"
@@ -423,7 +426,7 @@ class Predictions:
         probability of the prediction, and the columns to show.
         """
         rows, options = self.rows.rename({ROW: "row"}), self.options
-        shown = {} if options.id is None else {"id": options.id}
+        shown = {"id": options.id} if options.id else {}
         shown |= {f"show {i}": name for i, name in enumerate(options.show)}
         listed = []
         for i in places:

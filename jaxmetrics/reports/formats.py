@@ -191,7 +191,7 @@ class AnyReport(ABC):
     """Base class of reports. `print` writes a report as text; `report[name]` returns a value."""
 
     template: ClassVar[str] = "tables.html"  # the template of a page with pictures
-    title: ClassVar[str] = "Report"
+    title: str = "Report"
     gates: Sequence[JudgedGate] = ()
 
     @abstractmethod

@@ -25,7 +25,7 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.overall_values import Evidence
+from jaxmetrics.reports.overall_values import AVERAGES, Evidence, note_on_free_form
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 
@@ -143,6 +143,8 @@ class GroupedReport(Report):
         if len(names) == 2 and not self.invalid:
             equal = ("selection_rate", "roc_auc") if of_class == names[0] else ()
             return name not in ("specificity", *equal)
+        if not of_class and note_on_free_form(self.support):
+            return name not in AVERAGES
         return not of_class or len(names) <= _MOST_CLASSES
 
     def _titles(self, keys: Sequence[Key]) -> dict[Key, str]:

@@ -75,6 +75,7 @@ COMPARED: dict[str, Metric] = {
     "matthews_corrcoef": matthews_corrcoef,
     "cohen_kappa": cohen_kappa,
 }
+AVERAGES = {*COMPARED, "micro_f1"} - {"accuracy"}
 _COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
 # The largest number of classes in a report, whose counts take 128 MB.
 MOST_CLASSES = 4096
@@ -361,6 +362,31 @@ def posterior_balanced_accuracy(evidence: Evidence) -> ReportValue:
         note += fraction(estimate)
     mean = Estimate(average.mean, low, high, average.variance**0.5, method="posterior")
     return value_of(replace(mean, level=level), f"{note}.")
+
+
+def note_on_free_form(support: np.ndarray) -> str:
+    """Return a note if the classes look like free-form answers, otherwise "". They do if there are
+    more than 20 classes, and most of them have at most 2 true examples.
+    """
+    if not (len(support) > 20 and support.dtype.kind in "iu" and np.median(support) <= 2):
+        return ""
+    return (
+        f"The {len(support)} classes look like free-form answers: most of them have at most 2 true"
+        " examples. Values per class and averages over classes are therefore only in JSON and CSV."
+        " For such answers, write 1 (right) or 0 (wrong) in a column, and use --value COLUMN, or"
+        " score_report in Python."
+    )
+
+
+def largest_mistakes(counts: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true and the predicted classes of the largest cells off the diagonal. Among cells
+    with equal counts, rarer true classes come first.
+    """
+    mistakes = mistakes_in(counts)
+    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
+    largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:number]
+    true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
+    return true, pred
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:

@@ -24,8 +24,14 @@ from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.grouped import GroupedReport, values_with_selection
-from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes, mistakes_in
-from jaxmetrics.reports.pairs import ComparisonReport
+from jaxmetrics.reports.overall_values import (
+    PRIOR,
+    largest_mistakes,
+    matrix_of_true_classes,
+    mistakes_in,
+    note_on_free_form,
+)
+from jaxmetrics.reports.pairs import ComparisonReport, shown_figures
 from jaxmetrics.reports.rankings import RankingReport
 from jaxmetrics.reports.score_means import ScoreReport
 from jaxmetrics.reports.singles import Report
@@ -38,6 +44,8 @@ _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 4
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
+_CARDS = "accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef"
+_CARDS_OF_FREE_FORM = "accuracy", "accuracy_of_valid", "valid_rate"
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
 _CURVE, _WIDTH_OF_FOREST = (4.0, 4.0), 4.8  # inches
 
@@ -138,7 +146,9 @@ def pictures_of(report: AnyReport) -> dict[str, Any]:
 def _(report: RankingReport) -> dict[str, Any]:
     """Draw the ranking with its tiers."""
     rows = min(len(report.by_name), MOST_ROWS) + len(set(report.board.tiers))
-    draw = partial(plots.leaderboard, report.board, report.names, in_words=False)
+    draw = partial(
+        plots.leaderboard, report.board, report.names, in_words=False, xlabel=report.metric
+    )
     text = "Values of the classifiers with their tiers"
     return {"pictures": [svg(size_of(rows, _WIDTH_OF_FOREST), text, draw)]}
 
@@ -176,7 +186,10 @@ def _(report: Report) -> dict[str, Any]:
     # Sums of weights have neither a posterior nor a band.
     is_counted = report.squares is None and report.num_weighted is None and not (counts % 1).any()
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
+    is_free_form = bool(note_on_free_form(report.support))
     return {
+        "is_free_form": is_free_form,
+        "cards": _CARDS_OF_FREE_FORM if is_free_form else _CARDS,
         "names": names,
         "order": order,
         "false_negatives": fn,
@@ -224,7 +237,8 @@ def _(report: Report) -> dict[str, Any]:
 def _(report: ComparisonReport) -> dict[str, Any]:
     """Draw the pictures for two classifiers, and sort the classes by how much A and B differ."""
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
-    compared = {title_of(name): x for name, x in report.figures.items() if name != "log_loss"}
+    figures, is_free_form = shown_figures(report), bool(note_on_free_form(report.support))
+    compared = {title_of(name): x for name, x in figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
     # For the second of two classes, otherwise for the class with the largest difference in area.
     histograms = [] if report.score_histograms is None else [*report.score_histograms]
@@ -232,8 +246,10 @@ def _(report: ComparisonReport) -> dict[str, Any]:
     chosen = _classes_by_area(histograms)[:1]
     events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
     return {
+        "is_free_form": is_free_form,
+        "cards": _CARDS_OF_FREE_FORM if is_free_form else _CARDS,
+        "figures": figures,
         "names": labels_of(report.class_names, _LONGEST_NAME),
-        "classifiers": labels_of(report.names, _LONGEST_NAME),
         "support": report.support,
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS],
         "differences": svg(
@@ -295,12 +311,8 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     """List the largest off-diagonal cells: the true and the predicted class, the count of the cell,
     the number of examples of the true class, and the share of the cell in this number.
     """
-    mistakes = mistakes_in(counts)
-    # Among cells with equal counts, rarer true classes come first.
-    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
-    largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
-    true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
-    times, support = counts[true, pred], rarity[true, pred]
+    true, pred = largest_mistakes(counts, _MOST_CONFUSIONS)
+    times, support = counts[true, pred], counts.sum(1)[true]
     shares = proportion_interval(times, support, level=level, method="likelihood")
     named = ([names[i] for i in ids] for ids in (true, pred))
     return [*zip(*named, times, support, values_of(shares), strict=True)]

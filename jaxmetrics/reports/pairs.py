@@ -27,11 +27,13 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
+    AVERAGES,
     MOST_WITH_INTERVALS,
     Evidence,
     as_invalid,
     checked_labels,
     checked_probabilities,
+    note_on_free_form,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
 from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of
@@ -156,7 +158,7 @@ class ComparisonReport(AnyReport):
         columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"±{self.rope:g}"]
         titles = columns if self.rope > 0 else columns[:-1]
         rows = []
-        for name, x in self.figures.items():
+        for name, x in shown_figures(self).items():
             cells: list[Any] = [title_of(name), *x.systems.values(), x.difference.method or ""]
             rows.append([*cells, *map(probability, x.shares.values())][: len(titles)])
         methods = dict.fromkeys(x.difference.method for x in self.figures.values())
@@ -165,10 +167,13 @@ class ComparisonReport(AnyReport):
         kind = "mid-p" if self.num_clusters is None else "of clusters"
         p = probability(self.p_value)
         equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
-        difference = self.figures["macro_f1"].difference
+        free_form = note_on_free_form(self.support)
+        main = "accuracy" if self.invalid or free_form else "macro_f1"
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
-            verdict=verdict_of(difference, "macro F1", self._sample, self.level, self.rope),
+            verdict=verdict_of(
+                self.figures[main].difference, title_of(main), self._sample, self.level, self.rope
+            ),
             names=names_of_both(self.names),
             tables={
                 "": Table(titles, rows, details=(titles.index("method"),), drawn=3),
@@ -177,7 +182,9 @@ class ComparisonReport(AnyReport):
             result=f"Only A is correct {only_a:,} times, only B {only_b:,} times; McNemar's test"
             f" ({kind}): p {p if p[0] in '<>' else f'= {p}'}.",
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
-            notes=[equivalent] * (self.rope > 0) + [_LOSSES] * ("log_loss" in self.figures),
+            notes=[equivalent] * (self.rope > 0)
+            + [_LOSSES] * ("log_loss" in self.figures)
+            + [free_form] * bool(free_form),
             level=self.level,
             gates=self.gates,
         )
@@ -218,6 +225,12 @@ class ComparisonReport(AnyReport):
         return rows
 
 
+def shown_figures(report: ComparisonReport) -> dict[str, Compared]:
+    """Return the values of the metrics in the text; without averages over free-form answers."""
+    left_out = AVERAGES if note_on_free_form(report.support) else ()
+    return {name: x for name, x in report.figures.items() if name not in left_out}
+
+
 def comparison_report(
     y_true: ArrayLike | Sequence[str],
     y_pred_a: ArrayLike | Sequence[str],
@@ -234,8 +247,8 @@ def comparison_report(
 ) -> ComparisonReport:
     """Compare two classifiers on the same examples: paired differences of metrics, with intervals.
 
-    For more than 1024 classes, the report has no intervals of differences, which would take
-    minutes. To compute them, use `compare_predictions`.
+    For more than 1024 classes, only the difference of accuracies has an interval, because others
+    would take minutes. To compute them, use `compare_predictions`.
 
     Args:
         y_true, y_pred_a, y_pred_b: true labels and the labels predicted by A and B, `(n,)`, strings
@@ -332,11 +345,14 @@ def _compared_metrics(
     for name, metric in evidence[0].metrics.items():
         # The intervals of A and B are those of `report`.
         of_a, of_b = (x.value(name) for x in evidence)
-        if k > MOST_WITH_INTERVALS:
+        labels, size = [true, *preds], k
+        if k > MOST_WITH_INTERVALS and name == "accuracy":  # it depends on what is right only
+            labels, size = [1 * (x == true) for x in labels], 2
+        elif k > MOST_WITH_INTERVALS:
             gap = exactly(of_a.value - of_b.value)
             figures[name] = Compared(of_a, of_b, gap, math.nan, math.nan)
             continue
-        x = compare_predictions(metric, true, *preds, num_classes=k, level=level, **options)
+        x = compare_predictions(metric, *labels, num_classes=size, level=level, **options)
         figures[name] = replace(compared(x), a=of_a, b=of_b)
     return figures
 

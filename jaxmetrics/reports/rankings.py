@@ -23,10 +23,14 @@ class RankingReport(TabularReport):
     Attributes:
         board: the leaderboard.
         names: the names of the classifiers, in the order of the leaderboard.
+        metric: the name of the metric in words, or "" if it is unknown.
+        title: the title of the page.
     """
 
     board: Any = None
     names: Sequence[str] | None = None
+    metric: str = ""
+    title: str = "Leaderboard"
 
 
 def ranking_report(
@@ -56,12 +60,14 @@ def ranking_report(
     if sample is None and "num_examples" in winner:
         sample = SampleSize(winner["num_examples"])
     known = [str(sample)] if sample else []
-    by = f" by {title or title_of(metric)}" if metric else ""
+    title = title or title_of(metric)
+    by = f" by {title}" if title else ""
     rows = [[name, value_of(x), *cells] for name, x, *cells in written.table.rows]
-    titles = written.table.titles
+    first, _, *others = written.table.titles
+    titles = [first, f"{title or 'value'} [low, high]", *others]
     order = [int(x.name) for x in standings(board, [*map(str, range(len(rows)))])]
     for name, column in columns.items():
-        titles = [*titles, name]
+        titles.append(name)
         for row, record, i in zip(rows, classifiers, order, strict=True):
             x = column[i]
             row.append(x if isinstance(x, ReportValue) else str(x))
@@ -87,4 +93,6 @@ def ranking_report(
         {x.pop("name"): x for x in map(dict, classifiers)},
         board=board,
         names=names,
+        metric=title,
+        title=f"Leaderboard{by}",
     )

@@ -20,10 +20,11 @@ from jaxmetrics._arguments.single import (
     check_size,
     on_host,
 )
-from jaxmetrics._text.wording import capital, listed, percent, warn
+from jaxmetrics._text.wording import Table, capital, labels_of, listed, percent, warn
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import (
+    LONGEST_NAME,
     ClassValues,
     Findings,
     Outline,
@@ -34,11 +35,14 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
+    AVERAGES,
     Evidence,
     as_invalid,
     check_each,
     check_number_of_classes,
+    largest_mistakes,
     mistakes_in,
+    note_on_free_form,
     overall_values,
     per_class_values,
 )
@@ -63,6 +67,7 @@ Overall: TypeAlias = Literal[
     "accuracy_gain",
 ]
 PerClass: TypeAlias = Literal["precision", "recall", "specificity", "f1"]
+_MOST_MISTAKES = 10  # of free-form answers, the largest number of mistakes in the text
 EXAMPLES = "Examples of the most frequent mistakes"  # the title of a table
 
 
@@ -126,7 +131,9 @@ class Report(AnyReport):
         examples: the labels of the examples, for the method `mistakes`. None if the report was made
             from counts.
 
-    `print` writes the report as text (only the first 20 classes). `report[name]` returns a value:
+    `print` writes the report as text (only the first 20 classes). If the classes look like
+    free-form answers, the text has no values of classes and no averages over classes.
+    `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -385,18 +392,30 @@ class Report(AnyReport):
         return self.class_values.by_name()
 
     def outline(self) -> Outline:
-        """Return the contents as tables with one row per class and per overall value."""
-        values, how = self.class_values, "The classes have likelihood intervals"
-        areas = ""
+        """Return the contents as tables with one row per class and per overall value. If classes
+        look like free-form answers, the most frequent mistakes take the place of the classes.
+        """
+        values, how = self.class_values, " The classes have likelihood intervals"
+        table = {"": values.table()}
         if any(x.has_interval for x in self.per_class.get("roc_auc", ())):
-            areas = ", and ROC AUC has score intervals"
+            how += ", and ROC AUC has score intervals"
+        if free_form := note_on_free_form(self.support):
+            overall = {name: x for name, x in self.overall.items() if name not in AVERAGES}
+            values, how = values._replace(overall=overall), ""
+            true, pred = largest_mistakes(self.counts, _MOST_MISTAKES)
+            names, times = labels_of(self.axis_names, LONGEST_NAME), self.counts[true, pred]
+            rows = [[names[i], names[j], str(n)] for i, j, n in zip(true, pred, times, strict=True)]
+            table = {"Most frequent mistakes": Table(["true", "predicted", "times"], rows)}
         return Outline(
             heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
             summary=values.summary(),
-            tables={"": values.table(), **listing(EXAMPLES, self.listed)},
-            intervals=f"Intervals: {percent(self.level)}. {how}{areas}.",
-            notes=[f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note],
+            tables={**table, **listing(EXAMPLES, self.listed)},
+            intervals=f"Intervals: {percent(self.level)}.{how}{'.' * bool(how)}",
+            notes=[
+                *(f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note),
+                *filter(None, [free_form]),
+            ],
             level=self.level,
             gates=self.gates,
             matrix=matrix_of(self.counts, self.axis_names),
