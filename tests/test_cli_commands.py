@@ -557,7 +557,7 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     (
         f"leaderboard x.csv y.csv {UNPARSED}",
-        "valid rate value: ",
+        "tier valid rate",
         X,
         B,
     ),

@@ -71,6 +71,8 @@ def _systems_of(options: Namespace) -> list[Namespace]:
             )
     shared = {role: ",".join(x) for role, x in given.items()}
     if column is None:
+        if options.command == "leaderboard":  # equal values and draws depend on the order
+            paths = sorted(paths)
         full = [path.absolute() for path in paths]
         folder = os.path.commonpath([path.parent for path in full])
         names = [shown(path.relative_to(folder)) for path in full]
