@@ -13,6 +13,7 @@ from jaxmetrics._text.wording import (
     interval,
     labels_of,
     printable,
+    probability,
     shortened,
     spec_of,
     title_of,
@@ -62,6 +63,15 @@ def verdict_of(
     return (
         f"{sentence} With 80 % power, {number} {units} like these show a difference of {shown:.2g},"
         f" and {4 * number} {units} show a difference of {shown / 2:.2g}."
+    )
+
+
+def mcnemar_in_words(only_a: int, only_b: int, p_value: float, kind: str = "mid-p") -> str:
+    """Write how often only A and only B is correct, and McNemar's test."""
+    p = probability(p_value)
+    return (
+        f"Only A is correct {only_a} times, only B {only_b} times; McNemar's test ({kind}): p"
+        f" {p if p[0] in '<>' else f'= {p}'}."
     )
 
 
