@@ -547,6 +547,11 @@ TOLD: list[tuple[Any, ...]] = [
     ("report x.csv", TWO_WAYS.format("'Cat'", "'cat'"), f"{LABELS}Cat,cat\ncat,Cat\n"),
     ("report x.csv", "'nan' is counted as a class", f"{LABELS}18_25,nan\nnan,18_25\n"),
     ("report x.csv", "count them as wrong with invalid='[invalid]'", f"{LABELS}a,[invalid]\nb,b\n"),
+    (
+        "report x.csv --pos-label a",
+        "'[invalid]' is counted as a class",
+        f"{LABELS}a,[invalid]\nb,b\n",
+    ),
     *(
         (
             f"{command} --invalid [INVALID]",

@@ -276,7 +276,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "compare a.csv b.csv",
-        "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1",
+        "b.csv: row 2: 'y_pred' is '-1', which is no class id; --invalid=-1",
         IDS,
         "y_true,y_pred\na,a\nb,-1\na,b\n",
     ),

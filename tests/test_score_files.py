@@ -52,6 +52,17 @@ def test_a_report_of_scores() -> None:
 
 
 @pytest.mark.quick
+def test_scores_of_0_and_1_have_mcnemars_test() -> None:
+    """As the labels of correct answers; grades and clusters have no such test."""
+    of_labels = jm.comparison_report(np.ones(N, int), *RIGHT[:2].astype(int))
+    found = BOTH.to_dict()["mcnemar"]
+    assert found == of_labels.to_dict()["mcnemar"]
+    assert "McNemar's test (mid-p): p" in BOTH.to_text()
+    others = jm.score_report(*GRADES), jm.score_report(*RIGHT[:2], clusters=USERS)
+    assert not any("mcnemar" in x.to_dict() for x in (*others, ONE))
+
+
+@pytest.mark.quick
 def test_scores_without_bounds() -> None:
     losses = np.random.default_rng(0).exponential(2, (4, 30))
     found = jm.score_report(losses.ravel(), groups=np.repeat([*"wxyz"], 30))

@@ -533,6 +533,7 @@ def count_predictions(
 
 def classes_of(labels: Collection[str], positive: str | None, options: Namespace) -> list[str]:
     """Return the classes in order; with a positive class, the negative and the positive class."""
+    classes = _labels.sorted_classes(labels)  # warns of marks
     if positive is None:
-        return _labels.sorted_classes(labels)
-    return one_against_rest(labels, positive, options.pos_label is None)
+        return classes
+    return one_against_rest(classes, positive, options.pos_label is None)

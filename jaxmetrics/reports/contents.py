@@ -14,6 +14,7 @@ from jaxmetrics._text.wording import (
     labels_of,
     listed,
     printable,
+    probability,
     shortened,
     spec_of,
     title_of,
@@ -64,6 +65,15 @@ def verdict_of(
     return (
         f"{sentence} With 80 % power, {number:,.10g} {units} like these show a difference of"
         f" {shown:.2g}, and {4 * number:,.10g} {units} show a difference of {shown / 2:.2g}."
+    )
+
+
+def mcnemar_in_words(only_a: int, only_b: int, p_value: float, kind: str = "mid-p") -> str:
+    """Write how often only A and only B is correct, and McNemar's test."""
+    p = probability(p_value)
+    return (
+        f"Only A is correct {only_a} times, only B {only_b:,} times; McNemar's test ({kind}): p"
+        f" {p if p[0] in '<>' else f'= {p}'}."
     )
 
 

@@ -21,6 +21,7 @@ from jaxmetrics.reports.contents import (
     Outline,
     SampleSize,
     listing,
+    mcnemar_in_words,
     names_of_both,
     verdict_of,
 )
@@ -165,7 +166,6 @@ class ComparisonReport(AnyReport):
         ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
-        p = probability(self.p_value)
         equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
         free_form = note_on_free_form(self.support)
         main = "accuracy" if self.invalid or free_form else "macro_f1"
@@ -179,8 +179,7 @@ class ComparisonReport(AnyReport):
                 "": Table(titles, rows, details=(titles.index("method"),), drawn=3),
                 **listing("Only one is correct", self.listed),
             },
-            result=f"Only A is correct {only_a:,} times, only B {only_b:,} times; McNemar's test"
-            f" ({kind}): p {p if p[0] in '<>' else f'= {p}'}.",
+            result=mcnemar_in_words(only_a, only_b, self.p_value, kind),
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
             notes=[equivalent] * (self.rope > 0)
             + [_LOSSES] * ("log_loss" in self.figures)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics import compare_scores, mean_interval
+from jaxmetrics import compare_scores, mcnemar, mean_interval
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike, as_array, as_float, largest_eps
@@ -34,6 +34,7 @@ from jaxmetrics.reports.contents import (
     Outline,
     SampleSize,
     discoveries,
+    mcnemar_in_words,
     names_of_both,
     quantity,
     verdict_of,
@@ -67,7 +68,9 @@ def score_report(
     the group means (macro average). If `bounds` are given, its interval is a likelihood interval.
     Otherwise Student's intervals of the groups are combined by MOVER (Zou and Donner, 2008). For
     this interval, groups with only one item or one cluster are treated as one group. With `other`,
-    the report lists the groups in which the systems differ, at a false discovery rate of 5 %.
+    the report lists the groups in which the systems differ, at a false discovery rate of 5 %, and,
+    if scores are 0 and 1 and there are no clusters, McNemar's test. If scores are missing, it says
+    between which values the mean of all items lies, whatever these scores are.
 
     Args:
         scores: one score per item, `(n,)`. Greater scores are better. NaN stands for a missing
@@ -252,6 +255,7 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     values: dict[tuple[str, str | None], Any] = {("mean", name): x for name, x in groups.items()}
     values |= {(name, None): x for name, x in overall.items()}
     sizes = [*(x.values.shape[1] for x in parts.values()), *[sample.number] * len(overall)]
+    content: dict[str, Any] = {"score": scores.name, "level": level}
     outline = Outline(
         heading=f"{sample}, {printable(scores.name)}",
         tables={"": _table(values, sizes)},
@@ -263,13 +267,19 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
             verdict=verdict_of(mean.difference, "mean", sample, level),
             names=names_of_both(names),
         )
+        a, b = scores.values[:, scores.is_scored]
+        if scores.clusters is None and np.isin([a, b], (0, 1)).all():
+            only_a, only_b = int((a > b).sum()), int((a < b).sum())
+            p_value = float(mcnemar([[0, only_a], [only_b, 0]]).p_value)
+            outline = outline._replace(result=mcnemar_in_words(only_a, only_b, p_value))
+            content["mcnemar"] = {"only_a": only_a, "only_b": only_b, "p_value": p_value}
     if missing := scores.missing(names):
         verdict = [outline.verdict, f"{capital(missing)}.", _extremes(scores, level)]
         outline = outline._replace(verdict=" ".join(filter(None, verdict)))
     written: dict[str, Any] = {name: x.to_dict() for name, x in overall.items()}
     if groups:
         written["group"] = {name: x.to_dict() for name, x in groups.items()}
-    content = {"score": scores.name, "level": level, "values": written}
+    content["values"] = written
     records = records_of(values, level, "group", "system")
     by_name = {**overall, **({"group": groups} if groups else {})}
     return ScoreReport(outline, {**sample.content(), **content}, records, by_name)
