@@ -780,9 +780,9 @@ ONE_FILE = {
 def test_systems_in_one_file_are_those_of_several_files(
     command: str, role: str, options: str, run: Run
 ) -> None:
-    names, wide = "xyz"[: 2 + (command == "leaderboard")], ONE_FILE[role]
+    wide, number = ONE_FILE[role], 2 + (command == "leaderboard")
     shared = ["id", "patient", "site", "truth"]
-    parts = [wide.select(*shared, pl.lit(x).alias("model"), answer=x) for x in names]
+    parts = [wide.select(*shared, pl.lit(x).alias("model"), answer=x) for x in "xyz"[:number]]
     long = pl.concat(parts).sample(fraction=1, shuffle=True, seed=5)
     names = long["model"].unique(maintain_order=True).to_list()
     save(wide, Path("wide.csv"))

@@ -235,7 +235,7 @@ def test_rankings_groups_and_scores_have_pictures() -> None:
     ranked = board.to_html()
     by_accuracy = ranking_report(board, metric="accuracy").to_html()
     assert "<h1>Leaderboard by accuracy</h1>" in by_accuracy
-    assert "accuracy [low, high]</" in by_accuracy
+    assert "accuracy</abbr> [low, high]" in by_accuracy
     assert "accuracy" in texts_in(by_accuracy)[0]
     (shown,) = texts_in(ranked)
     assert {"first &lt;1&gt;", "tier 1", "tier 3"} <= set(shown)

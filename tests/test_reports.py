@@ -970,36 +970,36 @@ def test_thousands_of_classes() -> None:
     assert "nan" not in comparison.to_text() + comparison.to_markdown()
 
 
-def answers(number: int, least: int = 50) -> list[Any]:
+def answers(number: int) -> list[Any]:
     """Truth, and the answers of two systems, some of which are invalid."""
     rng = np.random.default_rng(0)
-    true = np.concatenate([np.arange(least), rng.integers(0, number, 200 - least)])
-    wrong = np.where(rng.random((2, 200)) < 0.3, -1, true + rng.integers(1, 9, (2, 200)))
-    return [true, *np.where(rng.random((2, 200)) < [[0.8], [0.6]], true, wrong)]
+    true = rng.integers(0, number, 50)
+    wrong = np.where(rng.random((2, 50)) < 0.3, -1, (true + rng.integers(1, 4, (2, 50))) % number)
+    return [true, *np.where(rng.random((2, 50)) < [[0.8], [0.6]], true, wrong)]
 
 
 def test_free_form_answers_have_no_averages_in_text() -> None:
-    true, a, b = answers(400)
-    true[-3:], a[-3:] = 399, 398
+    true, a, b = answers(40)
+    true[-3:], a[-3:] = 99, 98
     report = jm.report(true, a, invalid=-1)
     comparison = jm.comparison_report(true, a, b, invalid=-1)
-    grouped = jm.report(true, a, invalid=-1, groups=np.arange(200) % 2)
+    grouped = jm.report(true, a, invalid=-1, groups=np.arange(50) % 2)
     for x in (report, comparison, grouped):
         assert {"macro_f1", "balanced_accuracy"} <= {*x}
-        for text in (x.to_text(), str(x), x.to_markdown(), x.to_latex(), x.to_html()):
+        for text in (x.to_text(), str(x), x.to_markdown(), page := x.to_html()):
             assert not re.search("macro F1|balanced accuracy|kappa", text, re.IGNORECASE)
             assert "valid rate" in text
-    for x in (report, comparison):
-        assert x.to_text().count("\n") < 40
-        assert "classes look like free-form answers" in words_of(x.to_text())
-        assert "classes look like free-form answers" in words_of(x.to_html())
+        if x is not grouped:
+            assert x.to_text().count("\n") < 40
+            assert "classes look like free-form answers" in words_of(x.to_text())
+            assert "classes look like free-form answers" in words_of(page)
     assert "macro_f1" in report.to_csv() + report.to_json()
-    assert "\ntrue  predicted  times\n399   398        3\n" in report.to_text()
-    for few in (jm.report(true % 20, a % 20), jm.report(np.sort(true) // 8, np.sort(true) // 8)):
+    assert re.search(r"\npredicted  times\n(-1 .*\n)?98         3\n", report.to_text())
+    for few in (jm.report(true % 9, a % 9), jm.report(*[np.repeat(np.arange(21), 3)] * 2)):
         assert "free-form" not in few.to_text()
         assert "macro F1" in few.to_text()
     # Sums of weights do not say how many examples there are.
-    weighted = jm.report(true, a, invalid=-1, sample_weight=np.full(200, 0.1))
+    weighted = jm.report(true, a, invalid=-1, sample_weight=np.full(50, 0.1))
     assert "free-form" not in weighted.to_text()
 
 
@@ -1007,7 +1007,7 @@ def test_free_form_answers_have_no_averages_in_text() -> None:
 def test_a_comparison_with_invalid_predictions_begins_with_accuracy(
     options: Any, what: str
 ) -> None:
-    true, a, b = answers(4, 4)
+    true, a, b = answers(4)
     pred = a if options else true
     verdict = jm.comparison_report(true, pred, np.where(b < 0, 0, b), **options).outline().verdict
     assert f" {what} " in verdict

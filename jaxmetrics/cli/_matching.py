@@ -12,9 +12,14 @@ from jaxmetrics._arguments.labels import warn_of_absent
 from jaxmetrics.cli._classes import check_classes
 from jaxmetrics.cli._errors import InputError, listed, named
 from jaxmetrics.cli._items import REPEATED_IN_SOME
-from jaxmetrics.cli._other_files import check_order
 from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
-from jaxmetrics.cli._reader import JOIN_HINT, check_number_of_rows, no_rows, parts_of
+from jaxmetrics.cli._reader import (
+    JOIN_HINT,
+    check_number_of_rows,
+    check_order,
+    no_rows,
+    parts_of,
+)
 from jaxmetrics.cli._text_files import ROW
 
 

@@ -33,6 +33,7 @@ from jaxmetrics.cli._reader import (
     FileTable,
     Value,
     check_number_of_rows,
+    check_order,
     is_pipe,
     no_rows,
     opened,
@@ -111,21 +112,6 @@ def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> N
                 f"{paths[0]} and {path} have empty rows in different places, so that rows at the"
                 f" same position may belong to different items. The first difference is before row"
                 f" {row} of {paths[0]}; {JOIN_HINT}"
-            )
-
-
-def check_order(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
-    """Raise an error if files have the same ids in another order."""
-    for path, frame in zip(paths[1:], frames[1:], strict=True):
-        if any("usual id" not in x.columns for x in (frames[0], frame)):
-            continue
-        a, b = frames[0]["usual id"], frame["usual id"]
-        differ = a != b
-        if differ.any() and a.is_in(b.implode()).any():
-            row = frames[0][ROW].filter(differ)[0]
-            raise InputError(
-                f"{paths[0]} and {path} have ids in different orders. The first difference is in"
-                f" row {row}; {JOIN_HINT}, or --id '' to match the rows by their order"
             )
 
 

@@ -542,3 +542,18 @@ def check_number_of_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -
                 f"all files must have the same number of rows, but {paths[0]} has {number} rows"
                 f" and {path} has {len(rows)} rows; {JOIN_HINT}"
             )
+
+
+def check_order(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
+    """Raise an error if files have the same ids in another order."""
+    for path, frame in zip(paths[1:], frames[1:], strict=True):
+        if any("usual id" not in x.columns for x in (frames[0], frame)):
+            continue
+        a, b = frames[0]["usual id"], frame["usual id"]
+        differ = a != b
+        if differ.any() and a.is_in(b.implode()).any():
+            row = frames[0][ROW].filter(differ)[0]
+            raise InputError(
+                f"{paths[0]} and {path} have ids in different orders. The first difference is in"
+                f" row {row}; {JOIN_HINT}, or --id '' to match the rows by their order"
+            )

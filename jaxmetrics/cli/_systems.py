@@ -44,7 +44,7 @@ def _systems_of(options: Namespace) -> list[Namespace]:
     paths, column = options.files, options.system
     given = {role: x for role in OF_SYSTEMS if (x := getattr(options, role))}
 
-    def system(name: str, columns: Mapping[str, str], **more: Any) -> Namespace:
+    def system(name: str, columns: dict[str, str], **more: Any) -> Namespace:
         return with_options(options, name=name, **dict.fromkeys(OF_SYSTEMS) | columns, **more)
 
     if column is None and len(paths) == 1:

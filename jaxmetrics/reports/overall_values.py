@@ -378,17 +378,6 @@ def note_on_free_form(support: np.ndarray) -> str:
     )
 
 
-def largest_mistakes(counts: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the true and the predicted classes of the largest cells off the diagonal. Among cells
-    with equal counts, rarer true classes come first.
-    """
-    mistakes = mistakes_in(counts)
-    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
-    largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:number]
-    true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
-    return true, pred
-
-
 def mistakes_in(counts: np.ndarray) -> np.ndarray:
     """Return the counts `(K, K)` with the diagonal set to 0."""
     return np.where(np.eye(len(counts), dtype=bool), 0, counts)

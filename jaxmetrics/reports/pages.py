@@ -26,7 +26,6 @@ from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.grouped import GroupedReport, values_with_selection
 from jaxmetrics.reports.overall_values import (
     PRIOR,
-    largest_mistakes,
     matrix_of_true_classes,
     mistakes_in,
     note_on_free_form,
@@ -311,8 +310,12 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     """List the largest off-diagonal cells: the true and the predicted class, the count of the cell,
     the number of examples of the true class, and the share of the cell in this number.
     """
-    true, pred = largest_mistakes(counts, _MOST_CONFUSIONS)
-    times, support = counts[true, pred], counts.sum(1)[true]
+    mistakes = mistakes_in(counts)
+    # Among cells with equal counts, rarer true classes come first.
+    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
+    largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
+    true, pred = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
+    times, support = counts[true, pred], rarity[true, pred]
     shares = proportion_interval(times, support, level=level, method="likelihood")
     named = ([names[i] for i in ids] for ids in (true, pred))
     return [*zip(*named, times, support, values_of(shares), strict=True)]

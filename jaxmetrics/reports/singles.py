@@ -40,7 +40,6 @@ from jaxmetrics.reports.overall_values import (
     as_invalid,
     check_each,
     check_number_of_classes,
-    largest_mistakes,
     mistakes_in,
     note_on_free_form,
     overall_values,
@@ -67,7 +66,7 @@ Overall: TypeAlias = Literal[
     "accuracy_gain",
 ]
 PerClass: TypeAlias = Literal["precision", "recall", "specificity", "f1"]
-_MOST_MISTAKES = 10  # of free-form answers, the largest number of mistakes in the text
+_MOST_MISTAKES = 10  # the largest number of wrong free-form answers in the text
 EXAMPLES = "Examples of the most frequent mistakes"  # the title of a table
 
 
@@ -393,7 +392,7 @@ class Report(AnyReport):
 
     def outline(self) -> Outline:
         """Return the contents as tables with one row per class and per overall value. If classes
-        look like free-form answers, the most frequent mistakes take the place of the classes.
+        look like free-form answers, the most frequent wrong ones take the place of the classes.
         """
         values, how = self.class_values, " The classes have likelihood intervals"
         table = {"": values.table()}
@@ -402,10 +401,10 @@ class Report(AnyReport):
         if free_form := note_on_free_form(self.support):
             overall = {name: x for name, x in self.overall.items() if name not in AVERAGES}
             values, how = values._replace(overall=overall), ""
-            true, pred = largest_mistakes(self.counts, _MOST_MISTAKES)
-            names, times = labels_of(self.axis_names, LONGEST_NAME), self.counts[true, pred]
-            rows = [[names[i], names[j], str(n)] for i, j, n in zip(true, pred, times, strict=True)]
-            table = {"Most frequent mistakes": Table(["true", "predicted", "times"], rows)}
+            times, names = mistakes_in(self.counts).sum(0), labels_of(self.axis_names, LONGEST_NAME)
+            order = np.argsort(-times, kind="stable")[:_MOST_MISTAKES]
+            rows = [[names[i] or "''", str(times[i])] for i in order if times[i]]
+            table = {"Most frequent wrong predictions": Table(["predicted", "times"], rows)}
         return Outline(
             heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
