@@ -84,7 +84,9 @@ def crossed_interval(
     A system is trained with S seeds, and each trained system is scored on the same N items. The
     interval is for the expected score if the system is trained again and scored on new items. For
     the S trained systems only, `mean_interval` of the item means is narrower. For the formulas and
-    the coverage see `jaxmetrics.intervals.crossed`.
+    the coverage see `jaxmetrics.intervals.crossed`. For a metric of counts, such as macro F1, pass
+    its value plus N times its derivative with respect to the count of each item, see the tasks of
+    the guide.
 
     Args:
         scores: real numbers of shape `(..., S, N)`, one row for each seed. If items are dependent,
