@@ -161,12 +161,12 @@ def crossed_interval(
 def _crossed_interval(
     systems: tuple[Array, ...], z: float, *, bounds: tuple[float, float] | None, eps: float
 ) -> CrossedInterval:
+    largest: Array | float = 1.0
     if bounds is None:
         # Squares of the scores might overflow or underflow.
         largest = reduce(xp.maximum, (xp.abs(x).max((-2, -1)) for x in systems))
         systems = tuple(divide(x, largest[..., None, None]) for x in systems)
     else:
-        largest = 1.0
         systems = tuple(clipped(x, bounds, eps) for x in systems)
     means, *subtracted = (x.mean(-2) for x in systems)
     if subtracted:
