@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.keys import Key, KeyLike, key_first, place
 from jaxmetrics._arguments.single import ArrayLike, as_number, check_level, check_size
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import on_host_if_small
@@ -213,6 +213,7 @@ def power(
     return trees.map(lambda s: special.ndtr(d * math.sqrt(num_examples) / s - reach), errors)
 
 
+@key_first
 def simulated_error(
     key: KeyLike,
     metric: Metric,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.keys import Key, KeyLike, key_first, place
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
@@ -153,6 +153,7 @@ def _right_and_wrong(counts: Array, prior: Array) -> Array:
     return xp.stack([right, wrong], -1)[..., None, :] + prior
 
 
+@key_first
 def posterior_counts(
     key: KeyLike,
     counts: ArrayLike,

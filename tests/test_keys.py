@@ -2,6 +2,7 @@
 device.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -228,6 +229,20 @@ def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
     alone = DRAWS[name](keys[1], jnp.asarray)
     for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         assert_allclose(a[1], b, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "usage"),
+    [
+        (jm.permutation_test, (jm.accuracy, PAIRED), "permutation_test(key, metric, paired)"),
+        (jm.bootstrap_counts, (COUNTS, 10), "bootstrap_counts(key, counts, num_samples)"),
+    ],
+)
+def test_the_order_of_arguments_if_the_key_is_missing(
+    function: Any, arguments: tuple[Any, ...], usage: str
+) -> None:
+    with pytest.raises(TypeError, match=f"missing a required .* Call {re.escape(usage)}, where"):
+        function(*arguments)
 
 
 def test_parts_of_a_key_are_independent() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import special
 
 import jaxmetrics as jm
 from bench import populations
 from bench.populations import Rng, clusters_of, normal, systems, uniform
-from bench.studies.study import BOUNDS, Outcomes, Study, padded, stacked
+from bench.studies.study import BOUNDS, Outcomes, Study, on_device, padded, stacked
 
 
 def means(rng: Rng, size: int, kind: str, n: int, mean: float) -> Outcomes:
@@ -221,6 +222,40 @@ def crossed(
     yield "for comparison: `mean_interval` of the item means", "", (found, truths[0])
 
 
+def crossed_metrics(
+    rng: Rng,
+    size: int,
+    seeds: int,
+    items: int,
+    shares: tuple[float, ...],
+    signal: float,
+    of_seeds: float,
+    of_items: float,
+) -> Outcomes:
+    """Macro F1 of systems whose logits have an effect of the seed and an effect of the item."""
+    metric, k = jm.macro(jm.f1), len(shares)
+
+    def sample(size: int, seeds: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        y = (rng.random((size, 1, n, 1)) > np.cumsum(shares)[:-1]).sum(-1)
+        logits = signal * np.eye(k)[y] + of_seeds * normal(rng, (size, seeds, 1, k))
+        logits = logits + of_items**0.5 * normal(rng, (size, 1, n, k))
+        logits = logits + (1 - of_items) ** 0.5 * normal(rng, (size, seeds, n, k))
+        y, predicted = np.broadcast_arrays(y, logits.argmax(-1))
+        return y, predicted, jm.confusion_matrix(y, predicted, num_classes=k)
+
+    truth = np.mean([metric(sample(50, 1, 5000)[2]) for _ in range(40)])
+    y, predicted, counts = sample(size, seeds, items)
+    f1, slopes = jax.vmap(jax.vmap(jax.value_and_grad(metric)))(on_device(counts.astype(float)))
+    slopes = np.asarray(slopes).reshape(size, seeds, -1)
+    scores = np.asarray(f1)[..., None] + items * np.take_along_axis(slopes, y * k + predicted, -1)
+    found = jm.crossed_interval(scores).mean
+    yield "`crossed_interval` of macro F1, from its slopes", "", (found, truth)
+    found = jm.mean_interval(np.asarray(f1))
+    yield "for comparison: `mean_interval` of macro F1 of each seed", "", (found, truth)
+    found = jm.mean_interval(scores.mean(-2))
+    yield "for comparison: `mean_interval` of slopes of macro F1 of the items", "", (found, truth)
+
+
 def bootstraps(rng: Rng, size: int, clusters: tuple[int, int, float], within: float) -> Outcomes:
     numbers, table = clusters_of(*clusters), populations.values("exponential")
     rows = populations.drawn(table, normal(rng, (size, len(numbers)), numbers, within))
@@ -402,6 +437,22 @@ STUDIES: dict[str, Study] = {
         ],
         crossed,
         1000,
+    ),
+    "macro F1 of seeds": Study(
+        "macro F1 of 3 or 4 classes, 3 to 12 seeds and 150 to 800 items; the rarest class has 6 to"
+        " 33 % of the items; effects of seeds on logits have standard deviations of 0 to .4",
+        [
+            (3, 150, (0.4, 0.3, 0.3), 1.5, 0.1, 0.4),
+            (3, 800, (0.6, 0.3, 0.1), 2.5, 0.3, 0.7),
+            (4, 400, (0.25, 0.25, 0.25, 0.25), 2.0, 0.0, 0.5),
+            (5, 250, (0.5, 0.3, 0.14, 0.06), 2.5, 0.2, 0.8),
+            (5, 600, (0.34, 0.33, 0.33), 3.5, 0.4, 0.3),
+            (8, 300, (0.7, 0.2, 0.1), 3.0, 0.1, 0.6),
+            (12, 200, (0.5, 0.25, 0.25), 1.0, 0.4, 0.2),
+            (12, 700, (0.4, 0.3, 0.2, 0.1), 2.0, 0.15, 0.9),
+        ],
+        crossed_metrics,
+        400,
     ),
     "bootstraps": Study(
         "means of exponential values in 20 to 100 clusters of up to 10:1",

@@ -7,8 +7,11 @@ with each call, as usual in NumPy.
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +22,29 @@ from jaxmetrics._text.wording import shown
 __all__: list[str] = []
 
 KeyLike: TypeAlias = "jax.Array | int | np.random.Generator"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def key_first(function: Callable[P, R]) -> Callable[P, R]:
+    """Say in which order the arguments come if one is missing, which often is the key."""
+    signature = inspect.signature(function)
+    names = (x.name for x in signature.parameters.values() if x.default is x.empty)
+    usage = f"{function.__name__}({', '.join(names)})"
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"{function.__name__}: {error}. Call {usage}, where key is a seed, such as 0, or a"
+                " JAX key."
+            ) from None
+        return function(*args, **kwargs)
+
+    return call
 
 
 @dataclass(frozen=True)

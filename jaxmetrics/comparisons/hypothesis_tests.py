@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arguments.keys import Key, KeyLike, place
+from jaxmetrics._arguments.keys import Key, KeyLike, key_first, place
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
@@ -261,6 +261,7 @@ def _half_and_below(heads: Array, tosses: Array) -> Array:
 _fair_coin = dispatched(_fair_coin_of_host, lambda: _fair_coin_of_device)
 
 
+@key_first
 def permutation_test(
     key: KeyLike,
     metric: Metric,

@@ -84,7 +84,9 @@ def crossed_interval(
     A system is trained with S seeds, and each trained system is scored on the same N items. The
     interval is for the expected score if the system is trained again and scored on new items. For
     the S trained systems only, `mean_interval` of the item means is narrower. For the formulas and
-    the coverage see `jaxmetrics.intervals.crossed`.
+    the coverage see `jaxmetrics.intervals.crossed`. For a metric of counts, such as macro F1, pass
+    its value plus N times its derivative with respect to the count of each item, see the tasks of
+    the guide.
 
     Args:
         scores: real numbers of shape `(..., S, N)`, one row for each seed. If items are dependent,
@@ -159,12 +161,12 @@ def crossed_interval(
 def _crossed_interval(
     systems: tuple[Array, ...], z: float, *, bounds: tuple[float, float] | None, eps: float
 ) -> CrossedInterval:
+    largest: Array | float = 1.0
     if bounds is None:
         # Squares of the scores might overflow or underflow.
         largest = reduce(xp.maximum, (xp.abs(x).max((-2, -1)) for x in systems))
         systems = tuple(divide(x, largest[..., None, None]) for x in systems)
     else:
-        largest = 1.0
         systems = tuple(clipped(x, bounds, eps) for x in systems)
     means, *subtracted = (x.mean(-2) for x in systems)
     if subtracted:

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxmetrics._applied import of_weights
 from jaxmetrics._arguments.indices import check_order
-from jaxmetrics._arguments.keys import HostKey, Key, KeyLike, place
+from jaxmetrics._arguments.keys import HostKey, Key, KeyLike, key_first, place
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
@@ -394,6 +394,7 @@ def _how_often(drawn: Array, number: int, dtype: np.dtype) -> Array:
     return times.reshape((*drawn.shape[:-1], number)).astype(dtype)
 
 
+@key_first
 def bootstrap_counts(
     key: KeyLike,
     counts: ArrayLike,

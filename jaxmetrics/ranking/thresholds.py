@@ -354,7 +354,7 @@ def safe_threshold(
     if not on_device(point) and (fails := np.isnan(point.threshold)).any():
         numbers, true_class = ranked.totals[::-1], success // 2
         is_fixed = failure // 2 == true_class  # the trials are the examples of a true class
-        number, factor, kind = sum(numbers), 2, ""
+        number, factor, kind = numbers[0] + numbers[1], 2, ""
         if is_fixed:
             number, factor, kind = numbers[true_class], 1, f" of class {true_class}"
         number = number[fails].min()
