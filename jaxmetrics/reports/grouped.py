@@ -24,7 +24,7 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.overall_values import Evidence
+from jaxmetrics.reports.overall_values import COEFFICIENTS, Evidence
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 
@@ -100,7 +100,9 @@ class GroupedReport(Report):
 
     @cached_property
     def _different(self) -> list[Key]:
-        """The values that are shown to differ between groups, the largest difference first."""
+        """The values that are shown to differ between groups, the largest difference first; last
+        coefficients, whose differences are not comparable, because their range is twice as wide.
+        """
         p_values, number = {}, len(self.groups)
         for key, x in self.disparities.items():
             if self._is_shown(key):
@@ -108,7 +110,8 @@ class GroupedReport(Report):
                 z = normal_quantile(pairwise_level(self.level, number))
                 score = z * x.value / max(x.value - x.low, 1e-300) if x.low > 0 else 0
                 p_values[key] = min(2 * math.comb(number, 2) * NormalDist().cdf(-score), 1)
-        return sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
+        found = sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
+        return sorted(found, key=lambda key: key[0] in COEFFICIENTS)
 
     def most_different(self, number: int) -> list[Key]:
         """List the keys of accuracy, of the values that differ most, and of further values."""
