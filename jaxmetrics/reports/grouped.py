@@ -66,9 +66,11 @@ class GroupedReport(Report):
         cells = {titles[key]: [x.get(key, missing) for x in groups.values()] for key in keys}
         table = Table(["", *names], [["examples", *sizes], *([x, *y] for x, y in cells.items())])
         if len(groups) > _MOST_COLUMNS:
-            chosen = {titles[key]: cells[titles[key]] for key in self.most_different(_MOST_VALUES)}
-            rows = zip(names, table.rows[0][1:], *chosen.values(), strict=True)
-            table = Table(["group", "n", *chosen], [*rows], details=range(3, 2 + len(chosen)))
+            others = filter(self._is_shown, self.disparities)
+            chosen = [*dict.fromkeys([("accuracy", ""), *self.different, *others])][:_MOST_VALUES]
+            cells = {titles[key]: cells[titles[key]] for key in chosen}
+            rows = zip(names, table.rows[0][1:], *cells.values(), strict=True)
+            table = Table(["group", "n", *cells], [*rows], details=range(3, 2 + len(cells)))
             notes = [
                 "Groups are sorted by accuracy. The table has the values that differ most; CSV and"
                 " JSON have all values."
@@ -99,7 +101,7 @@ class GroupedReport(Report):
         return dict(sorted(values.items(), key=lambda x: x[1]["accuracy", ""].value))
 
     @cached_property
-    def _different(self) -> list[Key]:
+    def different(self) -> list[Key]:
         """The values that are shown to differ between groups, the largest difference first; last
         coefficients, whose differences are not comparable, because their range is twice as wide.
         """
@@ -113,11 +115,6 @@ class GroupedReport(Report):
         found = sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
         return sorted(found, key=lambda key: key[0] in COEFFICIENTS)
 
-    def most_different(self, number: int) -> list[Key]:
-        """List the keys of accuracy, of the values that differ most, and of further values."""
-        others = filter(self._is_shown, self.disparities)
-        return [*dict.fromkeys([("accuracy", ""), *self._different, *others])][:number]
-
     @property
     def _verdict(self) -> str:
         """Write which of the shown values differ between groups, the largest differences first."""
@@ -125,7 +122,7 @@ class GroupedReport(Report):
         if not number:
             return ""
         rate = f"at a false discovery rate of {percent(FALSE_DISCOVERIES)}"
-        different = self._different
+        different = self.different
         if not different:
             return f"None of {number} values is shown to differ between groups, {rate}."
         titles = self._titles(different[:_MOST_SHOWN])
@@ -133,7 +130,8 @@ class GroupedReport(Report):
         verb = "is" if len(different) == 1 else "are"
         return (
             f"{len(different)} of {number} values {verb} shown to differ between groups, {rate}"
-            f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
+            f" (Benjamini and Hochberg). The largest difference{'s' * (len(most) > 1)}:"
+            f" {'; '.join(most)}."
         )
 
     def _is_shown(self, key: Key) -> bool:
