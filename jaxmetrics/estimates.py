@@ -131,7 +131,7 @@ class Estimate(Printed):
     level: float | None = field(metadata={"static": True})
     method: str | None = field(metadata={"static": True})
     note: str | None = field(metadata={"static": True})
-    names: tuple[str, ...] | None = field(metadata={"static": True})
+    names: Sequence[str] | None = field(metadata={"static": True})
 
     _plural = "estimates"
 
@@ -163,7 +163,7 @@ class Estimate(Printed):
             level=level,
             method=method,
             note=note,
-            names=None if names is None else tuple(map(str, names)),
+            names=None if names is None else tuple(map(str, names)),  # hashable
         )
         return self
 
@@ -231,7 +231,7 @@ class Estimate(Printed):
         one = trees.map(lambda x: x[..., member] if np.ndim(x) else x, self)
         return replace(one, names=None)
 
-    def _names(self) -> tuple[str, ...] | None:
+    def _names(self) -> Sequence[str] | None:
         size = np.shape(self.value)[-1:]
         return self.names if self.names and size == (len(self.names),) else None
 

@@ -30,7 +30,7 @@ _NARROWEST = 40  # columns of a terminal; in fewer, a name and an interval do no
 _MOST_READ = 500  # characters of a name from either end
 _LEAST_NAME, _ENOUGH_OF_NAME = 12, 18  # columns to which names in wide tables are shortened
 _LONGEST_BAR = 48  # columns of an interval that is drawn
-_LONGEST_LINE = 80  # columns of a LaTeX table that is still readable on paper
+_LONGEST_LINE, _MOST_LINES = 80, 40  # of a LaTeX table that is readable on one page
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _MINUS = re.compile(r"(?<![^\s\[])-(?=[\d\s\]]|$)")
 _LATEX = {ord(c): f"\\{c}" for c in "#$%&_{}"} | {
@@ -309,15 +309,18 @@ class Table(NamedTuple):
 
     def latex(self) -> str:
         """Write a centred LaTeX table with the rules of the package booktabs; the package graphicx
-        shrinks a table that is wider than the line. Cells are escaped.
+        shrinks a table that is wider than the line. Many rows are written as several tables. Cells
+        are escaped.
         """
         columns = [[*map(as_latex, column)] for column in self._fitting(_LONGEST_LINE)]
         lines = (" & ".join(line) + r" \\" for line in zip(*columns, strict=True))
         # After {}, LaTeX does not read a name such as [invalid] as an option of the line above.
         head, *rows = (f"{{}}{line}" if line[0] in "[*" else line for line in lines)
         begin = rf"{_SHRUNK}\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"
-        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
-        return "\n".join([r"\begin{center}", begin, *body, r"\end{tabular}}", r"\end{center}"])
+        above = [r"\begin{center}", begin, r"\toprule", head, r"\midrule"]
+        below = [r"\bottomrule", r"\end{tabular}}", r"\end{center}"]
+        pages = (rows[i : i + _MOST_LINES] for i in range(0, len(rows) or 1, _MOST_LINES))
+        return "\n\n".join("\n".join([*above, *page, *below]) for page in pages)
 
     def html(self) -> str:
         """Write an HTML table; cells are escaped, and each name has its own text direction."""

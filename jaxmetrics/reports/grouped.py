@@ -25,7 +25,7 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.overall_values import AVERAGES, Evidence, note_on_free_form
+from jaxmetrics.reports.overall_values import AVERAGES, COEFFICIENTS, Evidence, note_on_free_form
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 
@@ -67,9 +67,11 @@ class GroupedReport(Report):
         cells = {titles[key]: [x.get(key, missing) for x in groups.values()] for key in keys}
         table = Table(["", *names], [["examples", *sizes], *([x, *y] for x, y in cells.items())])
         if len(groups) > _MOST_COLUMNS:
-            chosen = {titles[key]: cells[titles[key]] for key in self.most_different(_MOST_VALUES)}
-            rows = zip(names, table.rows[0][1:], *chosen.values(), strict=True)
-            table = Table(["group", "n", *chosen], [*rows], details=range(3, 2 + len(chosen)))
+            others = filter(self._is_shown, self.disparities)
+            chosen = [*dict.fromkeys([("accuracy", ""), *self.different, *others])][:_MOST_VALUES]
+            cells = {titles[key]: cells[titles[key]] for key in chosen}
+            rows = zip(names, table.rows[0][1:], *cells.values(), strict=True)
+            table = Table(["group", "n", *cells], [*rows], details=range(3, 2 + len(cells)))
             notes = [
                 "Groups are sorted by accuracy. The table has the values that differ most; CSV and"
                 " JSON have all values."
@@ -100,8 +102,10 @@ class GroupedReport(Report):
         return dict(sorted(values.items(), key=lambda x: x[1]["accuracy", ""].value))
 
     @cached_property
-    def _different(self) -> list[Key]:
-        """The values that are shown to differ between groups, the largest difference first."""
+    def different(self) -> list[Key]:
+        """The values that are shown to differ between groups, the largest difference first; last
+        coefficients, whose differences are not comparable, because their range is twice as wide.
+        """
         p_values, number = {}, len(self.groups)
         for key, x in self.disparities.items():
             if self._is_shown(key):
@@ -109,12 +113,8 @@ class GroupedReport(Report):
                 z = normal_quantile(pairwise_level(self.level, number))
                 score = z * x.value / max(x.value - x.low, 1e-300) if x.low > 0 else 0
                 p_values[key] = min(2 * math.comb(number, 2) * NormalDist().cdf(-score), 1)
-        return sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
-
-    def most_different(self, number: int) -> list[Key]:
-        """List the keys of accuracy, of the values that differ most, and of further values."""
-        others = filter(self._is_shown, self.disparities)
-        return [*dict.fromkeys([("accuracy", ""), *self._different, *others])][:number]
+        found = sorted(discoveries(p_values), key=lambda key: -self.disparities[key].value)
+        return sorted(found, key=lambda key: key[0] in COEFFICIENTS)
 
     @property
     def _verdict(self) -> str:
@@ -123,7 +123,7 @@ class GroupedReport(Report):
         if not number:
             return ""
         rate = f"at a false discovery rate of {percent(FALSE_DISCOVERIES)}"
-        different = self._different
+        different = self.different
         if not different:
             return f"None of {number} values is shown to differ between groups, {rate}."
         titles = self._titles(different[:_MOST_SHOWN])
@@ -131,7 +131,8 @@ class GroupedReport(Report):
         verb = "is" if len(different) == 1 else "are"
         return (
             f"{len(different)} of {number} values {verb} shown to differ between groups, {rate}"
-            f" (Benjamini and Hochberg). The largest differences: {'; '.join(most)}."
+            f" (Benjamini and Hochberg). The largest difference{'s' * (len(most) > 1)}:"
+            f" {'; '.join(most)}."
         )
 
     def _is_shown(self, key: Key) -> bool:

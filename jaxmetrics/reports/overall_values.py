@@ -76,7 +76,7 @@ COMPARED: dict[str, Metric] = {
     "cohen_kappa": cohen_kappa,
 }
 AVERAGES = {*COMPARED, "micro_f1"} - {"accuracy"}
-_COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
+COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
 # The largest number of classes in a report, whose counts take 128 MB.
 MOST_CLASSES = 4096
 # If there are more classes, the search for likelihood intervals in K^2 cells takes minutes.
@@ -203,7 +203,7 @@ class Evidence(NamedTuple):
             return exactly(metric(self.counts), note)
         # Clusters may contain sums of weights.
         is_whole = self.squares is not None or (self.tables == np.round(self.tables)).all()
-        scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
+        scale: Any = "atanh" if name in COEFFICIENTS else "logit"
         method = method or (Likelihood() if is_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
         options["squares"] = self.squares

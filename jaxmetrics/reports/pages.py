@@ -161,9 +161,9 @@ def _(report: ScoreReport) -> dict[str, Any]:
 
 @pictures_of.register
 def _(report: GroupedReport) -> dict[str, Any]:
-    """Draw the accuracy of the groups, and the values that differ most."""
+    """Draw the accuracy of the groups, and the values that are shown to differ most."""
     groups, total, pictures = report.values_of_groups, values_with_selection(report), []
-    for key in report.most_different(_MOST_FORESTS):
+    for key in [*dict.fromkeys([("accuracy", ""), *report.different])][:_MOST_FORESTS]:
         title = ", ".join([title_of(key[0]), *filter(None, key[1:])])
         named = {name: x[key] for name, x in groups.items()}
         pictures.append(_forest(named, total[key], title, report.disparities.get(key)))
