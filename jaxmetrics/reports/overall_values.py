@@ -428,7 +428,11 @@ def checked_labels(
         if given.dtype.kind == "i" and given.dtype == labels["y_true"].dtype:
             warn_of_left_out_class(labels["y_true"], given, None)
     check_number_of_classes(k, what)
-    ids = [ids_in_range(x, name, counted, size=k) for name, x in zip(labels, ids, strict=True)]
+    hint = "".join(f" {name} must have one column for each class." for name in columns)
+    ids = [
+        ids_in_range(x, name, counted, size=k, hint=hint)
+        for name, x in zip(labels, ids, strict=True)
+    ]
     ids = [np.where(place < 0, x, k + place) for place, x in zip(places, ids, strict=True)]
     return [np.where(counted, x, IGNORED) for x in ids], names
 
