@@ -166,7 +166,7 @@ def check_integer(ids: Array, name: str) -> None:
         hint = (
             "Truth comes first: (y_true, y_pred) or (y_true, y_score); but logits come before"
             " labels. To convert one-hot rows, or rows of probabilities, to class ids, pass"
-            f" {name}.argmax(-1). To use them as labels of a loss, use soft_cross_entropy."
+            f" {name}.argmax(-1). To use such rows as labels of a loss, use soft_cross_entropy."
         )
     else:
         hint = (

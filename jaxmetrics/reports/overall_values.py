@@ -482,7 +482,7 @@ def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
         raise ValueError(
             f"{name} must have shape (n, K) = ({n}, K), with one column for each class, got"
             f" {prob.shape}. If there are two classes, and p is the probability of the second, pass"
-            f" numpy.c_[1 - p, p]."
+            " numpy.c_[1 - p, p]."
         )
     return prob.shape[1]
 
