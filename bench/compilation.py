@@ -42,6 +42,8 @@ def ranked(seed: Any, y_true: Any, y_preds: Any) -> Any:
 
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], *tuple[Any, ...]]] = {
+    "value": (macro_f1, shape(K, K)),
+    "delta": (lambda counts: jm.interval(macro_f1, counts, method=jm.Delta()), shape(K, K)),
     "likelihood": (lambda counts: jm.interval(macro_f1, counts), shape(K, K)),
     "compare": (lambda paired: jm.compare(macro_f1, paired), shape(K, K, K)),
     "leaderboard": (ranked, seed, shape(EXAMPLES), shape(SYSTEMS, EXAMPLES)),

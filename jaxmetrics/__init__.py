@@ -218,11 +218,12 @@ def _hint(name: str) -> str:
     from jaxmetrics._text.names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))
-    here = [*filter(None, [_MOVED.get(name)]), *(f"{space}.{name}" for space in spaces)]
+    within = (f"{space}.{name}" for space in spaces)
     known = {x: x for x in _HOMES} | NAMES_HERE
     plain = {x.replace("_", "").lower(): y for x, y in known.items()}
     plain = {x.removesuffix("score"): y for x, y in plain.items()} | plain
     key = name.replace("_", "").lower()
     stem = key.removeprefix("binary").removeprefix("multiclass")  # MulticlassF1Score is f1_score
-    here += [plain[x] for x in (key, stem, stem.removesuffix("score")) if x in plain]
-    return f" Here it is {here[0]}." if here else ""
+    alike = map(plain.get, (key, stem, stem.removesuffix("score")))
+    here = next(filter(None, (_MOVED.get(name), *within, *alike)), None)
+    return f" Here it is {here}." if here else ""

@@ -264,6 +264,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "accuracy": lambda: jm.accuracy(np.eye(2), normalize=False),  # type: ignore[call-arg]
     "jaccard": lambda: jm.jaccard(np.eye(2), pos_label="yes"),  # type: ignore[call-arg]
     "macro(precision)": lambda: jm.macro(jm.precision)(np.eye(2), labels=[1]),
+    "recall_posterior": lambda: jm.recall_posterior([0, 1], [0, 1]),  # type: ignore[call-arg]
     "metric": lambda: jm.f_beta([0, 1, 1], [0, 1, 0]),
 }
 
@@ -275,6 +276,14 @@ def test_metrics_of_labels_say_how_counts_are_made(metric: str) -> None:
         (TypeError, ValueError), match=re.escape(f"{metric}(confusion_matrix(y_true, y_pred))")
     ):
         MISTAKES[metric]()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("array", [np.asarray, jax.numpy.asarray])
+def test_intervals_of_labels_say_how_counts_are_made(array: Callable[[Any], Any]) -> None:
+    call = "call interval(macro(f1), confusion_matrix(y_true, y_pred));"
+    with pytest.raises(TypeError, match=re.escape(call)):
+        jm.interval(jm.macro(jm.f1), array([0, 1, 1]), array([0, 1, 0]))  # type: ignore[call-arg]
 
 
 @pytest.mark.quick

@@ -166,7 +166,7 @@ def check_integer(ids: Array, name: str) -> None:
         hint = (
             "Truth comes first: (y_true, y_pred) or (y_true, y_score); but logits come before"
             " labels. To convert one-hot rows, or rows of probabilities, to class ids, pass"
-            f" {name}.argmax(-1). To use them as labels of a loss, use soft_cross_entropy."
+            f" {name}.argmax(-1). To use such rows as labels of a loss, use soft_cross_entropy."
         )
     else:
         hint = (
@@ -443,7 +443,7 @@ def warn_of_left_out_class(true: np.ndarray, pred: np.ndarray, mask: Array | Non
 
 
 def ids_in_range(
-    ids: Array, name: str, *where: Array | None, size: int, is_truth: bool = True
+    ids: Array, name: str, *where: Array | None, size: int, is_truth: bool = True, hint: str = ""
 ) -> Array:
     """Check the values of NumPy class ids: an id of `size` or more raises an error if it counts.
 
@@ -463,7 +463,7 @@ def ids_in_range(
     if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
         # NumPy would convert the sum of uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
-    hint = " Convert binary truth to 0 and 1 by y_true == 1." if size == 2 else ""
+    hint += " Convert binary truth to 0 and 1 by y_true == 1." * (size == 2)
     ways = (
         "Leave out rows without a prediction by where=, or pass labels=[-1, ...] to make -1 a"
         " class, which then counts as a wrong prediction"

@@ -169,8 +169,12 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
     of the same computation, a program is worth its compilation.
     """
 
+    most, _ = _arguments_of_metric(function)
+
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > most:
+            _refuse_labels(function, args)
         if on_device(*args, *kwargs.values()):
             with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
                 leaves, structure = trees.flatten((args, kwargs))
@@ -377,15 +381,19 @@ def _arguments_of_metric(function: Callable[..., Any]) -> tuple[float, frozenset
 
 
 def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Raise an error if labels are passed to a metric of counts, which says how to call it."""
-    names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
-    called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
+    """Raise an error if labels are passed to a function of counts, which says how to call it."""
+    name, counts = function.__name__, "confusion_matrix(y_true, y_pred)"
+    metric = next((getattr(x, "__name__", "metric") for x in args if callable(x)), name)
+    if name[0] == "_":  # a scheme, such as macro
+        metric = f"{name.strip('_')}({metric})"
+    is_metric = name[0] == "_" or metric == name
+    called = f"{metric}({counts})" if is_metric else f"{name}({metric}, {counts})"
     raise TypeError(
-        f"{called} takes one positional argument, counts, which is a confusion matrix. All options"
-        f" must be passed by name. If you have labels, call {called}(confusion_matrix(y_true,"
-        " y_pred)), which also takes sample_weight. If you need an average over classes, or one"
-        " class, apply a function to a metric: macro(f1)(counts), macro(f1, classes=[1, 2])(counts)"
-        f" or binary(f1)(counts). If you need a scorer for scikit-learn, use scorer({called})."
+        f"{metric if is_metric else name} takes counts, a confusion matrix, and no labels. All"
+        f" options must be passed by name. If you have labels, call {called}; sample_weight is an"
+        " argument of confusion_matrix. For an average over classes, or for one class, apply a"
+        " function to a metric: macro(f1), macro(f1, classes=[1, 2]) or binary(f1). For a scorer of"
+        " scikit-learn, apply scorer, as in scorer(macro(f1))."
     )
 
 

@@ -447,7 +447,11 @@ def checked_labels(
         if given.dtype.kind == "i" and given.dtype == labels["y_true"].dtype:
             warn_of_left_out_class(labels["y_true"], given, None)
     check_number_of_classes(k, what)
-    ids = [ids_in_range(x, name, counted, size=k) for name, x in zip(labels, ids, strict=True)]
+    hint = "".join(f" {name} must have one column for each class." for name in columns)
+    ids = [
+        ids_in_range(x, name, counted, size=k, hint=hint)
+        for name, x in zip(labels, ids, strict=True)
+    ]
     ids = [np.where(place < 0, x, k + place) for place, x in zip(places, ids, strict=True)]
     if invalid:
         labels_of_ids = np.array([*names, *invalid], object)
@@ -506,7 +510,7 @@ def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
         raise ValueError(
             f"{name} must have shape (n, K) = ({n}, K), with one column for each class, got"
             f" {prob.shape}. If there are two classes, and p is the probability of the second, pass"
-            f" numpy.c_[1 - p, p]."
+            " numpy.c_[1 - p, p]."
         )
     return prob.shape[1]
 
