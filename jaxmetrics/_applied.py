@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -90,14 +90,31 @@ def read_by(metric: Any) -> Reads | None:
     Schemes that are applied to the metric are looked through. A user's function that reads tables
     with three axes has the attribute `table_ndim = 3`.
     """
-    while metric is not None:
-        found = getattr(getattr(metric, "scheme", None), "reads", None)
-        if found is None and getattr(metric, "table_ndim", 2) == 3:
+    for part in _parts_of(metric):
+        found = getattr(part, "reads", None)
+        if found is None and getattr(part, "table_ndim", 2) == 3:
             found = Reads()
         if found is not None:
             return cast(Reads, found)
-        metric = getattr(metric, "function", getattr(metric, "func", None))
     return None
+
+
+def _parts_of(metric: Any) -> Iterator[Any]:
+    """Yield a metric, and the schemes and functions of which it was made."""
+    while metric is not None:
+        yield getattr(metric, "scheme", None)
+        yield metric
+        metric = getattr(metric, "function", getattr(metric, "func", None))
+
+
+def of_equal_classes(metric: F) -> F:
+    """Decorate a metric, or a scheme, that gives equal weights to classes with few examples."""
+    metric.of_equal_classes = True  # type: ignore[attr-defined]
+    return metric
+
+
+def is_of_equal_classes(metric: Any) -> bool:
+    return any(hasattr(part, "of_equal_classes") for part in _parts_of(metric))
 
 
 def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:

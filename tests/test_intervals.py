@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -880,3 +881,25 @@ def test_an_undefined_metric_has_no_standard_error(place: Any) -> None:
     )
     assert np.isnan(estimate.value)
     assert np.isnan(estimate.standard_error)
+
+
+def test_few_examples_per_class_give_a_warning_and_a_note() -> None:
+    """Two examples of a class show half of the variance of its recall, four show three quarters."""
+    counts = np.eye(6, dtype=int) + np.roll(np.eye(6, dtype=int), 1, 1)
+    for metric in (
+        jm.balanced_accuracy,
+        jm.macro(jm.f1),
+        partial(jm.balanced_accuracy, adjusted=True),
+    ):
+        for tables in (counts, np.stack([2 * counts, counts])):
+            with pytest.warns(
+                UserWarning, match="allow for only 50% of the variance: they are too"
+            ):
+                jm.interval(metric, tables)
+        jm.interval(metric, 2 * counts)
+    jm.interval(jm.accuracy, counts)
+    jm.interval(jm.balanced_accuracy, [[1, 0], [1, 1]])
+    note = jm.Report.from_counts(counts)["balanced_accuracy"].note
+    assert note is not None
+    assert "allow for only 50% of the variance" in note
+    assert jm.Report.from_counts(2 * counts)["balanced_accuracy"].note is None

@@ -12,7 +12,7 @@ import numpy as np
 import jaxmetrics as jm
 from bench import coverage, joint_coverage, judged, populations
 from bench.populations import Rng, clusters_of, normal, systems, uniform
-from bench.studies.study import Outcomes, Study, estimate, on_device, padded, stacked
+from bench.studies.study import BOUNDS, Outcomes, Study, estimate, on_device, padded, stacked
 
 METRICS = {"accuracy": jm.accuracy, "macro F1": jm.macro(jm.f1)}
 metrics = coverage.all_of(METRICS)
@@ -32,6 +32,19 @@ def lowest_recalls(rng: Rng, size: int, recalls: tuple[float, ...]) -> Outcomes:
     tied = sum(x == min(recalls) for x in recalls)
     which = "one class is the lowest" if tied == 1 else f"{tied} equal classes"
     yield f"`interval` of the lowest recall, {which}", "", (found, min(recalls))
+
+
+def few_examples(rng: Rng, size: int, k: int, n: int, recall: float) -> Outcomes:
+    """Recalls vary between the classes; the intervals of both methods are for these classes."""
+    p = rng.beta(4 * recall, 4 * (1 - recall), k)
+    right = rng.binomial(n, p, (size, k))
+    counts = tables_of_recalls(np.full(right.shape, n), right)
+    name = f"{n} example{'s' * (n > 1)} per class" if n < 5 else "5 or more examples per class"
+    # A function that says no more of its metric gives no warning.
+    found = jm.interval(lambda table: jm.balanced_accuracy(table), counts)
+    yield f"`interval` of balanced accuracy, {name}", "", (found, p.mean())
+    found = jm.mean_interval(right / n, bounds=BOUNDS)
+    yield f"`mean_interval` of the recalls, {name}", "", (found, p.mean())
 
 
 def _lowest_recall(counts: Any) -> Any:
@@ -299,6 +312,17 @@ STUDIES: dict[str, Study] = {
             ((0.6, *(0.95,) * 9),),
         ],
         lowest_recalls,
+    ),
+    "few examples": Study(
+        "5 to 30 classes of 1 to 10 examples, with recalls of .7 to .9 on average",
+        [
+            *((k, 1, recall) for k, recall in ((6, 0.7), (12, 0.9), (30, 0.8))),
+            *((k, 2, recall) for k, recall in ((6, 0.8), (12, 0.7), (30, 0.9))),
+            *((k, 3, recall) for k, recall in ((6, 0.9), (12, 0.8), (30, 0.7))),
+            *((k, n, 0.8) for k, n in ((6, 5), (12, 5), (30, 5), (12, 10), (30, 10))),
+        ],
+        few_examples,
+        150,
     ),
     "weighted examples": Study(
         "40 to 300 examples of three classes with accuracies of .9, .8 and .6; weights of .5, 1 or"

@@ -378,10 +378,10 @@ def shown(x: object) -> str:
     return f"{'an' if type(x).__name__[0] in 'aeiou' else 'a'} {type(x).__name__}"
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the line of the user's code that called this package."""
     frame, level = sys._getframe(1), 2
     own = "jaxmetrics", "jax"
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in own:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._applied import Applied, Reads, read_by
+from jaxmetrics._applied import Applied, Reads, is_of_equal_classes, read_by
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_counts,
@@ -26,9 +26,18 @@ from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._sums.bin_edges import as_histogram
+from jaxmetrics._text.wording import warn
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
-from jaxmetrics.intervals.checks import as_floats, check_counts, name_of, nan_unless, placed
+from jaxmetrics.intervals.checks import (
+    FewExamplesWarning,
+    as_floats,
+    check_counts,
+    few_examples,
+    name_of,
+    nan_unless,
+    placed,
+)
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.samples import (
@@ -151,6 +160,9 @@ def question_of(
     if cluster_axis is not None:
         tables = as_clusters(tables, cluster_axis, table_ndim=ndim)
         design = design._replace(is_clustered=True)
+    is_counted = reads is squares is cluster_axis is None and isinstance(tables, np.ndarray)
+    if is_counted and is_of_equal_classes(metric) and (text := few_examples(tables.sum(-1))):
+        warn(text, FewExamplesWarning)
     width = math.prod(tables.shape[-ndim:]) // shape[0]
     tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
     return Question.of(metric, tables, design, shape)

@@ -151,6 +151,9 @@ class Likelihood(IntervalMethod):
     equal recalls lies too low. Mutual information and Cramér's V of three or more classes are too
     high near 0. Their intervals then lie too high.
 
+    The interval of a mean over classes, such as balanced accuracy or macro F1, is too narrow if
+    there are five or more classes and most have fewer than four examples. This gives a warning.
+
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
     without false positives. The ends are NaN if the metric has the same value in all plausible
     tables, such as the precision of a class that is never predicted.

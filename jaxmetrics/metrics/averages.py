@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._applied import applied, reading
+from jaxmetrics._applied import applied, of_equal_classes, reading
 from jaxmetrics._arguments.single import ArrayLike, as_counts, as_float, on_host
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
@@ -293,6 +293,7 @@ def label_weighted(rate: Metric) -> Metric:
     return applied(_label_weighted, rate, A_RATE)
 
 
+@of_equal_classes
 @of_counts
 def _macro(
     rate: Metric, counts: Array, classes: tuple[int, ...] | None = None, **options: Any

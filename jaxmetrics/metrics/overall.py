@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxmetrics._applied import of_equal_classes
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.single import ArrayLike, as_counts, as_square, check_flag
 from jaxmetrics._numerics.arithmetic import (
@@ -100,6 +101,7 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
     return divide(support.max(-1), support.sum(-1), zero_division)
 
 
+@of_equal_classes
 @compiled
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
     """Compute balanced accuracy, the unweighted mean of the recalls of all classes, in [0, 1].

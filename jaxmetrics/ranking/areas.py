@@ -373,9 +373,8 @@ def delong_interval(
 
     Args:
         y_true, y_score: labels 0 or 1 and real scores, both of shape `(..., n)`. Examples with a
-            negative label are ignored. With `average`, class ids of shape `(..., n)`, or strings of
-            shape `(n,)`, and scores of shape `(..., n, K)`, such as probabilities. The columns of a
-            data frame are found by their names; other columns are in the order of the sorted names.
+            negative label are ignored. With `average`, class ids `(..., n)` or strings `(n,)`, and
+            scores `(..., n, K)`, such as probabilities, in named columns or in sorted order.
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`.
         average: `"macro"` or `"weighted"` averages over classes, each against all others, as

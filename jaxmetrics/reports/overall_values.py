@@ -62,6 +62,7 @@ from jaxmetrics._sums.cell_sums import cells
 from jaxmetrics._text.wording import enumeration, fraction, listed, warn
 from jaxmetrics.clusters import NO_GROUP, numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
+from jaxmetrics.intervals.checks import FewExamplesWarning, few_examples
 from jaxmetrics.reports.contents import POSTERIOR
 from jaxmetrics.reports.values import ReportValue, exactly, value_of, values_of
 
@@ -207,10 +208,12 @@ class Evidence(NamedTuple):
         method = method or (Likelihood() if is_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
         options["squares"] = self.squares
+        note = few_examples(self.counts.sum(-1)) if self.are_counts else ""
         with warnings.catch_warnings():
-            if not is_whole:
-                warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
-            return value_of(interval(metric, self.tables, **options))
+            # Not whole: that there is no interval at 0 and 1.
+            warnings.simplefilter("ignore", FewExamplesWarning if is_whole else Warning)
+            estimate = interval(metric, self.tables, **options)
+        return value_of(estimate, note if note and name == "balanced_accuracy" else None)
 
 
 def _without_interval(value: np.ndarray) -> Estimate:
@@ -533,7 +536,7 @@ def checked_probabilities(
     differ = (best != pred)[counted]
     if 2 * differ.sum() > len(differ):
         rows = "most rows"
-    elif differ.any() and (exchanged := _exchanged(pred[counted], best[counted], len(names))):
+    elif differ.any() and (exchanged := _exchanged(pred[counted], best[counted], len(names))).size:
         rows = f"most rows with {name_of_pred} {listed(names[i] for i in exchanged)}"
     if rows:
         warn(
@@ -544,20 +547,17 @@ def checked_probabilities(
     return prob
 
 
-def _exchanged(pred: np.ndarray, best: np.ndarray, k: int) -> list[int]:
+def _exchanged(pred: np.ndarray, best: np.ndarray, k: int) -> np.ndarray:
     """Return the predicted classes whose columns of probabilities are perhaps exchanged.
 
-    If column j belongs to class i, class j is the most probable class in most rows with prediction
-    i. Such classes form cycles. Predictions by thresholds do not: the class that is usually the
-    most probable one keeps its own rows.
+    In most rows with such a prediction, the most probable class is another such class. If
+    predictions are made by thresholds, the most probable class mostly keeps its own rows.
     """
     is_valid = pred < k
     table = confusion_matrix(pred[is_valid], best[is_valid], num_classes=k)
     usual = np.where(2 * table.max(1) > table.sum(1), table.argmax(1), np.arange(k))
-    places = usual
-    for _ in range(k):
-        places = usual[places]
-    return sorted(set(places[usual[places] != places].tolist()))
+    differs = usual != np.arange(k)
+    return np.flatnonzero(differs & differs[usual])
 
 
 def check_number_of_classes(k: int, what: str) -> None:
