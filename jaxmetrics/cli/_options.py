@@ -195,9 +195,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         " difference A - B, which is the metric of classifier A minus the metric of classifier B."
         " The option may be repeated. The exit code is 0 (passed) if all values in the confidence"
         " interval satisfy the condition, 1 (failed) if no value in the interval satisfies the"
-        " condition, and 3 (undecided) if only some values in the interval do. If scores of --value"
-        " are missing, it passes only if it also passes with the worst possible scores. If there"
-        " are several gates, it is 1 if one fails, otherwise 3 if one is undecided, otherwise 0.",
+        " condition, and 3 (undecided) if only some values in the interval do. If there are"
+        " several gates, it is 1 if one fails, otherwise 3 if one is undecided, otherwise 0. If"
+        " scores of --value are missing, a gate passes only if it also passes with the worst"
+        " possible scores.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
