@@ -381,6 +381,12 @@ def note_on_free_form(support: np.ndarray) -> str:
     )
 
 
+def shown_values(values: Mapping[str, Any], support: np.ndarray) -> dict[str, Any]:
+    """Return the overall values of text and pages: without averages over free-form answers."""
+    left_out = AVERAGES if note_on_free_form(support) else ()
+    return {name: x for name, x in values.items() if name not in left_out}
+
+
 def mistakes_in(counts: np.ndarray) -> np.ndarray:
     """Return the counts `(K, K)` with the diagonal set to 0."""
     return np.where(np.eye(len(counts), dtype=bool), 0, counts)

@@ -29,8 +29,9 @@ from jaxmetrics.reports.overall_values import (
     matrix_of_true_classes,
     mistakes_in,
     note_on_free_form,
+    shown_values,
 )
-from jaxmetrics.reports.pairs import ComparisonReport, shown_figures
+from jaxmetrics.reports.pairs import ComparisonReport
 from jaxmetrics.reports.rankings import RankingReport
 from jaxmetrics.reports.score_means import ScoreReport
 from jaxmetrics.reports.singles import Report
@@ -43,8 +44,6 @@ _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_FORESTS = 10, 5, 4
 
 _MOST_IN_BAND = 1_000_000  # the largest number of examples from which a band is computed
-_CARDS = "accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef"
-_CARDS_OF_FREE_FORM = "accuracy", "accuracy_of_valid", "valid_rate"
 _OUTSIDE = 0.05  # the share of intervals that may extend beyond either end of an axis
 _CURVE, _WIDTH_OF_FOREST = (4.0, 4.0), 4.8  # inches
 
@@ -185,10 +184,9 @@ def _(report: Report) -> dict[str, Any]:
     # Sums of weights have neither a posterior nor a band.
     is_counted = report.squares is None and report.num_weighted is None and not (counts % 1).any()
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
-    is_free_form = bool(note_on_free_form(report.support))
     return {
-        "is_free_form": is_free_form,
-        "cards": _CARDS_OF_FREE_FORM if is_free_form else _CARDS,
+        "is_free_form": bool(note_on_free_form(report.support)),
+        "overall": shown_values(report.overall, report.support),
         "names": names,
         "order": order,
         "false_negatives": fn,
@@ -236,7 +234,7 @@ def _(report: Report) -> dict[str, Any]:
 def _(report: ComparisonReport) -> dict[str, Any]:
     """Draw the pictures for two classifiers, and sort the classes by how much A and B differ."""
     # The log loss is omitted: it has no upper limit and would compress the other intervals.
-    figures, is_free_form = shown_figures(report), bool(note_on_free_form(report.support))
+    figures = shown_values(report.figures, report.support)
     compared = {title_of(name): x for name, x in figures.items() if name != "log_loss"}
     largest = max(map(_largest_mistake, report.counts))
     # For the second of two classes, otherwise for the class with the largest difference in area.
@@ -245,8 +243,7 @@ def _(report: ComparisonReport) -> dict[str, Any]:
     chosen = _classes_by_area(histograms)[:1]
     events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
     return {
-        "is_free_form": is_free_form,
-        "cards": _CARDS_OF_FREE_FORM if is_free_form else _CARDS,
+        "is_free_form": bool(note_on_free_form(report.support)),
         "figures": figures,
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "support": report.support,

@@ -28,13 +28,13 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
-    AVERAGES,
     MOST_WITH_INTERVALS,
     Evidence,
     as_invalid,
     checked_labels,
     checked_probabilities,
     note_on_free_form,
+    shown_values,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
 from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of
@@ -159,7 +159,7 @@ class ComparisonReport(AnyReport):
         columns = ["", "A", "B", "A - B", "method", CONFIDENCE, f"±{self.rope:g}"]
         titles = columns if self.rope > 0 else columns[:-1]
         rows = []
-        for name, x in shown_figures(self).items():
+        for name, x in shown_values(self.figures, self.support).items():
             cells: list[Any] = [title_of(name), *x.systems.values(), x.difference.method or ""]
             rows.append([*cells, *map(probability, x.shares.values())][: len(titles)])
         methods = dict.fromkeys(x.difference.method for x in self.figures.values())
@@ -222,12 +222,6 @@ class ComparisonReport(AnyReport):
             shares = {share: number(p) for share, p in x.shares.items()}
             rows += [a | nothing, b | nothing, difference | shares]
         return rows
-
-
-def shown_figures(report: ComparisonReport) -> dict[str, Compared]:
-    """Return the values of the metrics in the text; without averages over free-form answers."""
-    left_out = AVERAGES if note_on_free_form(report.support) else ()
-    return {name: x for name, x in report.figures.items() if name not in left_out}
 
 
 def comparison_report(

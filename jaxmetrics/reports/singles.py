@@ -35,7 +35,6 @@ from jaxmetrics.reports.contents import (
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
-    AVERAGES,
     Evidence,
     as_invalid,
     check_each,
@@ -44,6 +43,7 @@ from jaxmetrics.reports.overall_values import (
     note_on_free_form,
     overall_values,
     per_class_values,
+    shown_values,
 )
 from jaxmetrics.reports.probabilities import expected_accuracy
 from jaxmetrics.reports.values import ReportValue
@@ -394,14 +394,15 @@ class Report(AnyReport):
         """Return the contents as tables with one row per class and per overall value. If classes
         look like free-form answers, the most frequent wrong ones take the place of the classes.
         """
-        values, how = self.class_values, " The classes have likelihood intervals"
+        values = self.class_values
+        values = values._replace(overall=shown_values(self.overall, self.support))
+        how = " The classes have likelihood intervals"
         table = {"": values.table()}
         if any(x.has_interval for x in self.per_class.get("roc_auc", ())):
             how += ", and ROC AUC has score intervals"
         if free_form := note_on_free_form(self.support):
-            overall = {name: x for name, x in self.overall.items() if name not in AVERAGES}
-            values, how = values._replace(overall=overall), ""
-            times, names = mistakes_in(self.counts).sum(0), labels_of(self.axis_names, LONGEST_NAME)
+            how, names = "", labels_of(self.axis_names, LONGEST_NAME)
+            times = mistakes_in(self.counts).sum(0)
             order = np.argsort(-times, kind="stable")[:_MOST_MISTAKES]
             rows = [[names[i] or "''", str(times[i])] for i in order if times[i]]
             table = {"Most frequent wrong predictions": Table(["predicted", "times"], rows)}
