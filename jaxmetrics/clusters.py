@@ -141,7 +141,8 @@ _few: ContextVar[list[int] | None] = ContextVar("few", default=None)
 @contextmanager
 def few_clusters() -> Iterator[list[int]]:
     """Collect numbers of clusters that are too small, instead of issuing a warning for each."""
-    token = _few.set(few := [])
+    few: list[int] = []
+    token = _few.set(few)
     try:
         yield few
     finally:

@@ -26,7 +26,7 @@ from jaxmetrics.estimates import Estimate, Metric
 __all__: list[str] = []
 
 # With more, 95 % intervals of balanced accuracy cover down to 15 % (`bench/studies/labels.py`),
-# with 0.2 about 90 to 95 %. Of up to four classes, the added part of an example is enough.
+# with 0.2 86 to 95 %. Of up to four classes, the added part of an example is enough.
 _MOST_MISSED, _FEWEST_CLASSES = 0.3, 5
 MOST_EXAMPLES = 2.0**31  # limit of examples per table, because draws are int32
 

@@ -490,10 +490,10 @@ def area_moments(
     value, residuals = (weight * areas).sum(-1), placements - areas[..., None]
     reach = [divide(weight, x) for x in totals]
     if average is None:
-        classes, most = xp.concatenate(sides, -2), xp.concatenate(reach, -1)
+        classes, counts = xp.concatenate(sides, -2), xp.concatenate(totals, -1)
+        most = xp.concatenate(reach, -1)
     else:  # an example is a positive of its class and a negative of all other classes
-        classes, most = sides[0], reach[0] + reach[1].sum(-1, keepdims=True) - reach[1]
-    counts = classes.sum(-1)
+        classes, counts, most = sides[0], m, reach[0] + reach[1].sum(-1, keepdims=True) - reach[1]
 
     def moves(numbers: Array | None) -> Array:
         """Return how much each example or cluster moves the average."""
@@ -508,7 +508,7 @@ def area_moments(
             total = total + moves_of_mean(gaps, classes.sum(-2), size, numbers, num_clusters)
         return total
 
-    squares = (classes * moves(None)[..., None, :] ** 2).sum(-1)
+    squares = matmul(classes, moves(None)[..., None] ** 2)[..., 0]
     tosses = divide(2.0, (counts > 0).sum(-1, keepdims=True))  # one for each of two classes
     parts = xp.where(counts > 0, squares + COIN_TOSS * tosses * most**2, 0)
     binomial = (value * (1 - value))[..., None] + divide(ADDED_BINOMIAL * tosses, counts)
