@@ -80,18 +80,15 @@ class Estimate(Printed):
         level: the confidence level of the interval.
         method: the name of the method of the interval, such as `"likelihood"`.
         note: a note for the interpretation of the interval, or None.
-        names: names of the estimates along the last axis, such as classes, or None. Names are not
-            used if their number is not the length of this axis.
+        names: names along the last axis, such as classes, or None; unused if their number differs.
 
     The narrower the interval, the more decimals are printed, unless an f-string has a format such
-    as `.1%`. `print` writes several estimates as a table. `float` returns a single value. `to_dict`
-    returns all attributes, and so does `to_frame`, but `num_undefined` only if it is not 0. `==`
-    compares all attributes of single estimates.
+    as `.1%`. `float` returns a single value. `to_dict` and `to_frame` return all attributes (but
+    `to_frame` no `num_undefined` of 0). `==` compares all attributes of single estimates.
 
-    An estimate is a pytree, whose leaves are the numbers. Its level, method, note and names are
-    part of the tree structure. Therefore `jax.tree.map` cannot combine estimates of different
-    levels, methods or names, and the branches of `jax.lax.cond` cannot return them. Use
-    `dataclasses.replace` to change attributes.
+    An estimate is a pytree, whose leaves are the numbers. All other attributes are part of the tree
+    structure. Therefore `jax.tree.map` cannot combine estimates of different levels or methods, and
+    `jax.lax.cond` cannot return them. Use `dataclasses.replace` to change attributes.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)
@@ -106,19 +103,8 @@ class Estimate(Printed):
        value [low, high]
     0  0.9000 [0.8256, 0.9448]
     1  0.9975 [0.9942, 0.9989]
-    >>> recalls.to_dict()["low"]
-    [0.825634, 0.994160]
-
-    Names make several estimates readable, and `select` returns one of them:
-
-    >>> from dataclasses import replace
-    >>> named = replace(recalls, names=["cat", "dog"])
-    >>> print(named)
-         value [low, high]
-    cat  0.9000 [0.8256, 0.9448]
-    dog  0.9975 [0.9942, 0.9989]
-    >>> named.select("dog"), recalls.select(0)
-    (0.9975 [0.9942, 0.9989], 0.900 [0.826, 0.945])
+    >>> recalls.to_dict()["low"], recalls.select(1)
+    ([0.825634, 0.994160], 0.9975 [0.9942, 0.9989])
     """
 
     value: Array
@@ -222,6 +208,15 @@ class Estimate(Printed):
 
         Raises:
             KeyError: if there is no such name.
+
+        >>> import jaxmetrics as jm
+        >>> named = replace(jm.proportion_interval([90, 80], 100), names=["cat", "dog"])
+        >>> print(named)
+             value [low, high]
+        cat  0.900 [0.826, 0.945]
+        dog  0.800 [0.711, 0.867]
+        >>> named.select("dog")
+        0.800 [0.711, 0.867]
         """
         if isinstance(member, str):
             names = self.names or ()

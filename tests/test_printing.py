@@ -3,8 +3,11 @@
 import json
 import math
 import re
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -507,3 +510,30 @@ def test_tables_count_columns_of_a_terminal() -> None:
         "<table><thead><tr><th>&lt;</th><th></th></tr></thead>"
         "<tbody><tr><th><bdi>&lt;/b&gt;</bdi></th><td>&amp;</td></tr></tbody></table>"
     )
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
+def test_latex_compiles_within_the_margins(tmp_path: Path) -> None:
+    """Reports, leaderboards and estimates with names that are markup, in a document of defaults."""
+    rng = np.random.default_rng(0)
+    names = np.array(["a_b & c", "<unk>", "[invalid]", "50 % ^ ~ {#}", "\\x$"])
+    y, preds = rng.integers(0, 5, 300), rng.integers(0, 5, (2, 300))
+    by_name = names[y], *names[preds]
+    results: list[Any] = [
+        jm.report(y, preds[0], y_prob=np.eye(5)[preds[0]] * 0.9 + 0.02, class_names=names),
+        jm.report(y > 2, preds[0] > 2, groups=["north", "south"] * 150),
+        jm.comparison_report(*by_name, names=("new_model-1", "old & tried"), rope=0.01),
+        jm.score_report(y == preds[0], y == preds[1], groups=by_name[0], bounds=(0, 1)),
+        jm.leaderboard(jm.accuracy, y, {"A_1": preds[0], "-b": preds[1]}),
+        replace(jm.interval(jm.recall, jm.confusion_matrix(y, preds[0])), names=names),
+        jm.compare_unpaired(jm.accuracy, COUNTS_A, COUNTS_B),
+    ]
+    start = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}"
+    long = Table(["group", "n"], [["x", "1"]] * 90).latex()
+    parts = [start, *(x.to_latex() for x in results), long, r"\end{document}"]
+    (tmp_path / "x.tex").write_text("\n\n".join(parts), encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "x.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+    assert "Missing character" not in (tmp_path / "x.log").read_text(errors="replace")

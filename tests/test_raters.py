@@ -215,7 +215,9 @@ def test_frames_and_their_ordered_categories() -> None:
         [[None if x < 0 else str(x) for x in row] for row in ratings],
     ]
     for frame in frames:
-        assert_allclose(values_of(jm.rater_agreement(frame, scale="ordinal")), expected)
+        found = jm.rater_agreement(frame, scale="ordinal")
+        assert_allclose(values_of(found), expected)
+        assert found.raters.names == (tuple(map(str, getattr(frame, "columns", ()))) or None)
     refused: Any = ("ordinal", pd.DataFrame(columns)), ("interval", frames[0])
     for scale, frame in refused:
         with pytest.raises(TypeError, match="hold numbers, or ordered categories for the ordinal"):
