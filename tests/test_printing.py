@@ -15,6 +15,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._text.wording import (
     Table,
+    bars_of,
     enumeration,
     fraction,
     interval,
@@ -500,3 +501,8 @@ def test_tables_count_columns_of_a_terminal() -> None:
         "<table><thead><tr><th>&lt;</th><th></th></tr></thead>"
         "<tbody><tr><th><bdi>&lt;/b&gt;</bdi></th><td>&amp;</td></tr></tbody></table>"
     )
+
+
+def test_a_title_that_is_longer_than_the_bars_is_left_out() -> None:
+    for title, first in (("F1", "F1: 0.000   1.000"), ("evaluation.score", "0.000       1.000")):
+        assert bars_of([(0.5, 0, 1)], 17, title) == [first, "────────●────────"]
