@@ -18,6 +18,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._text.wording import (
     Table,
+    bars_of,
     enumeration,
     fraction,
     interval,
@@ -537,3 +538,8 @@ def test_latex_compiles_within_the_margins(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout
     assert "Missing character" not in (tmp_path / "x.log").read_text(errors="replace")
+
+
+def test_a_title_that_is_longer_than_the_bars_is_left_out() -> None:
+    for title, first in (("F1", "F1: 0.000   1.000"), ("evaluation.score", "0.000       1.000")):
+        assert bars_of([(0.5, 0, 1)], 17, title) == [first, "────────●────────"]

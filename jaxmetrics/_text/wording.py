@@ -129,7 +129,8 @@ def _decimals(numbers: Sequence[float]) -> float:
 
 
 def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[str]:
-    """Draw intervals as bars of at most `size` characters below a title with the ends of the axis.
+    """Draw intervals as bars of at most `size` characters below a title with the ends of the axis;
+    below the ends only if the title is too long.
 
     >>> print("\\n".join(bars_of([(0.5, 0, 1), (0.25, 0, 0.75)], 17, "F1")))
     F1: 0.000   1.000
@@ -145,6 +146,8 @@ def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[st
         bars.append((" " * low + "─" * (value - low) + "●" + "─" * (high - value)) * known)
     first, last = written(least, most)
     start = f"{title}: {first} "
+    if len(start + last) > size:
+        start = f"{first} "
     return [f"{start}{last:>{size - len(start)}}", *bars]
 
 

@@ -340,6 +340,7 @@ COMMANDS = {
                 " has the columns or the rows of both classifiers (default: the columns that begin"
                 " with y_pred).",
                 "nargs": "*",
+                "default": [],  # otherwise argparse says that B is required, too
             },
         },
         "true preds values bounds probs scores threshold pos-label system id cluster group ignore"

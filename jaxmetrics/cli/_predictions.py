@@ -383,7 +383,10 @@ class Predictions:
             if reason is None and columns.prob_classes and label not in columns.prob_classes:
                 reason = "a class for which there is no column of probabilities"
             elif reason is None and len(self.labels) == MAX_CLASSES:
-                reason = f"after {MAX_CLASSES} other values: is it a column of classes?"
+                reason = (
+                    f"after {MAX_CLASSES} other values: is it a column of classes? For free-form"
+                    " answers, write 1 (right) or 0 (wrong) in a column, and use --value COLUMN"
+                )
             if reason is not None:
                 name = columns.labels[role].name
                 raise InputError(f"row {row}: {name!r} is {shortened(label)!r}, {reason}")
