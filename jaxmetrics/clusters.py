@@ -149,11 +149,14 @@ def few_clusters() -> Iterator[list[int]]:
         _few.reset(token)
 
 
-def warn_of_few_clusters(numbers: list[int], text: str) -> None:
-    """Issue one warning of numbers of clusters that are too small, which `text` describes."""
+def warn_of_few_clusters(numbers: list[int], text: str | None = None) -> None:
+    """Issue one warning of numbers of clusters that are too small; `text` describes them."""
     if (few := _few.get()) is not None:
         few += numbers
     elif numbers:
+        fewest = min(numbers)
+        of_class = " (of a class)" * (fewest < max(numbers))
+        text = text or f"{fewest} cluster{'s' * (fewest > 1)}{of_class}"
         warn(
             f"with {text}, confidence intervals may be too narrow. They reach their confidence"
             f" level with at least {FEWEST} clusters."
@@ -168,7 +171,7 @@ def warn_of_clusters(sizes: Array) -> None:
     number = (sizes > 0).sum(-1)
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
-        warn_of_few_clusters([fewest], f"{fewest} cluster{'s' if fewest > 1 else ''}")
+        warn_of_few_clusters([fewest])
         return
     effective = kish_number(sizes)
     unequal = (number > 0) & (2 * effective < number)

@@ -158,5 +158,5 @@ def report(
 
     with few_clusters() as few:
         total = report_of(None, level)
-    warn_of_few_clusters(few, f"{min(few, default=0)} clusters in all, or of a class")
+    warn_of_few_clusters(few)
     return total if groups is None else grouped_report(total, report_of, [*named])

@@ -20,8 +20,8 @@ from jaxmetrics._arguments.single import (
     check_size,
     on_host,
 )
-from jaxmetrics._text.wording import Table, capital, labels_of, listed, percent, warn
-from jaxmetrics.clusters import number_of_clusters
+from jaxmetrics._text.wording import Table, capital, labels_of, percent, warn
+from jaxmetrics.clusters import few_clusters, number_of_clusters, warn_of_few_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -213,12 +213,14 @@ class Report(AnyReport):
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         check_number_of_classes(k := len(names), "report")
         evidence = Evidence(as_counts(matrix), level, method, clusters, squares, k)
-        overall = overall_values(evidence)
+        with few_clusters() as few:
+            overall = overall_values(evidence)
+            rates = per_class_values(evidence, (..., slice(k)))
+        warn_of_few_clusters(few)
         if soft_counts is not None:
             soft = np.asarray(as_square(soft_counts, k, "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         number = None if clusters is None else int(number_of_clusters(clusters))
-        rates = per_class_values(evidence, (..., slice(k)))
         shared: Any = {"num_clusters": number, "squares": squares}
         shared["invalid"] = tuple(map(str, labels))
         return cls(matrix, tuple(names), level, num_ignored, overall, rates, **shared)
