@@ -88,8 +88,7 @@ def risk_coverage(
     are answered together. The area (AURC) is the mean over all examples of the risk at the
     threshold that is their own confidence, `mean_i (sum_j wrong_j [c_j >= c_i] / sum_j [c_j >=
     c_i])`. It is small if mistakes have a low confidence. Source: Geifman, Uziel and El-Yaniv
-    (2019), Bias-reduced uncertainty estimation, ICLR, equation 2. `safe_threshold` finds a
-    threshold at which the risk of new examples is small with confidence.
+    (2019), Bias-reduced uncertainty estimation, ICLR, equation 2. `safe_threshold` limits the risk.
 
     Args:
         y_true, y_pred: class ids of shape `(..., n)`. Examples with a negative true class are
