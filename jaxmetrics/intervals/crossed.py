@@ -22,6 +22,12 @@ and items"`), the coverage of the 95 % interval was 93.3 to 99.5 %. For scores i
 bounds, it was 87 to 99 %, and for `mean_interval` of the item means 25 to 98 %. If a seed
 fails with probability 1/5, half of all sets of three seeds contain no failure, and their intervals
 do not contain the mean.
+
+If items are dependent, such as questions about the same text, average the scores of each text, and
+pass the texts as items. For a metric of counts, such as macro F1, the score of an item is the
+metric plus N times its derivative with respect to the count to which the item belongs: the mean
+score of a seed is then the metric. In simulations of macro F1 with 3 to 12 seeds (`--rows "macro F1
+of seeds"`), the coverage was 93.5 to 98.2 %.
 """
 
 from __future__ import annotations
@@ -84,13 +90,10 @@ def crossed_interval(
     A system is trained with S seeds, and each trained system is scored on the same N items. The
     interval is for the expected score if the system is trained again and scored on new items. For
     the S trained systems only, `mean_interval` of the item means is narrower. For the formulas and
-    the coverage see `jaxmetrics.intervals.crossed`. For a metric of counts, such as macro F1, pass
-    its value plus N times its derivative with respect to the count of each item, see the tasks of
-    the guide.
+    the coverage, dependent items and metrics such as macro F1, see `jaxmetrics.intervals.crossed`.
 
     Args:
-        scores: real numbers of shape `(..., S, N)`, one row for each seed. If items are dependent,
-            such as questions about the same text, each text is an item: average its scores first.
+        scores: real numbers of shape `(..., S, N)`, one row for each seed.
         others: scores `(..., S, N)` of a second system on the same items. The interval is then for
             the difference, scores - others. Seeds of the two systems must be independent, and their
             numbers may differ. If seeds are paired, for example because each seed selects the
@@ -107,9 +110,8 @@ def crossed_interval(
     Raises:
         TypeError, ValueError: if scores are not real numbers of shape `(..., S, N)`, if the numbers
             of items differ, if a score is NaN, infinite or beyond the bounds (under jit, the result
-            is NaN instead), if integers that are not only 0 and 1 are given without bounds, because
-            they may be class ids, or if an option is invalid. There is a warning if there are more
-            seeds than items.
+            is NaN instead), if integers without bounds may be class ids, or if an option is
+            invalid. More seeds than items give a warning.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(4)

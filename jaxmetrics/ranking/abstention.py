@@ -88,13 +88,11 @@ def risk_coverage(
     are answered together. The area (AURC) is the mean over all examples of the risk at the
     threshold that is their own confidence, `mean_i (sum_j wrong_j [c_j >= c_i] / sum_j [c_j >=
     c_i])`. It is small if mistakes have a low confidence. Source: Geifman, Uziel and El-Yaniv
-    (2019), Bias-reduced uncertainty estimation, ICLR, equation 2. For a threshold at which the risk
-    of new examples is small with confidence, see `safe_threshold`.
+    (2019), Bias-reduced uncertainty estimation, ICLR, equation 2. `safe_threshold` limits the risk.
 
     Args:
         y_true, y_pred: class ids of shape `(..., n)`. Examples with a negative true class are
-            ignored. If you only know which predictions are correct, pass `np.ones_like(correct)`
-            and `correct`, an array of bools, or of integers 0 and 1.
+            ignored. For bools `correct`, pass `np.ones_like(correct), correct`.
         confidence: real numbers of shape `(..., n)`, such as the largest probability. Only their
             order matters.
         coverage: fraction of examples to answer, in (0, 1]. The accuracy is then computed for the
