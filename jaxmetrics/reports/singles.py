@@ -20,7 +20,7 @@ from jaxmetrics._arguments.single import (
     check_size,
     on_host,
 )
-from jaxmetrics._text.wording import Table, capital, labels_of, percent, warn
+from jaxmetrics._text.wording import Table, capital, labels_of, listed, percent, warn
 from jaxmetrics.clusters import few_clusters, number_of_clusters, warn_of_few_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import (
