@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
+from statistics import median_high
 from typing import Any, NamedTuple
 
 __all__: list[str] = []
@@ -105,27 +106,25 @@ def spec_of(*values: Sequence[float]) -> str:
     """Return the format of the values in a column, each with the ends of its interval.
 
     There are at least three decimals, but fewer for numbers from 100 on. More decimals are used to
-    write two significant digits of half the distance of the ends; and up to six decimals if the
-    value, the first number, would be rounded to 0 or 1.
+    write two significant digits of half the distance of the ends, for at least half of the values;
+    and up to six decimals if a value, the first number, would be rounded to 0 or 1.
+
+    >>> spec_of((0.9, 0.85, 0.93), (0.9975, 0.9971, 0.9978), (0.8, 0.7, 0.85))
+    'z.3f'
     """
-    places = max(map(_decimals, values), default=math.nan)
-    if math.isnan(places):
+    if not values:
         return ""
-    return ".6g" if math.isinf(places) else f"z.{places}f"  # z replaces -0.000 by 0.000
-
-
-def _decimals(numbers: Sequence[float]) -> float:
-    finite = [x for x in numbers if math.isfinite(x)] or [0.0]
-    largest = max(map(abs, finite))
-    if largest >= 1e15:
-        return math.inf
-    places = next((d for d in range(3, 7) if 0 < abs(round(numbers[0], d)) < 1), 3)
-    if largest >= 100:
-        places = max(0, 5 - len(str(int(largest))))
-    distance = max(finite) - min(finite)
-    if distance > 1e-10:  # less is rounding
-        places = max(places, 1 - math.floor(math.log10(distance / 2)))
-    return places
+    finite = [[x for x in numbers if math.isfinite(x)] or [0.0] for numbers in values]
+    largest = [max(map(abs, numbers)) for numbers in finite]
+    if max(largest) >= 1e15:
+        return ".6g"
+    needed = (next((d for d in range(3, 7) if 0 < abs(round(x[0], d)) < 1), 3) for x in values)
+    places = max(
+        d if x < 100 else 5 - len(str(int(x))) for d, x in zip(needed, largest, strict=True)
+    )
+    distances = (max(numbers) - min(numbers) for numbers in finite)
+    widths = (1 - math.floor(math.log10(x / 2)) if x > 1e-10 else 0 for x in distances)
+    return f"z.{max(0, places, median_high(widths))}f"  # z replaces -0.000 by 0.000
 
 
 def bars_of(values: Sequence[Sequence[float]], size: int, title: str) -> list[str]:
