@@ -220,7 +220,7 @@ def test_one_run_writes_every_format(
         save(FRAME.with_columns(y_pred=pl.lit("b")), folder / "b.csv"),
     )
     report = jm.report(*LABELS)
-    comparison = jm.comparison_report(*LABELS, ["b"] * 5, names=(str(a), str(b)))
+    comparison = jm.comparison_report(*LABELS, ["b"] * 5, names=(a.name, b.name))
     merged = jm.Report.from_state(hosts[0].merge(*map(jm.load_state, hosts[1])))
     for arguments, title, expected in (
         (("report", a), "a.csv", report),

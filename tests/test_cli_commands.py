@@ -584,7 +584,7 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv --cluster c",
-        "jaxmetrics: warning: with 4 clusters, confidence intervals",
+        "jaxmetrics: warning: with 2 clusters (of a class), confidence",
         "y_true,y_pred,c\n" + "a,a,1\nb,b,2\na,b,3\nb,a,4\n" * 2,
     ),
     # Sentences.

@@ -88,6 +88,7 @@ def test_tiers_are_the_longest_chains(seed: int) -> None:
     assert_array_equal(layers(jnp.asarray(above)), expected)
 
 
+@pytest.mark.filterwarnings("ignore:the classes have so few examples")
 def test_balanced_accuracies_with_small_classes_are_not_told_apart() -> None:
     """100 leaderboards of six that are as good, on 60 examples, 3 of the smallest class: in a class
     that one got right by chance, its derivatives alone would show no error.

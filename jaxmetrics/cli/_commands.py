@@ -427,10 +427,9 @@ def _gated(
         if options.value:
             known = {options.value: known["mean"], **known}
         if gate.name not in known:
-            names = ", ".join(filter(None, [options.value, *known]))
             raise InputError(
                 f"--gate names the unknown metric {shortened(gate.name)!r}. The"
-                f" {'compared' if is_comparison else 'reported'} metrics are {names}."
+                f" {'compared' if is_comparison else 'reported'} metrics are {', '.join(known)}."
             )
         x = known[gate.name]
         if isinstance(x, Mapping):

@@ -37,6 +37,8 @@ def systems_of(options: Namespace) -> list[Namespace]:
             "compare takes two systems, and leaderboard takes two or more, but there are"
             f" {len(systems)}: {listed([x.name for x in systems])}{way}"
         )
+    if options.command == "leaderboard":  # where equal values and draws depend on the order
+        systems.sort(key=lambda system: system.name)
     return systems
 
 
@@ -71,8 +73,6 @@ def _systems_of(options: Namespace) -> list[Namespace]:
             )
     shared = {role: ",".join(x) for role, x in given.items()}
     if column is None:
-        if options.command == "leaderboard":  # equal values and draws depend on the order
-            paths = sorted(paths)
         full = [path.absolute() for path in paths]
         folder = os.path.commonpath([path.parent for path in full])
         names = [shown(path.relative_to(folder)) for path in full]

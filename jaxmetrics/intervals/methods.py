@@ -145,14 +145,11 @@ class Likelihood(IntervalMethod):
     The search is local. It begins at each of up to 16 cells; of up to 256, at those whose growth
     moves the metric most; of up to 1024, so only if the metric is flat; otherwise, at the steepest.
     In larger sparse tables, an end may be local, and then depends on the order of the classes.
-
     The metric must be a smooth function of the counts. The search ends too early at the upper end
     of a minimum over classes, and at the lower end of a maximum. The interval of the minimum of
     equal recalls lies too low. Mutual information and Cramér's V of three or more classes are too
-    high near 0. Their intervals then lie too high.
-
-    The interval of a mean over classes, such as balanced accuracy or macro F1, is too narrow if
-    there are five or more classes and most have fewer than four examples. This gives a warning.
+    high near 0. Their intervals then lie too high. The interval of a mean over five or more classes
+    is too narrow if most have fewer than four examples, which gives a warning.
 
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
     without false positives. The ends are NaN if the metric has the same value in all plausible

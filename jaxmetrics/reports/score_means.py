@@ -68,13 +68,11 @@ def score_report(
     the group means (macro average). If `bounds` are given, its interval is a likelihood interval.
     Otherwise Student's intervals of the groups are combined by MOVER (Zou and Donner, 2008). For
     this interval, groups with only one item or one cluster are treated as one group. With `other`,
-    the report lists the groups in which the systems differ, at a false discovery rate of 5 %, and,
-    if scores are 0 and 1 and there are no clusters, McNemar's test. If scores are missing, it says
-    between which values the mean of all items lies, whatever these scores are.
+    the report lists the groups in which the systems differ, at a false discovery rate of 5 %. If
+    scores are missing, it says between which values the mean of all items lies.
 
     Args:
-        scores: one score per item, `(n,)`. Greater scores are better. NaN stands for a missing
-            score.
+        scores: one score per item, `(n,)`, NaN if it is missing. Greater scores are better.
         other: scores of a second system for the same items. Items without both scores are ignored.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: `(n,)`, ids of clusters, such as texts with several questions. Items with the same

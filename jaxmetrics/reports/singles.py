@@ -125,14 +125,12 @@ class Report(AnyReport):
         disparities: dict from `(metric, class)` to the largest difference of this metric between
             two groups. For overall metrics the class is "".
         listed: examples of the most frequent mistakes, for `--examples` of the command line.
-        gates: bounds that values must satisfy, set by the option `--gate` of the command line, each
-            with its verdict: passed, failed or unknown.
+        gates: conditions of the option `--gate`, each with its verdict.
         examples: the labels of the examples, for the method `mistakes`. None if the report was made
             from counts.
 
-    `print` writes the report as text (only the first 20 classes). If the classes look like
-    free-form answers, the text has no values of classes and no averages over classes.
-    `report[name]` returns a value:
+    `print` writes the report as text (only the first 20 classes, and neither classes nor averages
+    over classes if they look like free-form answers). `report[name]` returns a value:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
