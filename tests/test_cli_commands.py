@@ -224,8 +224,8 @@ COMPUTED: list[tuple[Any, ...]] = [
         "leaderboard x.csv --cluster patient --pred y_pred_2 --pred y_pred_1",
         lambda: {
             "num_clusters": 40,
-            **jm.leaderboard(jm.accuracy, TRUE, PREDS[::-1], clusters=PATIENTS).to_dict(
-                ["y_pred_2", "y_pred_1"]
+            **jm.leaderboard(jm.accuracy, TRUE, PREDS, clusters=PATIENTS).to_dict(
+                ["y_pred_1", "y_pred_2"]
             ),
         },
         COLUMNS,
