@@ -166,8 +166,8 @@ def posterior_counts(
 
     The posterior is Dirichlet(a_ij + C_ij), where C_ij are the counts and a_ij are the parameters
     of the prior. To draw from the posterior of any metric, call the metric with the returned
-    matrices. If the metric accepts only a single matrix `(K, K)`, use `jax.vmap(metric)`. All
-    matrices of a batch use the same random numbers.
+    matrices. If the metric accepts only a single matrix `(K, K)`, use `jax.vmap(metric)`. Matrices
+    of a batch may use the same random numbers: for their differences or means, pass one key each.
 
     Args:
         key: a JAX key, an int seed, or a NumPy Generator (only if counts are NumPy arrays).

@@ -1051,6 +1051,10 @@ def test_a_prediction_that_is_no_class_is_no_ignored_example() -> None:
     state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
     with pytest.warns(UserWarning, match="2 examples have a prediction that is no class"):
         assert jm.Report.from_state(state).num_ignored == 1
+    drawn = jm.evaluator(jm.poisson_bootstrap(jm.count_metrics({}, num_classes=2), num_samples=2))
+    state = drawn.update(drawn.init(), y_true=y_true[:3], y_pred=y_true[:3], unit=y_true[:3])
+    with pytest.warns(UserWarning, match="a report treats all examples as independent"):
+        assert jm.Report.from_state(state).num_examples == 3
     strings = jm.report(list(map(str, y_true[:3])), list(map(str, y_pred[:3])))
     assert strings["accuracy"].value == pytest.approx(1 / 3)
     with pytest.warns(UserWarning, match="but -1 is also predicted for some of them"):

@@ -411,6 +411,10 @@ def bootstrap_counts(
     - `"bayesian"`: the weights of the examples are drawn from Dirichlet(1, ..., 1). Source: Rubin
       (1981), Annals of Statistics 9. Only this kind accepts sums of sample weights as `counts`.
 
+    Matrices of a batch may use the same random numbers, so their replicates are not independent.
+    For differences or means of several test sets, pass one key per matrix:
+    `jax.vmap(lambda key, c: bootstrap_counts(key, c, S))(jax.random.split(key, len(counts)), counts)`
+
     Args:
         key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
         counts: numbers of examples, of shape `(..., K, K)`. The total of a matrix must be below

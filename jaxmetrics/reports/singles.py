@@ -252,16 +252,23 @@ class Report(AnyReport):
         """
         # Imported here, because states need JAX and reports of arrays do not.
         from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
-        from jaxmetrics.streaming.standard_statistics import SquaredWeights
+        from jaxmetrics.streaming.standard_statistics import PoissonReplicates, SquaredWeights
         from jaxmetrics.streaming.totals import as_numpy
 
         tables = state.tables()
         matrices = confusion_matrices(state)
         if len(matrices) != 1:
             raise ValueError(
-                "A report needs the state of an evaluator that has exactly one confusion matrix,"
-                f" but this state has {len(matrices)} confusion matrices. The statistics of this"
-                f" state are {', '.join(map(repr, state.statistics))}."
+                "A report needs the state of an evaluator that has exactly one confusion matrix"
+                f" without groups, but this state has {len(matrices)}. If there is one matrix for"
+                " each group, pass their sum to Report.from_counts, or call interval(metric,"
+                " matrices, cluster_axis=-3). The statistics of this state are"
+                f" {', '.join(map(repr, state.statistics))}."
+            )
+        if any(isinstance(x, PoissonReplicates) for x in state.statistics):
+            warn(
+                "The state has bootstrap replicates, but a report treats all examples as"
+                " independent. evaluator.compute(state) returns intervals that allow for units."
             )
         matrix = matrices[0]
         number, ignored, invalid = as_numpy(state.examples).tolist()
