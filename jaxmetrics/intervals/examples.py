@@ -412,8 +412,8 @@ def bootstrap_counts(
       (1981), Annals of Statistics 9. Only this kind accepts sums of sample weights as `counts`.
 
     Matrices of a batch may use the same random numbers, so their replicates are not independent.
-    For differences or means of several test sets, pass one key per matrix:
-    `jax.vmap(lambda key, c: bootstrap_counts(key, c, S))(jax.random.split(key, len(counts)), counts)`
+    For differences or means of several test sets, pass one key per matrix, such as one part of
+    `jax.random.split(key, len(counts))`.
 
     Args:
         key: a JAX key or an int seed. If counts are NumPy arrays, it may be a NumPy Generator.
