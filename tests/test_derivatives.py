@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.intervals import derivatives
@@ -208,3 +209,19 @@ def test_studentized_of_what_is_not_analytic() -> None:
         for metric in (cast, jm.accuracy)
     )
     assert_close(cast_, smooth, 1e-6)
+
+
+@pytest.mark.parametrize("counts", [[[19, 1], [1, 19]], [[20, 0], [1, 19]], [[20, 0], [0, 20]]])
+def test_a_function_of_scipy_may_be_infinite_at_the_table(counts: Any) -> None:
+    def d_prime(c: Any) -> Any:
+        recall = jm.recall(c)
+        return stats.norm.ppf(recall[..., 1]) - stats.norm.ppf(1 - recall[..., 0])
+
+    found = jm.interval(d_prime, counts)
+    assert found.value == d_prime(np.array(counts))
+    assert np.isfinite(found.low) == np.isfinite(found.value)
+
+
+def test_a_division_by_zero_at_a_table_that_is_tried_gives_no_warning() -> None:
+    found = jm.interval(lambda c: 1 / jm.binary(jm.informedness)(c), [[19, 1], [1, 19]])
+    assert 1 < found.low < found.value < found.high

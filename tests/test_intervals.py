@@ -751,6 +751,8 @@ def test_clusters_are_drawn_within_strata() -> None:
         jm.bootstrap_examples(KEY, mean, x, clusters=ids, strata=np.arange(120) == 7)
     with pytest.raises(ValueError, match=r"strata must have shape \(n,\) = \(120,\)"):
         jm.bootstrap_examples(KEY, mean, x, strata=stratum)
+    with pytest.warns(UserWarning, match="a stratum has only 5 of the clusters"):
+        jm.bootstrap_examples(0, np.mean, x, clusters=ids, strata=(ids < 5).astype(int))
 
 
 def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(

@@ -136,6 +136,40 @@ def test_classes_that_do_not_occur_change_no_average(counts: Any, places: Any) -
         assert_allclose(parts(among_five), parts(among_its_own), rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("counts", [TABLES["ordinary"], TABLES["perfect"]])
+def test_classes_that_do_not_occur_change_no_interval(as_array: Any, counts: Any) -> None:
+    def values(c: Any) -> Any:
+        weighted = [jm.cohen_kappa(c, weights=w) for w in ("linear", "quadratic")]
+        return *weighted, *[f(c) for f in (*METRICS.values(), jm.accuracy, jm.mutual_information)]
+
+    alone = jm.interval(values, as_array(counts))
+    among = jm.interval(values, as_array([np.pad(counts, x) for x in ((3, 1), (0, 4))]))
+    for one, two in zip(alone, among, strict=True):
+        assert_allclose(parts(two)[:3], np.stack([parts(one)[:3]] * 2, -1), rtol=1e-3)
+
+
+def test_classes_that_do_not_occur_change_no_interval_of_pairs_and_clusters() -> None:
+    def weighted(c: Any) -> Any:
+        return jm.cohen_kappa(c, weights="quadratic")
+
+    counts = np.array(TABLES["ordinary"])
+    cube, clusters = counts[:, :, None] * np.array([1, 2, 0]), np.stack([counts, counts.T] * 10)
+    among = np.pad(clusters, ((0, 0), (4, 1), (4, 1)))
+    for one, two in (
+        [jm.interval(jm.difference(weighted), x) for x in (cube, np.pad(cube, (4, 1)))],
+        [jm.interval(weighted, x, cluster_axis=-3) for x in (clusters, among)],
+    ):
+        assert_allclose(parts(two)[:3], parts(one)[:3], rtol=1e-3)
+
+
+def test_a_value_of_a_class_that_does_not_occur_keeps_its_interval() -> None:
+    counts = np.pad(TABLES["ordinary"], (0, 1))
+    share = jm.interval(lambda c: c.sum(-1)[..., -1] / c.sum((-2, -1)), counts)
+    assert share.low == 0 < 0.01 < share.high < 0.04
+    assert jm.interval(jm.false_positive_rate, counts).high[-1] > 0.01
+
+
 def test_an_example_may_be_taken_for_a_class_that_does_not_occur() -> None:
     two, three = np.array([[50, 0], [0, 0]]), np.pad([[50]], (1, 2))
     assert jm.interval(jm.accuracy, two).low < 0.95

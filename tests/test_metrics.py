@@ -5,6 +5,7 @@ On the host, in float64; float32 only where it is what the test is about. The de
 test_transforms.py.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -479,3 +480,18 @@ def test_refuses_what_is_no_matrix(name: str) -> None:
         message = f"counts must hold real numbers, got dtype {bad.dtype}"
         with pytest.raises(TypeError, match=message):
             METRICS[name].call(bad)
+
+
+def test_codes_that_begin_at_one_give_a_warning_if_all_classes_are_counted() -> None:
+    y_true, y_pred = np.repeat([1, 2], 50), np.repeat([1, 2], [45, 55])
+    counts = jm.confusion_matrix(y_true, y_pred)
+    for chance in ("gwet", "uniform"):
+        coefficient: Any = partial(jm.cohen_kappa, chance=cast(Any, chance))
+        for call in (coefficient, partial(jm.interval, coefficient, method=jm.Bootstrap(0))):
+            with pytest.warns(UserWarning, match=r"class 0 occurs neither .* 3 classes"):
+                call(counts)
+            with warnings.catch_warnings(action="error"):
+                call(jm.confusion_matrix(y_true, y_pred, labels=[1, 2]))
+                call(np.array([[1, 0, 0], [0, 9, 1], [0, 0, 8]]))  # some replicates lack class 0
+    with warnings.catch_warnings(action="error"):
+        jm.cohen_kappa(counts)

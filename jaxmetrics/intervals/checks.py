@@ -46,7 +46,8 @@ def as_floats(metric: Metric) -> Metric:
 
 
 def _floats(metric: Metric, counts: Array) -> Any:
-    return as_values(estimated(metric, read_only(counts)), "metric")
+    with np.errstate(all="ignore"):  # such as 1 / 0 at a table that was only tried
+        return as_values(estimated(metric, read_only(counts)), "metric")
 
 
 def name_of(metric: Metric) -> str:

@@ -37,6 +37,7 @@ from jaxmetrics._places.chunks import LANES, map_chunks
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._text.wording import warn
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.estimates import Estimate, with_level
 from jaxmetrics.intervals import replicates
@@ -56,6 +57,7 @@ from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 __all__ = ["bootstrap_counts", "bootstrap_examples"]
 
 
+_FEWEST = 10  # units of a stratum, which show 90 % of the variance
 _GROUPS = 1000  # the jackknife of `bootstrap_examples` leaves out one of at most as many groups
 
 
@@ -91,7 +93,8 @@ def bootstrap_examples(
             drawn. Fewer than 20 clusters give a warning.
         strata: stratum id of each example, of shape `(n,)` and any hashable type. A stratum is a
             group whose number of examples was fixed in advance, such as a class. Each resample has
-            as many examples (or clusters) of each stratum as the data.
+            as many examples (or clusters) of each stratum as the data. Fewer than 10 in a stratum
+            give a warning.
 
     Returns:
         `Estimate`, or a dict or tuple of them, like the result of `statistic`. The ends are NaN if
@@ -130,6 +133,13 @@ def bootstrap_examples(
     if members is not None and resample == "indices" and on_device(examples):
         _check_of_one_size(members.sizes)
     of_units = _strata_of_units(strata, members, shape)
+    if strata is not None and (fewest := np.bincount(of_units).min()) < _FEWEST:
+        units = "examples" if members is None else "clusters"
+        warn(
+            f"a stratum has only {fewest} of the {units}. With fewer than {_FEWEST} per stratum,"
+            " resampling shows too little of the variance, so intervals are too narrow. Merge"
+            " similar strata, or for a survey use a package such as samplics."
+        )
     placed_key, *placed = place(key, *examples)
     estimates = _bootstrap_examples(
         placed_key,

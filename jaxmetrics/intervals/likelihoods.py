@@ -79,7 +79,8 @@ class _Edges(NamedTuple):
         infinite: the limits `(V,)`: infinite if the value grows without bound as empty cells
             approach 0, such as a ratio with an error rate of 0 in the denominator, otherwise 0.
         jumps: whether the values jump if examples are added to one of the groups of unused cells,
-            `(G, V)`.
+            `(G + 1, V)`. Last, whether they depend on the classes that occur: if so, examples of
+            other classes are not plausible, and the interval is the same without these classes.
         moves: whether any table changes the values, `(V,)`.
         grown: tables in each of which one of C cells has grown, `(C, R, U)`. C is 0 if there are
             too many cells.
@@ -103,7 +104,8 @@ def _edges(metric: Functional, z: Array | float) -> _Edges:
     number = xp.arange(counts.size).reshape(counts.shape)
     other = counts + 1 + number / counts.size
     # A kind in two groups, an absent label and an absent prediction, would make both groups jump.
-    in_one_group = sample.unused & (sample.unused.sum(0) == 1)
+    groups, absent = sample.unused[:-1], sample.unused[-1]
+    in_one_group = groups & (groups.sum(0) == 1)
     # The value after the addition may be the same by chance, but not for two uneven additions.
     uneven = (number % 1000) ** 2 * 0.618034 % 1
     pattern = xp.stack([1 + uneven, 2 - uneven])[:, None]
@@ -111,13 +113,16 @@ def _edges(metric: Functional, z: Array | float) -> _Edges:
     used = used.reshape((-1, *counts.shape))
     has_some = counts.size <= (math.isqrt(AT_ONCE) if is_jax(counts) else _SOME_CELLS)
     grown = _grown(counts, z**2 / 2) if has_some else used[:0]
-    values = metric(xp.concatenate([xp.stack([counts, *near, other]), used, grown]))
-    start, larger, smaller, elsewhere = values[:4]
-    changes, reached = xp.split(values[4:], [len(used)])
-    changes = xp.abs(changes - start).reshape((2, 2, len(sample.unused), *start.shape))
+    tables = xp.stack([counts, *near, other, xp.where(absent, counts, other)])
+    values = metric(xp.concatenate([tables, used, grown]))
+    start, larger, smaller, elsewhere, inside = values[:5]
+    changes, reached = xp.split(values[5:], [len(used)])
+    changes = xp.abs(changes - start).reshape((2, 2, len(groups), *start.shape))
     # A steep root changes less if less is added; a jump does not.
     is_small = changes[0] <= 1e-4 * (1 + xp.abs(start))
     jumps = ~(is_small | (changes[1] <= 0.9 * changes[0])).all(0)
+    rounding = 100 * xp.finfo(start.dtype).eps * (1 + xp.abs(start))
+    jumps = xp.concatenate([jumps, ~(xp.abs(inside - start) <= rounding)[None]])
     grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
     limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
     moves = (elsewhere != start) | (not sample.is_complete)

@@ -130,7 +130,8 @@ class Likelihood(IntervalMethod):
     probabilities that a likelihood-ratio test does not reject.
 
     Before an end is computed, a third of an example is added to one cell of C. This is the cell
-    that moves the metric most towards this end; other empty cells stay empty. The interval thus
+    that moves the metric most towards this end; other empty cells stay empty. Classes without any
+    label and prediction also stay empty, unless the metric depends only on these. The interval thus
     allows for kinds of error that did not occur in the test set. For example, if there is no error
     among n examples, the 95 % interval of the error rate ends at about 3 / n.
 

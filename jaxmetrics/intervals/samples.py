@@ -49,8 +49,9 @@ class Sample(NamedTuple):
             T, K, W)`.
         adjoint: the function from derivatives with respect to the tables, `(T, K, W)`, to
             derivatives with respect to the numbers, `(R, U)`.
-        unused: G masks of kinds, `(G, R, U)`: kinds with a class where it does not occur, for each
-            group of classes of `absences`.
+        unused: masks of kinds, `(G + 1, R, U)`: kinds with a class where it does not occur, for
+            each group of classes of `absences`, and last kinds with a class that does not occur
+            at all.
         possible: whether a kind can occur at all, `(R, U)`; None if all kinds can.
         rows: the number of rows in which the kinds are laid out for sampling.
         clusters: the counts of each of C clusters, `(C, R, U)`; None if units are independent.
@@ -336,10 +337,11 @@ def in_two_strata(a: Array, b: Array, *, is_clustered: bool) -> Array:
 def absences(*totals: Array) -> Array:
     """Group classes by the roles in which they do not occur, such as the truth and a prediction.
 
-    From the totals of K classes in each of A roles, `(..., K)`, return masks `(A, G, ..., K)`: for
-    each role and group, the classes of the group that do not occur in this role. There is a group
-    for each set of roles or, in NumPy, only for those sets that have classes. If only one class
-    occurs, every error is for a class that does not; such classes are in a group for each role.
+    From the totals of K classes in each of A roles, `(..., K)`, return masks `(A, G + 1, ..., K)`:
+    for each role and group, the classes of the group that do not occur in this role. There is a
+    group for each set of roles or, in NumPy, only for those sets that have classes. If only one
+    class occurs, every error is for a class that does not; such classes are in a group for each
+    role. The last masks are the classes that occur in no role and no table.
     """
     # A set of roles is a number, with a bit for each role.
     absent = sum(xp.where(x == 0, np.int8(1 << i), np.int8(0)) for i, x in enumerate(totals))
@@ -347,10 +349,13 @@ def absences(*totals: Array) -> Array:
     only_one = (absent < sets.max()).sum(-1, keepdims=True) == 1
     is_single = (sets & (sets - 1)) == 0
     in_set = xp.where(only_one, is_single & ((absent & sets) != 0), absent == sets)
+    never = ((absent == sets.max()) & ~only_one).all((*range(absent.ndim - 1),))
+    never = xp.broadcast_to(never, (1, *absent.shape))
     if not is_jax(in_set):
         occurs = in_set.any((*range(1, in_set.ndim),))
         sets, in_set = sets[occurs], in_set[occurs]
-    return xp.stack([((sets & (1 << i)) != 0) & in_set for i in range(len(totals))])
+    masks = [((sets & (1 << i)) != 0) & in_set for i in range(len(totals))]
+    return xp.stack([xp.concatenate([mask, never]) for mask in masks])
 
 
 def with_any(*classes: Array) -> Array:

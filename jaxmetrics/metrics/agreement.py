@@ -13,6 +13,7 @@ from jaxmetrics._numerics.arithmetic import divide, weighted_sum
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, xp
 from jaxmetrics._sums.cell_sums import off_diagonal, others, proportions
+from jaxmetrics._text.wording import warn
 from jaxmetrics.metrics.ordinal import distances
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
@@ -54,8 +55,8 @@ def cohen_kappa(
         weights: the costs `w_ij`. None means that all mistakes have cost 1, "linear" means
             `|i - j|`, "quadratic" means `(i - j)^2` (Cohen 1968). Other costs are given as a
             `(K, K)` array.
-        chance: the model of agreement by chance, one of the five options above. "uniform" and
-            "gwet" count all K classes, even if they do not occur.
+        chance: the model of agreement by chance, one of these five. "uniform" and "gwet" count all
+            K classes, even if they do not occur; for codes 1 and 2, count with `labels=[1, 2]`.
 
     Returns:
         One number per matrix, of shape `(...)`. The value is NaN if `D_e` is 0, as in scikit-learn,
@@ -111,6 +112,8 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> Arra
     check_order(counts=counts, weights=weights)
     check_option(chance, "chance", _CHANCES)
     p = proportions(counts)
+    if chance in ("uniform", "gwet"):
+        _warn_of_absent_zero(as_counts(counts), chance)
     k, t, q = p.shape[-1], p.sum(-1), p.sum(-2)
     if weights is not None and k > 2:
         refuse_unknown_order()
@@ -127,6 +130,19 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> Arra
     else:
         expected = weighted_sum(a[..., :, None] * b[..., None, :], w)
     return observed, xp.where((p != 0).any((-2, -1)), expected, 0)
+
+
+def _warn_of_absent_zero(counts: Array, chance: str) -> None:
+    """Warn if one matrix has no class 0, as of codes from 1 that were counted without labels."""
+    if not isinstance(counts, np.ndarray) or counts.ndim > 2 or not counts.any():
+        return
+    # The tables that an interval tries are batches or not whole numbers.
+    if not (counts[0].any() or counts[:, 0].any()) and (counts == np.round(counts.real)).all():
+        warn(
+            "class 0 occurs neither among the true labels nor among the predictions, but"
+            f" chance={chance!r} counts it as one of {counts.shape[-1]} classes. If the labels"
+            " begin at 1, pass labels=[1, 2, ...] with all classes to confusion_matrix."
+        )
 
 
 def _marginals(t: Array, q: Array, chance: str) -> Arrays:
