@@ -291,7 +291,7 @@ def leaderboard(options: Namespace) -> TabularReport:
     files = match_predictions(systems := systems_of(options))
     true, clusters = files[0].ids("true"), files[0].column("cluster")
     size = len(files[0].axis_names)
-    function = _metric(options, size)
+    function = _metric(files[0].options, size)
     settings: Any = {"num_classes": size, "clusters": clusters, "level": options.level}
     with progress("ranking"), refusals(options.files[0]):
         board = rank(function, true, _preds(files), **settings)
@@ -299,7 +299,7 @@ def leaderboard(options: Namespace) -> TabularReport:
     ignored, cluster = files[0].num_rows - len(true), files[0].cluster
     sample = SampleSize(len(true), ignored, number, cluster=cluster)
     columns = {}
-    if options.invalid:
+    if files[0].options.invalid:
         are_valid = _preds(files) < len(files[0].classes)
         settings = {"bounds": (0, 1), "clusters": clusters, "level": options.level}
         columns["valid rate"] = values_of(mean_interval(are_valid, **settings))
@@ -370,7 +370,8 @@ def _plan_of_width(options: Namespace) -> TabularReport:
         with refusals(file):
             matrix, *_ = with_invalid_last(given.counts, None, given.class_names, options.invalid)
     else:
-        matrix = count_predictions(parts_of(file), options).counts()
+        rows = count_predictions(parts_of(file), options)
+        matrix, options = rows.counts(), rows.options
     function = _metric(options, matrix.shape[-1])
     with refusals("plan"):
         return width_plan(function, options.metric, matrix, options.half_width, options.level)
@@ -383,7 +384,7 @@ def _plan_of_difference(options: Namespace) -> TabularReport:
         paired = paired_confusion_matrix(true, *preds, num_classes=k)
     else:
         paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
-    function = _metric(options, k)
+    function = _metric(files[0].options, k)
     with refusals("plan"):
         return difference_plan(
             function, options.metric, paired, options.difference, options.power, options.level
