@@ -610,6 +610,16 @@ TOLD: list[tuple[Any, ...]] = [
         "jaxmetrics: warning: with 2 clusters (of a class), confidence",
         "y_true,y_pred,c\n" + "a,a,1\nb,b,2\na,b,3\nb,a,4\n" * 2,
     ),
+    (
+        "report x.csv",
+        "the column 'Seed' perhaps tells apart attempts at the same items. If so, name the column",
+        "y_true,y_pred,Seed,split\na,a,0,x\nb,b,0,x\na,b,1,x\nb,b,1,x\n",
+    ),
+    (  # a column of few values is not a column of items
+        "report x.csv",
+        "4 examples, 2 classes",
+        "y_true,y_pred,test\na,a,x\nb,b,x\na,b,y\nb,b,y\n",
+    ),
     # Sentences.
     *(
         (command, f"{names} (missing)", content)
@@ -759,6 +769,7 @@ MODELS = [REPEATED[0].rename({"doc_id": "task_id", "filter": "model"})]
         ("report x.parquet --prob p_", [A.with_columns(sample_id=QUESTIONS)], "sample_id"),
         ("report x.csv --id item --examples 2", [A.with_columns(item=QUESTIONS)], "item"),
         ("leaderboard x.csv y.csv", [x.with_columns(id=QUESTIONS) for x in (A, B)], "id"),
+        ("report x.csv", [A.with_columns(testIdx=QUESTIONS)], "testIdx"),
     ],
 )
 def test_items_that_repeat_are_clusters(

@@ -139,9 +139,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "cluster": _option(
         "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
         " one patient. If this option is given, the confidence intervals treat the clusters as"
-        " independent, but not the rows of one cluster. If it is not given, and a column task_id,"
-        " problem_id, prompt_id, doc_id, sample_id, question_id or id repeats, rows with the same"
-        " id are one cluster; --cluster '' treats all rows as independent."
+        " independent, but not the rows of one cluster. If it is not given, and a column such as"
+        " task_id, doc_id, question, item or id repeats, rows with the same id are one cluster;"
+        " --cluster '' treats all rows as independent."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes of --true have these shares,"

@@ -18,6 +18,7 @@ import polars as pl
 from jaxmetrics._arguments import labels as _labels
 from jaxmetrics._arguments.example_arguments import are_distributions
 from jaxmetrics._arguments.single import IGNORED
+from jaxmetrics._text.wording import warn
 from jaxmetrics.cli._classes import (
     check_classes,
     one_against_rest,
@@ -565,7 +566,7 @@ def find_others(files: Sequence[Predictions], true: Collection[str]) -> list[str
     count = int(found["number"].sum())
     names = [name for name, i in others.items() if i in found["pred"]]
     more = f" and {len(names) - 3} more labels" if len(names) > 3 else ""
-    _labels.warn(
+    warn(
         f"{count:,} {'prediction is' if count == 1 else 'predictions are'} no true class:"
         f" {listed(names[:3])}{more}; --invalid-others counts such predictions as wrong, but not"
         " their labels as classes."
