@@ -154,8 +154,8 @@ def _means_of_scores(options: Namespace) -> TabularReport:
         return report_of_scores(scores.filled(*case) if case else scores, level, names)
 
     with progress("computing intervals"), refusals(options.files[0]):
-        number, missing = scores.sample.number, scores.missing(names)
-        return _gated(systems[0], report_at, number, missing, scores.bounds is not None)
+        sample, missing = scores.sample, scores.missing(names)
+        return _gated(systems[0], report_at, sample, missing, scores.bounds is not None)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -407,7 +407,7 @@ def _parse_gates(options: Namespace) -> None:
 def _gated(
     options: Namespace,
     report_at: Callable[..., Any],
-    number: float | None = None,
+    sample: SampleSize | None = None,
     missing: str = "",
     is_bounded: bool = True,
 ) -> Any:
@@ -417,7 +417,7 @@ def _gated(
         options: the parsed options.
         report_at: a function of a confidence level that makes the report. If scores are missing,
             its second argument is whether they are such that the value is least or greatest.
-        number: the number of items; by default, the number of examples in the report.
+        sample: the numbers of items and clusters; by default, those of the report.
         missing: which scores are missing, or "".
         is_bounded: whether scores have bounds.
     """
@@ -449,9 +449,10 @@ def _gated(
         return x.difference if isinstance(x, Compared) else x
 
     report = report_at(options.level)
-    number = report.num_examples if number is None else number
+    number, units = (report.sample if sample is None else sample).units_drawn
     what = "A - B" if is_comparison else ""
-    settings: Any = {"level": options.level, "number": number, "what": what, "missing": missing}
+    settings: Any = {"level": options.level, "number": number, "units": units}
+    settings |= {"what": what, "missing": missing}
     if is_bounded:
         settings["worst"] = lambda gate: value(gate, options.level, gate.is_lower)
     gates = judged(options.gate, value, **settings)

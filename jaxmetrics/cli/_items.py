@@ -18,8 +18,18 @@ _ITEMS = (
 )
 _FEW = 10  # columns of other names that have fewer values are names of tasks, templates or splits
 # Columns that tell apart the rows of one item.
-_REPEATS = tuple("attempt epoch sample repeat repetition seed run trial generation".split())
-_ATTEMPTS = ("filter", "model", "system", *_REPEATS)
+_TRIES = (
+    "attempt",
+    "epoch",
+    "sample",
+    "repeat",
+    "repetition",
+    "seed",
+    "run",
+    "trial",
+    "generation",
+)
+_ATTEMPTS = ("filter", "model", "system", *_TRIES)
 _NUM_BATCHES = 16  # about a million rows show whether items repeat
 _MOST_ROWS = 100  # rows for each item; a column with more is perhaps no column of items
 
@@ -97,7 +107,7 @@ def _warn_of_attempts(table: FileTable, options: Namespace) -> None:
     """Warn if a column has the name and the values of attempts, but no column identifies items."""
     roles = options.true, options.pred, options.value, options.group, options.system
     for name in table.names:
-        if name.lower() in _REPEATS and name not in roles and _is_label(table, name):
+        if name.lower() in _TRIES and name not in roles and _is_label(table, name):
             batches = [*islice(table.batches({name: table.label(name)}), _NUM_BATCHES)]
             values = [x for batch in batches for x in batch[name]]
             if 1 < len({*values}) <= len(values) / 2:
