@@ -210,8 +210,8 @@ COMPUTED: list[tuple[Any, ...]] = [
     (
         "compare x.csv y.csv --ignore=-1",
         lambda: {"num_examples": 2, "num_ignored": 2},
-        "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n",
-        "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n",
+        "y_true,y_pred\na,a\nb,-1\nb,b\nb,b\n",
+        "y_true,y_pred\na,a\nb,b\nb,b\nb,-1\n",
     ),
     (
         "leaderboard x.csv --metric macro_f1 --level .9",
@@ -251,6 +251,29 @@ COMPUTED: list[tuple[Any, ...]] = [
             ("--weight patient", {"sample_weight": PATIENTS}),
             ("--prob p_", {"y_prob": PROBS[0]}),
         )
+    ),
+    *(
+        (
+            command,
+            lambda: {"num_invalid": 3, "confusion_matrix": [[1, 0, 0, 2], [0, 1, 1, 0], [0] * 4]},
+            f"{LABELS}a,a\na,~\na,(other)\nb,b\nb,?\n",
+        )
+        for command in (
+            "report x.csv --invalid ? --invalid-others",
+            "report x.csv --invalid ? --invalid-others --examples 1",
+        )
+    ),
+    (
+        "compare x.csv y.csv --invalid-others",
+        lambda: {"figures/accuracy/a/value": 0.5, "figures/accuracy/b/value": 0.75},
+        f"{LABELS}a,a\na,~\nb,b\nb,?\n",
+        f"{LABELS}a,a\na,a\nb,b\nb,?\n",
+    ),
+    (
+        "leaderboard x.csv y.csv --invalid-others",
+        lambda: {"classifiers/0/name": "y.csv", "classifiers/1/valid_rate": 0.5},
+        f"{LABELS}a,a\na,~\nb,b\nb,?\n",
+        f"{LABELS}a,a\na,a\nb,b\nb,?\n",
     ),
     (  # a label that is left out of the truth counts as wrong in predictions
         "report x.csv --ignore=-1 --invalid=-1",
@@ -510,7 +533,6 @@ def test_a_command_computes_what_python_does(row: Any, run: Run) -> None:
 TWO_WAYS = "the classes {} and {} differ only in case, spaces, zeros or invisible characters."
 OF_NAMES = "the first line, '0', '1'"
 OF_TOTALS = "the last row and the last column of the confusion matrix are the sums"
-NONE_COMMON = "the true and the predicted classes have no class in common"
 ATTEMPTED = "--value v_1 --cluster id"
 TOLD: list[tuple[Any, ...]] = [
     # Warnings.
@@ -524,17 +546,14 @@ TOLD: list[tuple[Any, ...]] = [
     ("report x.csv --counts", OF_NAMES, "0,1\n5,3\n"),
     (
         "report x.csv",
-        "have no class in common: 'Cat', 'Dog' and 'cat', 'dog'",
-        f"{LABELS}Cat,cat\nDog,dog\n",
+        "3 predictions are no true class: '?', 'd'; --invalid-others counts such predictions as",
+        f"{LABELS}a,?\nb,b\nc,d\na,?\n",
     ),
-    *(
-        (
-            f"{command} x.csv y.csv",
-            f"y.csv: {NONE_COMMON}",
-            f"{LABELS}1,1\n0,0\n",
-            f"{LABELS}1,01\n0,00\n",
-        )
-        for command in ("compare", "leaderboard")
+    (
+        "compare x.csv y.csv",
+        "2 predictions are no true class: '?', 'd';",
+        f"{LABELS}a,?\nb,b\n",
+        f"{LABELS}a,d\nb,b\n",
     ),
     *(
         (
@@ -546,10 +565,14 @@ TOLD: list[tuple[Any, ...]] = [
     ),
     ("report x.csv", TWO_WAYS.format("'Cat'", "'cat'"), f"{LABELS}Cat,cat\ncat,Cat\n"),
     ("report x.csv", "'nan' is counted as a class", f"{LABELS}18_25,nan\nnan,18_25\n"),
-    ("report x.csv", "count them as wrong with invalid='[invalid]'", f"{LABELS}a,[invalid]\nb,b\n"),
+    (
+        "report x.csv",
+        "count them as wrong with invalid='[invalid]'",
+        f"{LABELS}a,[invalid]\n[invalid],b\n",
+    ),
     (
         "report x.csv --pos-label a",
-        "'[invalid]' is counted as a class",
+        "1 prediction is no true class: '[invalid]';",
         f"{LABELS}a,[invalid]\nb,b\n",
     ),
     *(
@@ -586,6 +609,16 @@ TOLD: list[tuple[Any, ...]] = [
         "report x.csv --cluster c",
         "jaxmetrics: warning: with 2 clusters (of a class), confidence",
         "y_true,y_pred,c\n" + "a,a,1\nb,b,2\na,b,3\nb,a,4\n" * 2,
+    ),
+    (
+        "report x.csv",
+        "the column 'Seed' perhaps tells apart attempts at the same items. If so, name the column",
+        "y_true,y_pred,Seed,split\na,a,0,x\nb,b,0,x\na,b,1,x\nb,b,1,x\n",
+    ),
+    (  # a column of few values is not a column of items
+        "report x.csv",
+        "4 examples, 2 classes",
+        "y_true,y_pred,test\na,a,x\nb,b,x\na,b,y\nb,b,y\n",
     ),
     # Sentences.
     *(
@@ -736,6 +769,7 @@ MODELS = [REPEATED[0].rename({"doc_id": "task_id", "filter": "model"})]
         ("report x.parquet --prob p_", [A.with_columns(sample_id=QUESTIONS)], "sample_id"),
         ("report x.csv --id item --examples 2", [A.with_columns(item=QUESTIONS)], "item"),
         ("leaderboard x.csv y.csv", [x.with_columns(id=QUESTIONS) for x in (A, B)], "id"),
+        ("report x.csv", [A.with_columns(testIdx=QUESTIONS)], "testIdx"),
     ],
 )
 def test_items_that_repeat_are_clusters(

@@ -5,6 +5,7 @@ and what is counted, with the confusion matrix.
 import datetime
 import gzip
 import io
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from tests.command_line import A, Run, answer, with_files
+from tests.command_line import A, Run, with_files
 
 PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,0.4\n"
 IDS = "id,y_true,y_pred\n1,a,a\n2,b,b\n3,a,b\n"
@@ -118,6 +119,25 @@ REFUSED: list[tuple[Any, ...]] = [
         "report x.csv --pred y_true",
         "one column is given for two options: true = 'y_true', pred = 'y_true'",
         PREDICTIONS,
+    ),
+    *(
+        (
+            f"{command} x.csv y.csv",
+            "y.csv: the true and the predicted classes have no class in common: '0', '1' and '00'",
+            "y_true,y_pred\n1,1\n0,0\n",
+            "y_true,y_pred\n1,01\n0,00\n",
+        )
+        for command in ("compare", "leaderboard")
+    ),
+    (
+        "report x.csv",
+        "no class in common: 'D+', 'D-' and 'T+', 'T-'. Write the classes in the same way",
+        "y_true,y_pred\nD+,T+\nD-,T-\n",
+    ),
+    (
+        "report x.csv",
+        "'Cat', 'Dog' and 'cat', 'dog'. They differ in case or spaces. Write",
+        "y_true,y_pred\nCat,cat\nDog,dog\n",
     ),
     ("report x.csv --weight weight", "no column 'weight'", PREDICTIONS),
     ("report x.csv --count n", "no column 'n'", PREDICTIONS),
@@ -1150,7 +1170,7 @@ COUNTED: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("row", COUNTED, ids=lambda row: row[0][:60])
 def test_counts(row: Any, run: Run, folder: Path) -> None:
     command, classes, counts, *contents = row
-    found = answer(run, *with_files(command, *contents))
+    found = json.loads(run(*with_files(command, *contents), "--json")[1])
     names = [x["name"] for x in found["classes"]] + found.get("invalid_labels", [])
     counts = counts + [[0] * len(names)] * (len(names) - len(counts))
     assert (" ".join(names).split(), found["confusion_matrix"]) == (classes.split(), counts)

@@ -56,6 +56,8 @@ GATES: list[tuple[Any, ...]] = [
         {"acc >= .5": "passed", "group[law] >= .5": "passed", "mean_of_groups >= .9": "failed"},
     ),
     ("compare a.jsonl b.jsonl --value acc", 0, {"acc >= -0.01": "passed"}),
+    # More examples are needed whether or not scores are missing.
+    ("report x.csv --value ok", 3, {"ok >= 0.5": "unknown"}, "ok\n1\n0\n1\n0\n1\n \n"),
 ]
 
 
@@ -97,6 +99,7 @@ def test_gates(row: Any, run: Run) -> None:
             r"### Passed | gate | verdict | value, 95 % interval | | --- | ---: | ---: | |"
             r" accuracy \>= .1 | passed | 0.900 \[",
         ),
+        (f"{PAIRS} --gate 'macro_f1 >= 0.05' --cluster patient", 3, "more clusters would decide"),
         (f"{PAIRS} --gate 'accuracy >= .9'", 1, "Gate accuracy >= .9: failed"),
         (f"{PAIRS} --gate 'accuracy >= .9' --format markdown", 1, "| A - B, 95 % interval |"),
         (f"{PAIRS} --gate 'macro_f1 >= {MACRO_F1.value}' --format markdown", 3, "### Undecided"),

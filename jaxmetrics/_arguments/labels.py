@@ -114,24 +114,25 @@ def _categories(x: Any) -> list[str] | None:
 _INTEGER = re.compile("[+-]?[0-9]{1,100}")
 
 
-def sorted_classes(labels: Iterable[Any]) -> list[Any]:
+def sorted_classes(labels: Iterable[Any], unmarked: Collection[Any] = ()) -> list[Any]:
     """Sort distinct labels: strings as numbers if all are integers, and otherwise as text.
 
-    A warning names labels that are perhaps the same class, or a mark for a missing label.
+    A warning names labels that are perhaps the same class, or a mark for a missing label, except
+    the `unmarked` labels, of which another warning speaks.
     """
     classes = set(labels)
     result = sorted(classes)
     if are_integers(classes):
         result.sort(key=int)
     if any(isinstance(x, str) for x in result):
-        _warn_of_alike(result)
+        _warn_of_alike(result, unmarked)
     return result
 
 
 _MARK = re.compile(r"|NA|N/A|NaN|nan|None|null|NULL|<NA>|\W?(?i:invalid|no.?answer)\W?")
 
 
-def _warn_of_alike(names: Sequence[str]) -> None:
+def _warn_of_alike(names: Sequence[str], unmarked: Collection[str]) -> None:
     by_form: dict[Hashable, list[str]] = {}
     for name in names:
         by_form.setdefault(plain(name), []).append(name)
@@ -141,7 +142,7 @@ def _warn_of_alike(names: Sequence[str]) -> None:
             f"the classes {', '.join(alike[:5])} differ only in case, spaces, zeros or invisible"
             " characters. If they are the same class, write its name in the same way everywhere."
         )
-    if marks := [repr(name) for name in names if _MARK.fullmatch(name)]:
+    if marks := [repr(x) for x in names if _MARK.fullmatch(x) and x not in unmarked]:
         are = "is counted as a class" if len(marks) == 1 else "are counted as classes"
         warn(
             f"{enumeration(marks)} {are}. If this marks predictions that are no class, reports"

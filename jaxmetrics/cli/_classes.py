@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Sequence
 
-from jaxmetrics._arguments.labels import are_integers
+from jaxmetrics._arguments.labels import are_integers, plain
 from jaxmetrics.cli._errors import InputError, listed
 
 _MOST_DIGITS = 100  # a longer number is read as a name
+_FEW = 20  # more true classes may be free-form answers, which may all be wrong
 
 
 def sorted_classes(labels: Collection[str]) -> list[str]:
@@ -59,9 +59,9 @@ def refusal_of(label: str, role: str) -> str | None:
     return None
 
 
-def check_classes(true: Collection[str], pred: Collection[str], file: str = "") -> None:
+def check_classes(true: Collection[str], pred: Collection[str]) -> None:
     """Raise an error if the true and the predicted classes are of different kinds, such as integers
-    and names; warn if no true class is predicted.
+    and names, or if no true class is predicted; many classes may be free-form answers.
     """
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     kinds = {_kind(names) for names in (true, pred) if names}  # no prediction may be valid
@@ -70,12 +70,13 @@ def check_classes(true: Collection[str], pred: Collection[str], file: str = "") 
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
             " Write the classes in both columns in the same way."
         )
-    if pred and not set(true) & set(pred):
-        warnings.warn(
-            f"{file and f'{file}: '}the true and the predicted classes have no class in common:"
-            f" {listed(true)} and {listed(pred)}. Check that the classes are written in the same"
-            " way in both columns.",
-            stacklevel=2,
+    if pred and len(true) <= _FEW and not set(true) & set(pred):
+        alike = {*map(plain, true)} & {*map(plain, pred)}
+        way = " They differ in case or spaces." if alike else ""
+        raise InputError(
+            f"the true and the predicted classes have no class in common: {listed(true)} and"
+            f" {listed(pred)}.{way} Write the classes in the same way in both columns. If all"
+            " predictions are wrong, --invalid-others counts them."
         )
 
 

@@ -154,8 +154,8 @@ def _means_of_scores(options: Namespace) -> TabularReport:
         return report_of_scores(scores.filled(*case) if case else scores, level, names)
 
     with progress("computing intervals"), refusals(options.files[0]):
-        number, missing = scores.sample.number, scores.missing(names)
-        return _gated(systems[0], report_at, number, missing, scores.bounds is not None)
+        sample, missing = scores.sample, scores.missing(names)
+        return _gated(systems[0], report_at, sample, missing, scores.bounds is not None)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -291,7 +291,7 @@ def leaderboard(options: Namespace) -> TabularReport:
     files = match_predictions(systems := systems_of(options))
     true, clusters = files[0].ids("true"), files[0].column("cluster")
     size = len(files[0].axis_names)
-    function = _metric(options, size)
+    function = _metric(files[0].options, size)
     settings: Any = {"num_classes": size, "clusters": clusters, "level": options.level}
     with progress("ranking"), refusals(options.files[0]):
         board = rank(function, true, _preds(files), **settings)
@@ -299,7 +299,7 @@ def leaderboard(options: Namespace) -> TabularReport:
     ignored, cluster = files[0].num_rows - len(true), files[0].cluster
     sample = SampleSize(len(true), ignored, number, cluster=cluster)
     columns = {}
-    if options.invalid:
+    if files[0].options.invalid:
         are_valid = _preds(files) < len(files[0].classes)
         settings = {"bounds": (0, 1), "clusters": clusters, "level": options.level}
         columns["valid rate"] = values_of(mean_interval(are_valid, **settings))
@@ -370,7 +370,8 @@ def _plan_of_width(options: Namespace) -> TabularReport:
         with refusals(file):
             matrix, *_ = with_invalid_last(given.counts, None, given.class_names, options.invalid)
     else:
-        matrix = count_predictions(parts_of(file), options).counts()
+        rows = count_predictions(parts_of(file), options)
+        matrix, options = rows.counts(), rows.options
     function = _metric(options, matrix.shape[-1])
     with refusals("plan"):
         return width_plan(function, options.metric, matrix, options.half_width, options.level)
@@ -383,7 +384,7 @@ def _plan_of_difference(options: Namespace) -> TabularReport:
         paired = paired_confusion_matrix(true, *preds, num_classes=k)
     else:
         paired = cubes_of_clusters(true, preds[0], preds[1], clusters, k)
-    function = _metric(options, k)
+    function = _metric(files[0].options, k)
     with refusals("plan"):
         return difference_plan(
             function, options.metric, paired, options.difference, options.power, options.level
@@ -406,7 +407,7 @@ def _parse_gates(options: Namespace) -> None:
 def _gated(
     options: Namespace,
     report_at: Callable[..., Any],
-    number: float | None = None,
+    sample: SampleSize | None = None,
     missing: str = "",
     is_bounded: bool = True,
 ) -> Any:
@@ -416,7 +417,7 @@ def _gated(
         options: the parsed options.
         report_at: a function of a confidence level that makes the report. If scores are missing,
             its second argument is whether they are such that the value is least or greatest.
-        number: the number of items; by default, the number of examples in the report.
+        sample: the numbers of items and clusters; by default, those of the report.
         missing: which scores are missing, or "".
         is_bounded: whether scores have bounds.
     """
@@ -448,9 +449,10 @@ def _gated(
         return x.difference if isinstance(x, Compared) else x
 
     report = report_at(options.level)
-    number = report.num_examples if number is None else number
+    number, units = (report.sample if sample is None else sample).units_drawn
     what = "A - B" if is_comparison else ""
-    settings: Any = {"level": options.level, "number": number, "what": what, "missing": missing}
+    settings: Any = {"level": options.level, "number": number, "units": units}
+    settings |= {"what": what, "missing": missing}
     if is_bounded:
         settings["worst"] = lambda gate: value(gate, options.level, gate.is_lower)
     gates = judged(options.gate, value, **settings)

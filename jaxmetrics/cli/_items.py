@@ -11,10 +11,25 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError
 from jaxmetrics.cli._reader import FileTable
 
-_SELDOM = ("task_id", "problem_id", "prompt_id")  # with few values, they are names of tasks
-_ITEMS = (*_SELDOM, "doc_id", "sample_id", "question_id", "id")
+_SURE = ("doc_id", "sample_id", "question_id", "id")
+_ITEMS = (
+    *("task_id", "problem_id", "prompt_id", *_SURE, "instance_id", "qid", "idx", "testidx"),
+    *("problem", "question", "item", "example", "test", "prompt"),
+)
+_FEW = 10  # columns of other names that have fewer values are names of tasks, templates or splits
 # Columns that tell apart the rows of one item.
-_ATTEMPTS = ("filter", "epoch", "attempt", "model", "system", "seed", "run")
+_TRIES = (
+    "attempt",
+    "epoch",
+    "sample",
+    "repeat",
+    "repetition",
+    "seed",
+    "run",
+    "trial",
+    "generation",
+)
+_ATTEMPTS = ("filter", "model", "system", *_TRIES)
 _NUM_BATCHES = 16  # about a million rows show whether items repeat
 _MOST_ROWS = 100  # rows for each item; a column with more is perhaps no column of items
 
@@ -26,10 +41,14 @@ REPEATED_IN_SOME = (
 
 
 def usual_items(table: FileTable, options: Namespace) -> list[str]:
-    """Return the columns that may identify items: `--id`, in reports, and those of usual names."""
+    """Return the columns that may identify items: `--id`, in reports, and those of usual names in
+    any case.
+    """
     # Elsewhere, rows must have different ids.
     may_repeat = options.command == "report" and options.value is None
-    names = dict.fromkeys([options.id, *_ITEMS] if may_repeat else _ITEMS)
+    by_name = {x.lower(): x for x in table.names}
+    usual = [by_name[x] for x in _ITEMS if x in by_name]
+    names = dict.fromkeys([options.id, *usual] if may_repeat else usual)
     roles = options.true, options.pred, options.value, options.group
     return [x for x in names if x in table.names and x not in roles and _is_label(table, x)]
 
@@ -52,7 +71,8 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
     if options.cluster is not None:
         return [options.cluster] if options.cluster else []
     within = [] if options.group is None or options.group in _ATTEMPTS else [options.group]
-    for item in usual_items(table, options):
+    items = usual_items(table, options)
+    for item in items:
         columns = [item, *within]
         asked = {name: table.label(name) for name in columns}
         batches = list(islice(table.batches(asked), _NUM_BATCHES))
@@ -63,8 +83,9 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
         if distinct == number:
             continue
         way = "--cluster '' treats all rows as independent"
-        if distinct < max(2, number / _MOST_ROWS):
-            if item in _SELDOM:
+        is_sure = item.lower() in _SURE or item == options.id
+        if distinct < max(2 if is_sure else _FEW, number / _MOST_ROWS):
+            if not is_sure:
                 continue
             raise InputError(
                 f"the column {item!r} has only {distinct} different values in {number} rows. If"
@@ -77,4 +98,22 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
             stacklevel=2,
         )
         return columns
+    if not items:
+        _warn_of_attempts(table, options)
     return []
+
+
+def _warn_of_attempts(table: FileTable, options: Namespace) -> None:
+    """Warn if a column has the name and the values of attempts, but no column identifies items."""
+    roles = options.true, options.pred, options.value, options.group, options.system
+    for name in table.names:
+        if name.lower() in _TRIES and name not in roles and _is_label(table, name):
+            batches = [*islice(table.batches({name: table.label(name)}), _NUM_BATCHES)]
+            values = [x for batch in batches for x in batch[name]]
+            if 1 < len({*values}) <= len(values) / 2:
+                warnings.warn(
+                    f"the column {name!r} perhaps tells apart attempts at the same items. If so,"
+                    " name the column of the items with --cluster, because such rows are not"
+                    " independent; --cluster '' treats all rows as independent.",
+                    stacklevel=2,
+                )

@@ -12,7 +12,7 @@ from jaxmetrics._arguments.labels import warn_of_absent
 from jaxmetrics.cli._classes import check_classes
 from jaxmetrics.cli._errors import InputError, listed, named
 from jaxmetrics.cli._items import REPEATED_IN_SOME
-from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of
+from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of, find_others
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     check_number_of_rows,
@@ -61,13 +61,16 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
     true, positive, invalid = files[0].names("true"), files[0].positive, files[0].options.invalid
     preds = [file.names("pred") for file in files]
     warn_of_absent(invalid, true, set().union(*preds))
-    present = true.union(*preds).difference(invalid)
+    others = find_others(files, true)
+    left_out = {*invalid, *(others if files[0].options.invalid_others else ())}
+    present = true.union(*preds).difference(left_out)
     if positive is None:
         present.update(*(file.prob_classes for file in files))
-        for name, pred in zip(paths, preds, strict=True):
+        for name, file, pred in zip(paths, files, preds, strict=True):
             with named(name):
-                check_classes(true, pred.difference(invalid), name)
-    classes = classes_of(present, positive, files[0].options)
+                if not file.prob_classes:
+                    check_classes(true, pred.difference(left_out))
+    classes = classes_of(present, positive, files[0].options, others)
     if len(classes) < 2:
         raise InputError(
             f"a comparison needs at least two classes, but the files contain {listed(classes)}."

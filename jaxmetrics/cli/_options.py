@@ -139,9 +139,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "cluster": _option(
         "Column of cluster ids. Rows with the same cluster id are correlated, such as images of"
         " one patient. If this option is given, the confidence intervals treat the clusters as"
-        " independent, but not the rows of one cluster. If it is not given, and a column task_id,"
-        " problem_id, prompt_id, doc_id, sample_id, question_id or id repeats, rows with the same"
-        " id are one cluster; --cluster '' treats all rows as independent."
+        " independent, but not the rows of one cluster. If it is not given, and a column such as"
+        " task_id, doc_id, question, item or id repeats, rows with the same id are one cluster;"
+        " --cluster '' treats all rows as independent."
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes of --true have these shares,"
@@ -165,6 +165,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=_label,
         default=[],
     ),
+    "invalid-others": {
+        "help": (
+            "Count all predictions that are no true class, such as answers that could not be"
+            " parsed, as one invalid label, (other), as --invalid does for labels that you name."
+        ),
+        "action": "store_true",
+        "default": False,
+    },
     "counts": {
         "help": (
             "Use this option if FILE contains counts instead of predictions. FILE is then a"
@@ -323,8 +331,8 @@ COMMANDS = {
             }
         },
         "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
-        " cluster prevalence ignore invalid counts gate examples id-of-examples show where"
-        " separator decimal level output html json format",
+        " cluster prevalence ignore invalid invalid-others counts gate examples id-of-examples show"
+        " where separator decimal level output html json format",
     ),
     "compare": _Command(
         "_commands",
@@ -344,7 +352,8 @@ COMMANDS = {
             },
         },
         "true preds values bounds probs scores threshold pos-label system id cluster group ignore"
-        " invalid rope gate examples show where separator decimal level output html json format",
+        " invalid invalid-others rope gate examples show where separator"
+        " decimal level output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -359,8 +368,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label system id cluster group ignore invalid where"
-        " separator decimal level output html json format",
+        "true preds values bounds metric pos-label system id cluster group ignore invalid"
+        " invalid-others where separator decimal level output html json format",
         "Leaderboard",
     ),
     "plan": _Command(
@@ -376,7 +385,7 @@ COMMANDS = {
             }
         },
         "half-width difference power metric true pred value bounds pos-label id cluster ignore"
-        " invalid counts where separator decimal level output json format",
+        " invalid invalid-others counts where separator decimal level output json format",
         "Plan",
     ),
     "merge": _Command(

@@ -18,6 +18,7 @@ import polars as pl
 from jaxmetrics._arguments import labels as _labels
 from jaxmetrics._arguments.example_arguments import are_distributions
 from jaxmetrics._arguments.single import IGNORED
+from jaxmetrics._text.wording import warn
 from jaxmetrics.cli._classes import (
     check_classes,
     one_against_rest,
@@ -41,6 +42,7 @@ from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import NO_GROUP, check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.reports.overall_values import note_on_free_form
 from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
 from jaxmetrics.reports.values import number
@@ -54,6 +56,7 @@ _MOST_BYTES = 2**30  # size of the score histograms of all groups
 _BYTES_OF_CLASS = 2**16  # size of the score histograms of one class
 _LISTED = 12  # the largest number of columns or values in an error message
 _GREATEST = float(np.finfo(float).max)
+_OTHER = "(other)"  # the label of all predictions that are no true class
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -521,22 +524,64 @@ def count_predictions(
             raise InputError(no_rows(options))
         if rows.num_rows == rows.ignored():
             raise InputError("all rows are ignored, so there is nothing to count")
-        labels = [x for x in rows.labels if x not in options.invalid]
-        rows.classes = classes_of(labels, rows.positive, options)
+        true, pred = rows.names("true"), rows.names("pred")
+        _labels.warn_of_absent(options.invalid, true, pred)
+        others = find_others([rows], true)
+        left_out = {*rows.options.invalid, *(others if options.invalid_others else ())}
+        labels = [x for x in rows.labels if x not in left_out]
+        rows.classes = classes_of(labels, rows.positive, options, others)
         if not rows.classes or len(labels) < 2:
             raise InputError(
                 f"a report needs at least two classes, but the file contains {listed(labels)}."
             )
-        true, pred = rows.names("true"), rows.names("pred")
-        _labels.warn_of_absent(options.invalid, true, pred)
-        if rows.positive is None:
-            check_classes(true, pred.difference(options.invalid))
+        if rows.positive is None and not rows.prob_classes:
+            check_classes(true, pred.difference(left_out))
     return rows
 
 
-def classes_of(labels: Collection[str], positive: str | None, options: Namespace) -> list[str]:
+def find_others(files: Sequence[Predictions], true: Collection[str]) -> list[str]:
+    """Return the predicted labels that are no true class. With `--invalid-others`, the files get a
+    single invalid label in their place; otherwise, a warning names them.
+    """
+    options, labels = files[0].options, files[0].labels
+    known = {*true, *options.invalid, *files[0].prob_classes}
+    if (positive := files[0].positive) is not None:
+        known |= {positive, rest_of(positive)}
+    others = {name: i for name, i in labels.items() if name not in known}
+    ids = [*others.values()]
+    if options.invalid_others:
+        number = labels.setdefault(_OTHER, len(labels))
+        for file in files:
+            merged = pl.col("pred").replace(ids, number)
+            file.frames = [rows.with_columns(merged) for rows in file.frames]
+            file.options = with_options(file.options, invalid=[*options.invalid, _OTHER])
+        return [*others]
+    amount = pl.col("^number$").sum()
+    rows = pl.concat(x.examples.select("true", "pred", "^number$") for x in files)
+    rows = rows if "number" in rows.columns else rows.with_columns(number=1)
+    support = rows.group_by("true").agg(amount)["number"].to_numpy()
+    found = rows.filter(pl.col("pred").is_in(ids))
+    if found.is_empty() or note_on_free_form(support // len(files)):
+        return []
+    count = int(found["number"].sum())
+    names = [name for name, i in others.items() if i in found["pred"]]
+    more = f" and {len(names) - 3} more labels" if len(names) > 3 else ""
+    warn(
+        f"{count:,} {'prediction is' if count == 1 else 'predictions are'} no true class:"
+        f" {listed(names[:3])}{more}; --invalid-others counts such predictions as wrong, but not"
+        " their labels as classes."
+    )
+    return names
+
+
+def classes_of(
+    labels: Collection[str],
+    positive: str | None,
+    options: Namespace,
+    unmarked: Collection[str] = (),
+) -> list[str]:
     """Return the classes in order; with a positive class, the negative and the positive class."""
-    classes = _labels.sorted_classes(labels)  # warns of marks
+    classes = _labels.sorted_classes(labels, unmarked)  # warns of marks
     if positive is None:
         return classes
     return one_against_rest(classes, positive, options.pos_label is None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from jaxmetrics.cli._classes import is_number
 from jaxmetrics.cli._errors import InputError, listed, shown
 from jaxmetrics.cli._items import usual_items
 from jaxmetrics.cli._options import OF_SYSTEMS, with_options
@@ -79,7 +80,15 @@ def _systems_of(options: Namespace) -> list[Namespace]:
         return [system(x, shared, files=[y]) for x, y in zip(names, paths, strict=True)]
     names, ids = _names_and_ids(system("", shared))
     others = [x for x in options.where if x[0] != column]
-    return [system(x, shared, id=ids, where=[*others, (column, x)]) for x in names]
+    return [
+        system(
+            f"{column} {x}" if is_number(x) else x,
+            shared,
+            id=ids,
+            where=[*others, (column, x)],
+        )
+        for x in names
+    ]
 
 
 def _columns_of_systems(

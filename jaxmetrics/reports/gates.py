@@ -83,7 +83,8 @@ class JudgedGate(NamedTuple):
         what: what the value describes, such as "A - B", or "".
         value: the value with its interval.
         verdict: the verdict.
-        more: how many more examples would decide the gate.
+        more: how many more of the independent units would decide the gate.
+        units: the independent units: examples, items or clusters.
         missing: which scores are missing, and the value in the worst case; or "".
     """
 
@@ -92,6 +93,7 @@ class JudgedGate(NamedTuple):
     value: ReportValue
     verdict: Verdict
     more: float
+    units: str = "examples"
     missing: str = ""
 
     @property
@@ -105,11 +107,11 @@ class JudgedGate(NamedTuple):
         if not self.value.has_interval:
             return "undecided (the value has no confidence interval)"
         if not 0 < self.more < _MOST_EXAMPLES:
-            return "undecided (more examples would decide it)"
+            return f"undecided (more {self.units} would decide it)"
         # Rounded up to two significant digits, because the estimate is not more accurate.
         unit = 10 ** max(math.floor(math.log10(self.more)) - 1, 0)
         number = math.ceil(self.more / unit) * unit
-        return f"undecided (about {number:,} more examples would decide it)"
+        return f"undecided (about {number:,} more {self.units} would decide it)"
 
     @property
     def name(self) -> str:
@@ -128,7 +130,8 @@ class JudgedGate(NamedTuple):
         more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
         parts = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
         parts |= {"reason": self.missing} if self.missing else {}
-        return parts | ({} if more is None else {"more_examples": math.ceil(more)})
+        key = "more_clusters" if self.units == "clusters" else "more_examples"
+        return parts | ({} if more is None else {key: math.ceil(more)})
 
 
 def judged(
@@ -137,6 +140,7 @@ def judged(
     *,
     level: float,
     number: float,
+    units: str = "examples",
     what: str = "",
     missing: str = "",
     worst: Callable[[Gate], ReportValue] | None = None,
@@ -155,7 +159,7 @@ def judged(
         value: a function of a gate and a confidence level that returns the value of the gate with
             its interval.
         level: the confidence level of each interval, 1 - α.
-        number: the number of examples.
+        number, units: the number and the name of the independent units.
         what: what the values describe, such as "A - B".
         missing: which scores are missing, or "".
         worst: a function of a gate that returns its value if missing scores are the worst that are
@@ -178,13 +182,15 @@ def judged(
     results = []
     for gate, x, verdict in zip(gates, values, verdicts, strict=True):
         more, reason = gate.more(x, number), missing
-        if missing and verdict is not Verdict.FAILED:
+        if verdict is Verdict.UNKNOWN:  # also without missing scores
+            reason = ""
+        elif missing and verdict is Verdict.PASSED:
             at_worst = None if worst is None else worst(gate)
             if at_worst is None or gate.judge(at_worst) is not Verdict.PASSED:
                 verdict, more = Verdict.UNKNOWN, math.inf
             found = "unknown without bounds" if at_worst is None else str(at_worst)
             reason = f"{missing}; in the worst case, {what or 'the value'} is {found}"
-        results.append(JudgedGate(gate, what, x, verdict, more, reason))
+        results.append(JudgedGate(gate, what, x, verdict, more, units, reason))
     return results
 
 

@@ -368,9 +368,10 @@ def posterior_balanced_accuracy(evidence: Evidence) -> ReportValue:
 
 
 def note_on_free_form(support: np.ndarray) -> str:
-    """Return a note if the classes look like free-form answers, otherwise "". They do if there are
-    more than 20 classes, and most of them have at most 2 true examples.
+    """Return a note if the classes look like free-form answers, otherwise "". They do if more than
+    20 classes have true examples, and most of these have at most 2 of them.
     """
+    support = support[support > 0]  # predictions that are no answer have many labels, too
     if not (len(support) > 20 and support.dtype.kind in "iu" and np.median(support) <= 2):
         return ""
     return (

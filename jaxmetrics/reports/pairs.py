@@ -141,7 +141,8 @@ class ComparisonReport(AnyReport):
         return of_a, of_b
 
     @property
-    def _sample(self) -> SampleSize:
+    def sample(self) -> SampleSize:
+        """The numbers of examples, of ignored examples, and of clusters."""
         return SampleSize(
             self.num_examples, self.num_ignored, self.num_clusters, cluster=self.cluster
         )
@@ -170,9 +171,9 @@ class ComparisonReport(AnyReport):
         free_form = note_on_free_form(self.support)
         main = "accuracy" if self.invalid or free_form else "macro_f1"
         return Outline(
-            heading=f"{self._sample}, {self.num_classes} classes",
+            heading=f"{self.sample}, {self.num_classes} classes",
             verdict=verdict_of(
-                self.figures[main].difference, title_of(main), self._sample, self.level, self.rope
+                self.figures[main].difference, title_of(main), self.sample, self.level, self.rope
             ),
             names=names_of_both(self.names),
             tables={
@@ -194,7 +195,7 @@ class ComparisonReport(AnyReport):
         support = self.support.tolist()
         parts = zip(self.class_names, support, self.only_right_per_class.tolist(), strict=True)
         return {
-            **self._sample.content(),
+            **self.sample.content(),
             "num_classes": self.num_classes,
             "names": list(self.names),
             "level": self.level,
