@@ -118,14 +118,11 @@ def rater_agreement(
         TypeError, ValueError: if ratings have another shape, are neither numbers nor strings, are
             infinite, or have no order or distance that the scale needs; if `scale` is unknown.
 
-    >>> rater_agreement([[1, 1, 1], [2, 2, -1], [2, 3, 2], [3, 3, 3], [1, 1, 2]] * 6)
-    alpha: 0.574 [0.368, 0.751]
-    kappa: 0.595 [0.385, 0.769]
-    each rater and the others:
-       value [low, high]
-    0  0.698 [0.520, 0.830]
-    1  0.554 [0.301, 0.753]
-    2  0.443 [0.138, 0.674]
+    >>> agreement = rater_agreement([[1, 1, 1], [2, 2, -1], [2, 3, 2], [3, 3, 3], [1, 1, 2]] * 6)
+    >>> agreement.alpha, agreement.kappa
+    (0.574 [0.368, 0.751], 0.595 [0.385, 0.769])
+    >>> agreement.raters
+    3 estimates: 0.698 [0.520, 0.830]; 0.554 [0.301, 0.753]; 0.443 [0.138, 0.674]
     """
     check_option(scale, "scale", ("nominal", "ordinal", "interval"))
     ids, values = _categories(ratings, scale)
