@@ -177,8 +177,9 @@ def warn_of_clusters(sizes: Array) -> None:
     unequal = (number > 0) & (2 * effective < number)
     if unequal.any():
         warn(
-            f"{number[unequal][0]} clusters have such unequal sizes that their effective number"
-            f" is {effective[unequal][0]:.3g}. Confidence intervals reach their level if the"
+            f"The {number[unequal][0]} clusters of a value (for a class, the clusters with its"
+            " examples) have such unequal sizes that their effective number is"
+            f" {effective[unequal][0]:.3g}. Confidence intervals reach their level if the"
             " largest cluster is at most 10 times as large as the smallest cluster. Otherwise they"
             " may be wrong if the metric differs between large and small clusters."
         )

@@ -48,6 +48,7 @@ from jaxmetrics._arguments.single import (
     refuse_where,
     require,
 )
+from jaxmetrics._text.wording import warn
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level
@@ -71,6 +72,11 @@ class RaterAgreement(NamedTuple):
     kappa: Estimate
     raters: Estimate
 
+    def __repr__(self) -> str:
+        """Return one line per coefficient and rater."""
+        whole = f"alpha: {self.alpha}\nkappa: {self.kappa}"
+        return f"{whole}\neach rater and the others:\n{self.raters}"
+
 
 def rater_agreement(
     ratings: ArrayLike,
@@ -90,9 +96,10 @@ def rater_agreement(
 
     Args:
         ratings: numbers or strings of shape `(items, raters)`, an array or a data frame of pandas
-            or Polars without other columns, such as ids. Missing ratings are NaN, None or, among
-            integers, negative. Raters need not be the same persons for all items, but then only
-            alpha and kappa have a meaning.
+            or Polars without other columns, such as ids; a table that looks as if it held ids or
+            counts gives a warning. Missing ratings are NaN, None or, among integers, negative.
+            Raters need not be the same persons for all items, but then only alpha and kappa have a
+            meaning.
         scale: what a disagreement costs. `"nominal"`: all disagreements cost the same.
             `"ordinal"`: the squared difference of the midranks of the categories. Strings must then
             be ordered categories, such as an ordered `Categorical` of pandas, or integers.
@@ -165,6 +172,18 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
                     f" first in column {columns[is_text.any(0).argmax()]!r}. Pass the columns of"
                     " the raters only, without ids of the items."
                 )
+            sets = [{*x[used].tolist()} for x, used in zip(array.T, made.T, strict=True)]
+            for j, own in enumerate(sets):
+                others = set().union(*sets[:j], *sets[j + 1 :])
+                if own and others and own.isdisjoint(others):
+                    name = getattr(ratings, "columns", range(len(sets)))[j]
+                    warn(
+                        f"column {name!r} of ratings shares no category with the other columns, so"
+                        " perhaps it has no ratings. Pass one row per item and one column per"
+                        " rater, without ids. In pandas, .pivot(index=..., columns=..., values=...)"
+                        " makes them from one row per rating."
+                    )
+                    break
             columns = {str(name): ratings[name] for name in getattr(ratings, "columns", ())}
             ordered = ordered_categories(columns)
             has_order = ordered is not None or are_integers({*labels})
@@ -176,6 +195,12 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
     x = np.full(array.shape, np.nan)
     x[made] = numbers
     refuse_where(np.isinf, x, "ratings", "but ratings must be finite.")
+    sums, whole = {*x.sum(1).tolist()}, (x >= 0) & (x % 1 == 0)
+    if len(x) > 2 and len(sums) == 1 and whole.all() and (x == 0).any() and x.max() > 1:
+        warn(
+            f"all rows of ratings have the sum {sums.pop():g}, like counts of the categories. Pass"
+            " one rating per rater: [numpy.repeat(range(len(row)), row) for row in counts]."
+        )
     valid = numbers >= 0 if is_integer(numbers) else ~np.isnan(numbers)
     made[made], ids, given = valid, np.full(array.shape, -1), numbers[valid]
     given = given.astype(np.uint64) if is_integer(given) else given

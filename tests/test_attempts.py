@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -115,6 +116,12 @@ def test_variance_is_split() -> None:
             r"scores\[1\] is nan, not a number\. Repeat this split",
         ),
         (lambda: jm.cross_validation_interval([1.0], num_train=0, num_test=1), "num_train"),
+        (
+            lambda: jm.cross_validation_interval(
+                pl.DataFrame({"A": [0.5, 0.6, 0.7], "B": [0.4, 0.4, 0.6]}), num_train=4, num_test=2
+            ),
+            r"\(3, 2\).* If rows are folds, pass scores.to_numpy\(\)\.T",
+        ),
     ],
 )
 def test_what_is_refused(call: Any, message: str) -> None:

@@ -768,7 +768,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: matrix(Y, np.eye(3, 4, dtype=int)), r"one-hot.* pass \.argmax\(-1\)"),
     (lambda: matrix(Y, [0, 1]), r"same number of examples.*y_true \(3,\), y_pred \(2,\)"),
     (lambda: matrix([0, 1], [0, 1], sample_weight=[1.0]), r"same number .*sample_weight \(1,\)"),
-    (lambda: matrix(0, 1, num_classes=2), r"must have at least one axis.*y_true \(\)"),
+    (lambda: matrix(0, 1, num_classes=2), "y_true and y_pred must have one value per example"),
     (
         lambda: matrix(np.zeros((2, 3), int), np.zeros((4, 3), int)),
         r"batch axes, which must broadcast as in NumPy.*\(2, 3\).*\(4, 3\)",

@@ -280,6 +280,17 @@ def test_bad_ratings_are_refused(case: str) -> None:
         jm.rater_agreement(ratings, **options)
 
 
+def test_ids_and_counts_in_the_place_of_ratings_give_a_warning() -> None:
+    long = pd.DataFrame({"item": ["p", "p", "q", "q"], "rating": ["a", "a", "b", "a"]})
+    with pytest.warns(UserWarning, match="column 'item' of ratings shares no category"):
+        jm.rater_agreement(long)
+    wide = long.assign(k=long.groupby("item").cumcount())
+    wide = wide.pivot(index="item", columns="k", values="rating")
+    assert "each rater" in str(jm.rater_agreement(wide))
+    with pytest.warns(UserWarning, match="sum 14, like counts"):
+        jm.rater_agreement(FLEISS)
+
+
 @pytest.mark.slow
 def test_covers_the_agreement_of_the_population() -> None:
     """The coverage is 0.96 in `bench`: of 100 samples 96, with a standard deviation of 2."""

@@ -147,7 +147,8 @@ def check_classes(x: Any, name: str) -> None:
             f"The rows and the columns of {name} must be the same classes in the same order,"
             f" got {listed(rows)} and {listed(columns[0])}. Use .reindex with fill_value=0 to"
             " put both in the same order. If the rows and columns at the same position are the"
-            " same class, pass .to_numpy()."
+            f" same class, pass {name}.to_numpy() if the rows are the true classes, or"
+            f" {name}.T.to_numpy() if the rows are the predictions, such as results of a test."
         )
 
 

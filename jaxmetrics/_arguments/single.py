@@ -515,6 +515,9 @@ def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Check that last axes have the same number of examples, and that leading axes broadcast."""
     lengths = {shape[-1:] for shape in shapes.values()}
+    if {*shapes.values()} == {()}:
+        names = " and ".join(shapes)
+        raise ValueError(f"{names} must have one value per example, got a single number.")
     try:
         if len(set(shapes.values())) > 1:  # `broadcast_shapes` is slow
             np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))

@@ -52,7 +52,8 @@ class HypothesisTest(Printed, namedtuple("_HypothesisTest", "statistic p_value")
 
     Attributes:
         statistic: `(...)`, the test statistic, as defined by the test function.
-        p_value: `(...)`, the p-value in [0, 1], two-sided except for `no_information_test`.
+        p_value: `(...)`, the p-value in [0, 1], two-sided except for `no_information_test`. By
+            default, `mcnemar` computes the mid-p value.
 
     >>> mcnemar([[23, 15], [19, 31]])
     statistic 15.000, p-value 0.500

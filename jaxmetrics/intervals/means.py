@@ -47,7 +47,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._arguments.example_arguments import Argument, read_examples
-from jaxmetrics._arguments.indices import check_order
+from jaxmetrics._arguments.indices import check_order, is_labelled
 from jaxmetrics._arguments.single import (
     ArrayLike,
     as_array,
@@ -195,8 +195,9 @@ def cross_validation_interval(
     repetition and 26 to 47 % with 10 repetitions.
 
     Args:
-        scores: one score for each fold of each repetition, of shape `(..., J)`. To compare two
-            learners on the same splits, pass the differences of their scores.
+        scores: one score for each fold of each repetition, of shape `(..., J)`; a data frame with
+            more rows than columns is refused. To compare two learners on the same splits, pass the
+            differences of their scores.
         num_train: the number of examples that each model is trained on. For k folds of n examples,
             this is n (k - 1) / k.
         num_test: the number of examples that each score is computed from. For k folds of n
@@ -216,6 +217,12 @@ def cross_validation_interval(
     """
     x = as_float(scores, "scores")
     check_examples({"scores": x.shape})
+    if is_labelled(scores) and x.ndim == 2 and x.shape[0] > x.shape[1]:
+        raise ValueError(
+            f"scores is a data frame of shape {x.shape}, so each row would be a learner with"
+            f" {x.shape[1]} scores. If rows are folds, pass scores.to_numpy().T; if not, pass"
+            " scores.to_numpy()."
+        )
     message = (
         "not a number. Repeat this split, because the interval needs the scores of all splits."
     )

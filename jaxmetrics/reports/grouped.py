@@ -127,13 +127,27 @@ class GroupedReport(Report):
         if not different:
             return f"None of {number} values is shown to differ between groups, {rate}."
         titles = self._titles(different[:_MOST_SHOWN])
-        most = [f"{title} by {self.disparities[key]}" for key, title in titles.items()]
+        groups = self.values_of_groups
+        labels = dict(zip(groups, labels_of(list(groups), _LONGEST_GROUP), strict=True))
+        most = []
+        for key, title in titles.items():
+            ends = (f"{labels[x]} {groups[x][key].value:.3f}" for x in self._ends(key).values())
+            most.append(f"{title} by {self.disparities[key]} (from {' to '.join(ends)})")
         verb = "is" if len(different) == 1 else "are"
         return (
             f"{len(different)} of {number} values {verb} shown to differ between groups, {rate}"
             f" (Benjamini and Hochberg). The largest difference{'s' * (len(most) > 1)}:"
             f" {'; '.join(most)}."
         )
+
+    def _ends(self, key: Key) -> dict[str, str]:
+        """Return the names of the groups with the least and with the greatest value."""
+        values = {name: x[key].value for name, x in self.values_of_groups.items()}
+        known = [name for name, x in values.items() if not math.isnan(x)]
+        return {
+            "least": min(known, key=values.__getitem__),
+            "greatest": max(known, key=values.__getitem__),
+        }
 
     def _is_shown(self, key: Key) -> bool:
         """Return whether the text contains a value: an overall value or, for up to ten classes, a
@@ -157,8 +171,8 @@ class GroupedReport(Report):
         return {
             "groups": {name: x.to_dict() for name, x in self.groups.items()},
             "disparities": [
-                {"name": name, "class": of_class or None, **x.to_dict()}
-                for (name, of_class), x in self.disparities.items()
+                {"name": key[0], "class": key[1] or None, **x.to_dict(), "groups": self._ends(key)}
+                for key, x in self.disparities.items()
             ],
         }
 

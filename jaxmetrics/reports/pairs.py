@@ -201,7 +201,12 @@ class ComparisonReport(AnyReport):
             "level": self.level,
             "rope": self.rope,
             "figures": {name: x.to_dict() for name, x in self.figures.items()},
-            "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
+            "mcnemar": {
+                "only_a": only_a,
+                "only_b": only_b,
+                "p_value": self.p_value,
+                "method": "mid-p" if self.num_clusters is None else "asymptotic",
+            },
             "classes": [
                 {"name": name, "support": n, "only_a": a, "only_b": b} for name, n, (a, b) in parts
             ],

@@ -271,6 +271,7 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
             p_value = float(mcnemar([[0, only_a], [only_b, 0]]).p_value)
             outline = outline._replace(result=mcnemar_in_words(only_a, only_b, p_value))
             content["mcnemar"] = {"only_a": only_a, "only_b": only_b, "p_value": p_value}
+            content["mcnemar"]["method"] = "mid-p"
     if missing := scores.missing(names):
         verdict = [outline.verdict, f"{capital(missing)}.", _extremes(scores, level)]
         outline = outline._replace(verdict=" ".join(filter(None, verdict)))

@@ -181,7 +181,7 @@ class Report(AnyReport):
         Args:
             counts: `(K, K)`, integers or floats; or `(C, K, K)`, one matrix for each of C clusters
                 (groups of correlated examples).
-            class_names: K names; "0" to "K - 1" by default.
+            class_names: K names; by default the columns of a data frame, or "0" to "K - 1".
             soft_counts: `(K, K)`, the result of `soft_confusion_matrix`. It adds the expected
                 accuracy.
             squares: `(K, K)`, if examples have weights: the sums of their squares, where `counts`
@@ -206,6 +206,8 @@ class Report(AnyReport):
         if method is not None:
             check_method(method)
         tables, labels = _checked_tables(counts), as_invalid(invalid)
+        if class_names is None and hasattr(counts, "columns"):
+            class_names = list(map(str, counts.columns))
         squares = None if squares is None else on_host(squares, "squares").astype(float)
         tables, squares, names = with_invalid_last(tables, squares, class_names, labels)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
