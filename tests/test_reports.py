@@ -1207,9 +1207,9 @@ def test_the_verdict_on_groups_counts_the_rows_of_the_table() -> None:
     assert not [a for a, b in combinations(shown.values(), 2) if a.numbers == approx(b.numbers)]
     words, numbers = outline.verdict.split(" The largest differences: ")
     for text in numbers.rstrip(".").split("; "):
-        title, value, ends = re.split(r" by | \(from ", text.rstrip(")"))
+        title, value, ends = re.split(r" by | \(", text.rstrip(")"))
         assert f"{shown[title]}" == value
-        least, greatest = (float(x.split()[1]) for x in ends.split(" to "))
+        least, greatest = (float(x.split(": ")[1]) for x in ends.split(", "))
         assert greatest - least == approx(shown[title].value, abs=1e-3)
     # The oracle: intervals at the level that Benjamini and Hochberg's procedure gives to each rank.
     keys = {key for key in report.disparities if key[0] != "specificity"}
