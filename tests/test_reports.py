@@ -480,10 +480,22 @@ def test_areas_have_intervals() -> None:
 def test_an_area_without_a_mistake_may_have_some_to_come() -> None:
     prob = np.concatenate([np.linspace(0.01, 0.4, 12), np.linspace(0.6, 0.99, 7)])
     y_prob = np.stack([1 - prob, prob], 1)
-    area = jm.report([0] * 12 + [1] * 7, 1 * (prob > 0.5), y_prob=y_prob)["roc_auc"]["1"]
+    report = jm.report([0] * 12 + [1] * 7, 1 * (prob > 0.5), y_prob=y_prob)
+    area = report["roc_auc"]["1"]
+    assert report.to_text().count("ROC AUC  ") == 1  # equal for both classes
     # Wilson's lower end of N successes in N examples, 2 / N = 1/7 + 1/12.
     number = 2 / (1 / 7 + 1 / 12)
     assert area.numbers == approx((1, number / (number + 1.959964**2), 1), rel=1e-6)
+
+
+def test_a_data_frame_of_counts_names_the_classes() -> None:
+    frame = pd.DataFrame([[9, 1], [3, 7]], ["well", "ill"], ["well", "ill"])
+    assert of_counts(frame).class_names == ("well", "ill")
+    assert of_counts(frame, class_names=["no", "yes"]).class_names == ("no", "yes")
+    with pytest.raises(
+        ValueError, match=r"counts\.T\.to_numpy\(\) if the rows are the predictions"
+    ):
+        of_counts(frame.set_axis(["T-", "T+"]))
 
 
 @pytest.mark.slow
@@ -1199,9 +1211,9 @@ def test_the_verdict_on_groups_counts_the_rows_of_the_table() -> None:
     assert not [a for a, b in combinations(shown.values(), 2) if a.numbers == approx(b.numbers)]
     words, numbers = outline.verdict.split(" The largest differences: ")
     for text in numbers.rstrip(".").split("; "):
-        title, value, ends = re.split(r" by | \(from ", text.rstrip(")"))
+        title, value, ends = re.split(r" by | \(", text.rstrip(")"))
         assert f"{shown[title]}" == value
-        least, greatest = (float(x.split()[1]) for x in ends.split(" to "))
+        least, greatest = (float(x.split(": ")[1]) for x in ends.split(", "))
         assert greatest - least == approx(shown[title].value, abs=1e-3)
     # The oracle: intervals at the level that Benjamini and Hochberg's procedure gives to each rank.
     keys = {key for key in report.disparities if key[0] != "specificity"}

@@ -131,8 +131,8 @@ class GroupedReport(Report):
         labels = dict(zip(groups, labels_of(list(groups), _LONGEST_GROUP), strict=True))
         most = []
         for key, title in titles.items():
-            ends = (f"{labels[x]} {groups[x][key].value:.3f}" for x in self._ends(key).values())
-            most.append(f"{title} by {self.disparities[key]} (from {' to '.join(ends)})")
+            ends = (f"{labels[x]}: {groups[x][key].value:.3f}" for x in self._ends(key).values())
+            most.append(f"{title} by {self.disparities[key]} ({', '.join(ends)})")
         verb = "is" if len(different) == 1 else "are"
         return (
             f"{len(different)} of {number} values {verb} shown to differ between groups, {rate}"

@@ -194,7 +194,7 @@ def _(report: Report) -> dict[str, Any]:
         "axes": {
             name: _axis_of([column[i] for i in order])
             for name, column in report.per_class.items()
-            if name != "specificity"
+            if name != "specificity" and (name != "roc_auc" or k > 2 or report.invalid)
         },
         "confusions": _worst_confusions(counts, names, report.level),
         "num_confusions": np.count_nonzero(wrong),

@@ -404,7 +404,10 @@ class Report(AnyReport):
         look like free-form answers, the most frequent wrong ones take the place of the classes.
         """
         values = self.class_values
-        values = values._replace(overall=shown_values(self.overall, self.support))
+        overall, columns = dict(shown_values(self.overall, self.support)), dict(values.columns)
+        if len(self.class_names) == 2 and not self.invalid and "roc_auc" in columns:
+            overall["roc_auc"] = columns.pop("roc_auc")[1]  # equal for both classes
+        values = values._replace(overall=overall, columns=columns)
         how = " The classes have likelihood intervals"
         table = {"": values.table()}
         if any(x.has_interval for x in self.per_class.get("roc_auc", ())):
