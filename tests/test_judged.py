@@ -249,3 +249,18 @@ def test_what_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         jm.prediction_powered(metric, labelled, judged, **options)
+
+
+def test_labelled_examples_that_are_no_random_sample_give_a_warning() -> None:
+    """A balanced set of 200 examples, of which the judge passes half, not two of three."""
+    judged = np.array([[0, 317], [0, 683]])
+    balanced = np.array([[[0, 89], [0, 11]], [[0, 10], [0, 90]]])
+    for put in (np.asarray, jnp.asarray):
+        with pytest.warns(UserWarning, match=r"assigns class 1 to 50.5% of them, but to 68.3%"):
+            jm.prediction_powered(jm.accuracy, put(balanced), put(judged))
+    at_random = np.array([[[0, 54], [0, 7]], [[0, 14], [0, 125]]])
+    found = jm.prediction_powered(jm.accuracy, at_random, judged)
+    assert found.low < 0.7 < found.high
+    counts = np.stack([at_random.sum((0, 2)), judged.sum(1)])
+    assert stats.chi2_contingency(counts, False, lambda_="log-likelihood").pvalue > 1e-3
+    jm.prediction_powered(jm.accuracy, at_random, np.zeros((2, 2)))
