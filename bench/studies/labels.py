@@ -51,6 +51,21 @@ def _lowest_recall(counts: Any) -> Any:
     return jm.recall(counts).min(-1)
 
 
+def grades(rng: Rng, size: int, n: int, spread: float) -> Outcomes:
+    """A judge's grade is near the grade by people, with normal weights of the distance."""
+    steps = np.arange(5)
+    cells = np.exp(-(((steps[:, None] - steps) / spread) ** 2) / 2)
+    cells *= np.array([0.1, 0.15, 0.25, 0.3, 0.2])[:, None] / cells.sum(1, keepdims=True)
+    counts = on_device(rng.multinomial(n, cells.ravel(), size).reshape(size, 5, 5))
+    for method in (jm.Delta("atanh"), jm.Likelihood()):
+        found = jm.interval(_quadratic_kappa, counts, method=method)
+        yield f"`interval` of quadratic kappa, {method.name}", "", (found, _quadratic_kappa(cells))
+
+
+def _quadratic_kappa(counts: Any) -> Any:
+    return jm.cohen_kappa(counts, weights="quadratic")
+
+
 # Three classes: their shares, and the accuracy of each.
 SHARES, RIGHT = np.array([0.5, 0.3, 0.2]), np.array([0.9, 0.8, 0.6])
 WEIGHTED = METRICS | {"recall of one class": lambda counts: jm.recall(counts)[..., 1]}
@@ -300,6 +315,13 @@ STUDIES: dict[str, Study] = {
         raters,
         200,
         is_slow=True,
+    ),
+    "grades": Study(
+        "100 to 1000 items that people and a judge give one of five grades, quadratic kappa of .25,"
+        " .66 or .90",
+        [*product((100, 300, 1000), (2.5, 1.2, 0.6))],
+        grades,
+        1000,
     ),
     "lowest recalls": Study(
         "2, 3 or 10 classes of 50 examples, with recalls of .95, or one of them clearly lower",

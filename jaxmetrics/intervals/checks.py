@@ -158,7 +158,7 @@ def check_counts(
         expected = (
             "expected a number of examples, an integer >= 0: sums of weights do not say how many"
             " examples there are. If examples have weights, call interval or compare with squares,"
-            " the sums of squared weights."
+            ' the sums of squared weights, or for clusters with method=jaxmetrics.Delta("logit").'
         )
     few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
     if seen is None:

@@ -131,8 +131,8 @@ def question_of(
     is_clustered = cluster_axis is not None
     if squares is not None and is_clustered:
         raise ValueError(
-            "squares and cluster_axis cannot be used together. Leave out squares: tables of"
-            " clusters may contain sums of weights."
+            "squares and cluster_axis cannot be used together. Leave out squares: with"
+            ' method=jaxmetrics.Delta("logit"), tables of clusters may contain sums of weights.'
         )
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(

@@ -39,7 +39,8 @@ from jaxmetrics._arguments.single import ArrayLike, as_float, check_level
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import on_host_if_small
 from jaxmetrics._places.jax_imports import jax, trees
-from jaxmetrics._places.namespaces import Array, is_jax, xp
+from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
+from jaxmetrics._text.wording import warn
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.checks import as_floats, nan_unless
@@ -54,6 +55,7 @@ __all__ = ["prediction_powered"]
 # Weight of the judge's labels in the table at which λ is computed. It is positive so that needed
 # cells are not empty and derivatives exist. The choice affects λ, and λ only affects the width.
 _JUDGED = 0.1
+_UNLIKELY = 1e-3  # p-value of the warning that the labelled examples are not a random sample
 # Number of examples that are added to compute λ, which only matters if var(j) is almost 0. With a
 # hundredth or a whole example, the bias and the error of accuracy change by less than 5 %.
 _ADDED = 0.1
@@ -81,8 +83,9 @@ def prediction_powered(
     `jaxmetrics.intervals.judged`.
 
     **The examples whose true label is known must be a random sample of all examples.** If they were
-    chosen because they are hard or recent, the interval misses the true value without any warning.
-    The judge must not have been trained on these examples.
+    chosen because they are hard or recent, or as many of each class, the interval misses the true
+    value. There is a warning only if the judge's labels of them and of the others differ (p < .001,
+    likelihood-ratio test). The judge must not have been trained on these examples.
 
     Args:
         metric: a function of counts `(..., K, K)`, or `difference(metric)` for two classifiers.
@@ -120,6 +123,8 @@ def prediction_powered(
     ndim = 3 + is_difference
     tables, (k, width) = _read(labelled, judged, method, ndim, cluster_axis)
     read = Applied(_of_pairs, as_floats(metric)) if is_difference else metric
+    if tables.ndim == 2 and is_known(tables):  # a single table without clusters
+        _warn_of_unlike(*_unpacked(np.asarray(tables), k))
     design = Design(of_judged, (("num_classes", k),), is_clustered=cluster_axis is not None)
     question = Question.of(read, tables, design, (k, width))
     estimates = of_samples(partial(_rectified, method=method, reach=reach), question)
@@ -158,6 +163,26 @@ def _read(
     truth = truth.reshape((*truth.shape[:-ndim], k, k, width))
     others = others.reshape((*others.shape[: 1 - ndim], k, width))
     return _packed(truth, others, is_clustered=is_clustered), (k, width)
+
+
+def _warn_of_unlike(labelled: np.ndarray, judged: np.ndarray) -> None:
+    """Warn if the judge's labels show that the labelled examples are not a random sample.
+
+    The likelihood-ratio test holds its level for rare classes, unlike Pearson's.
+    """
+    counts = np.stack([labelled.sum((0, 2)), judged.sum(1)])
+    sizes, of_all = counts.sum(1, keepdims=True), counts.sum(0)
+    expected = sizes * divide(of_all, sizes.sum())
+    half_statistic, freedom = special.rel_entr(counts, expected).sum(), np.sum(of_all > 0) - 1
+    if freedom > 0 and special.gammaincc(freedom / 2, half_statistic) < _UNLIKELY:
+        shares = divide(counts, sizes)
+        i = int(np.argmax(abs(shares[0] - shares[1])))
+        warn(
+            f"the examples in labelled are not a random sample: the judge assigns class {i} to"
+            f" {shares[0, i]:.1%} of them, but to {shares[1, i]:.1%} of the examples in judged. The"
+            " estimate may be far from the true value. Label examples that were drawn at random;"
+            " a set with equally many examples of each class is not a random sample."
+        )
 
 
 def _of_pairs(metric: Metric, table: Array) -> Any:

@@ -129,11 +129,11 @@ class Likelihood(IntervalMethod):
     counts that are expected for given probabilities of the cells. The inequality holds for all
     probabilities that a likelihood-ratio test does not reject.
 
-    Before an end is computed, a third of an example is added to one cell of C. This is the cell
-    that moves the metric most towards this end; other empty cells stay empty. Classes without any
-    label and prediction also stay empty, unless the metric depends only on these. The interval thus
-    allows for kinds of error that did not occur in the test set. For example, if there is no error
-    among n examples, the 95 % interval of the error rate ends at about 3 / n.
+    Before an end is computed, a third of an example is added to one cell of C, the cell that moves
+    the metric most towards this end; other empty cells stay empty. So do those of classes that do
+    not occur at all, unless the metric depends only on them. The interval thus allows for errors
+    that did not occur: if none of n examples is an error, the 95 % interval of the error rate ends
+    at about 3 / n.
 
     No random numbers are drawn, and no prior or transformation is needed. The interval lies in the
     range of the metric. The standard error is the same as for `Delta`. Sources: Owen (2001),

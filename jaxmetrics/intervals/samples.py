@@ -349,8 +349,8 @@ def absences(*totals: Array) -> Array:
     only_one = (absent < sets.max()).sum(-1, keepdims=True) == 1
     is_single = (sets & (sets - 1)) == 0
     in_set = xp.where(only_one, is_single & ((absent & sets) != 0), absent == sets)
-    never = ((absent == sets.max()) & ~only_one).all((*range(absent.ndim - 1),))
-    never = xp.broadcast_to(never, (1, *absent.shape))
+    never = ((absent == sets.max()) & ~only_one).all((*range(totals[0].ndim - 1),))
+    never = xp.broadcast_to(never, (1, *totals[0].shape))
     if not is_jax(in_set):
         occurs = in_set.any((*range(1, in_set.ndim),))
         sets, in_set = sets[occurs], in_set[occurs]
