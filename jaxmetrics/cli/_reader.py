@@ -260,13 +260,19 @@ class FileTable:
         """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
-            way = (
-                " pandas stores integers with missing values as floats; convert_dtypes() makes them"
-                " integers again."
-            )
+            way = ""
+            if kind.is_float():
+                way = (
+                    " pandas stores integers with missing values as floats; convert_dtypes() makes"
+                    " them integers again. --prob reads a column of probabilities."
+                )
+            elif isinstance(kind, pl.List):
+                way = (
+                    " For a multilabel problem, write a column of 0 and 1 for each label, and use"
+                    " --labels-prefix."
+                )
             raise InputError(
-                f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
-                f"{way if kind.is_float() else ''}"
+                f"{self.holds(name)}, but classes, groups and ids must be strings or integers.{way}"
             )
         return Value(name, pl.col(name))
 

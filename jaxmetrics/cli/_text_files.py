@@ -147,6 +147,11 @@ def lines_of_table(content: Any) -> bytes:
     """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
     if isinstance(content, dict) and {"columns", "data"} <= {*content}:
         content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+    if isinstance(content, dict) and isinstance(content.get("results"), dict):
+        raise InputError(
+            "the list of rows is inside of the file, as results.results in a file of promptfoo."
+            " Save this list as a .json file, with jq .results.results FILE"
+        )
     if not isinstance(content, list):
         raise InputError(
             "a .json file must be a list of objects, or a table with 'columns' and 'data', but"
