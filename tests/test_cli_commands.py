@@ -623,6 +623,16 @@ TOLD: list[tuple[Any, ...]] = [
         "4 examples, 2 classes",
         "y_true,y_pred,test\na,a,x\nb,b,x\na,b,y\nb,b,y\n",
     ),
+    *(
+        (command, "labels such as ' b', 'a\\n' have spaces around them, which are removed", text)
+        for command, text in (
+            ("report x.csv", f'{LABELS}a,"a\n"\nb, b\n'),
+            (
+                "report x.jsonl",
+                '{"y_true": "a", "y_pred": "a\\n"}\n{"y_true": "b", "y_pred": " b"}',
+            ),
+        )
+    ),
     # Sentences.
     *(
         (command, f"{names} (missing)", content)

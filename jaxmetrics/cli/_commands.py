@@ -329,7 +329,7 @@ def _ranking_of_scores(options: Namespace) -> TabularReport:
         if scores.bounds is not None:
             remark += (
                 " The worst case is the mean of all items if missing scores are"
-                f" {scores.bounds[0]:g}, so it may be greater than the value, which leaves out items."
+                f" {scores.bounds[0]:g}, so it may exceed the value, which leaves out items."
             )
     names = [x.name for x in systems]
     more: Any = {"title": printable(metric), "columns": columns, "remark": remark}

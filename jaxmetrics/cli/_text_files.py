@@ -134,7 +134,7 @@ def json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
     lists = [name for name, kind in schema.items() if kind == pl.List]
     text = schema | dict.fromkeys(lists, pl.String)
     rows = pl.scan_ndjson(source, schema=text, row_index_name=ROW, row_index_offset=1)
-    rows = rows.with_columns(pl.col(pl.String).str.strip_chars())
+    rows = rows.with_columns(pl.col(lists).str.strip_chars())
     return rows.with_columns(
         pl.when(pl.col(name).str.starts_with("["))
         .then(pl.col(name))
