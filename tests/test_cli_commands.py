@@ -169,13 +169,16 @@ COMPUTED: list[tuple[Any, ...]] = [
         ),
         "y_true,y_pred,w,p_a,p_b,p_c\na,a,1,.6,.3,.1\nb,a,1,.1,.8,.1\nc,c,-1,,,\n",
     ),
-    (
-        "report x.csv --counts --prevalence cat=.95,dog=.05",
-        lambda: report_at_prevalence(
-            jm.Report.from_counts([[90, 10], [20, 80]], class_names=["cat", "dog"]),
-            {"cat": 0.95, "dog": 0.05},
-        ),
-        "cat,dog\n90,10\n20,80\n",
+    *(
+        (
+            f"report x.csv --counts --prevalence {shares}",
+            lambda: report_at_prevalence(
+                jm.Report.from_counts([[90, 10], [20, 80]], class_names=["cat", "dog"]),
+                {"cat": 0.95, "dog": 0.05},
+            ),
+            "cat,dog\n90,10\n20,80\n",
+        )
+        for shares in ("cat=.95,dog=.05", ".05")
     ),
     (
         "report x.csv --labels-prefix t_ p_",
@@ -619,6 +622,16 @@ TOLD: list[tuple[Any, ...]] = [
         "report x.csv",
         "4 examples, 2 classes",
         "y_true,y_pred,test\na,a,x\nb,b,x\na,b,y\nb,b,y\n",
+    ),
+    *(
+        (command, "labels such as ' b', 'a\\n' have spaces around them, which are removed", text)
+        for command, text in (
+            ("report x.csv", f'{LABELS}a,"a\n"\nb, b\n'),
+            (
+                "report x.jsonl",
+                '{"y_true": "a", "y_pred": "a\\n"}\n{"y_true": "b", "y_pred": " b"}',
+            ),
+        )
     ),
     # Sentences.
     *(

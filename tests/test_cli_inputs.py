@@ -221,7 +221,7 @@ MEASURED = """if True:
 def test_bombs(tmp_path: Path) -> None:
     """Few bytes that stand for many: long labels, a line without end, thousands of columns."""
     long = np.array(["a", "b" * 7000])[np.arange(20_000) % 2]
-    wide = archive(tmp_path / "wide.npz", y_true=saved(long), y_pred=saved(long == "a"))
+    wide = archive(tmp_path / "wide.npz", y_true=saved(long), y_pred=saved(long.astype("U1")))
     with gzip.open(tmp_path / "line.csv.gz", "wb", compresslevel=1) as file:
         file.write(b"y_true,y_pred\n")
         for _ in range(900):

@@ -647,6 +647,36 @@ REFUSED: list[tuple[Any, ...]] = [
     ("report x.csv", "row 1: 'y_true' is '[1, 0]', a list of", f'{LABELS}"[1, 0]",a\n'),
     ("report x.eval", "Save the samples with samples_df(logs).to_parquet", "{}"),
     ("report x.json", "log of Inspect. Save the samples with", '{"eval": {}, "samples": []}'),
+    (
+        "report x.json",
+        "as results.results in a file of promptfoo",
+        '{"evalId": "a", "results": {"version": 3, "results": [{"score": 1}]}}',
+    ),
+    (
+        "report x.jsonl",
+        "use --labels-prefix",
+        '{"y_true": ["a"], "y_pred": ["a", "b"]}',
+    ),
+    (
+        "report x.csv",
+        "pandas writes whole numbers beside missing values with a point",
+        "y_true,y_pred\n1,1.0\n0,0.0\n",
+    ),
+    (
+        "report x.csv",
+        "--prob reads a column of probabilities",
+        "y_true,y_pred\n1,0.91\n0,0.2\n",
+    ),
+    (
+        "report x.csv --prevalence .1",
+        "a single share is that of the second of two classes, but the classes are a, b, c",
+        "y_true,y_pred\na,a\nb,b\nc,c\n",
+    ),
+    ("report x.csv --gate 'ppv >= 1'", "'ppv'. This package calls it precision", PREDICTIONS),
+    (
+        "report a.jsonl --value acc --group task --gate 'law >= 1'",
+        "'law'. Write group[law] for the value of this group",
+    ),
     ("report x.json", "a .json file must be a list of objects, or a table", '{"acc": 1}'),
     ("report x.csv --where y_true", "argument --where: expected COLUMN=VALUE, got", PREDICTIONS),
     ("report x.csv --decimal ''", "argument --decimal: invalid choice: ''", PREDICTIONS),

@@ -75,6 +75,8 @@ NAMES_HERE = {
     "StatScores": "one_vs_rest, a function of counts",
     "temperature_scaling": "fit_temperature",
     "top_k_accuracy_score": "top_k_accuracy",
+    "tnr": "specificity",
+    "tpr": "recall",
     "true_negative_rate": "specificity",
     "true_positive_rate": "recall",
     "users_accuracy": "precision",

@@ -66,9 +66,14 @@ def check_classes(true: Collection[str], pred: Collection[str]) -> None:
     true, pred = (sorted_classes(set(labels)) for labels in (true, pred))
     kinds = {_kind(names) for names in (true, pred) if names}  # no prediction may be valid
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
+        way = ""
+        if kinds == {"integers", "fractions"}:
+            way = " --prob reads a column of probabilities."
+            if all(re.fullmatch(r"-?\d+(\.0*)?", x) for x in (*true, *pred)):
+                way = " pandas writes whole numbers beside missing values with a point."
         raise InputError(
             f"the true classes are {listed(true)}, but the predicted classes are {listed(pred)}."
-            " Write the classes in both columns in the same way."
+            f" Write the classes in both columns in the same way.{way}"
         )
     if pred and len(true) <= _FEW and not set(true) & set(pred):
         alike = {*map(plain, true)} & {*map(plain, pred)}

@@ -28,7 +28,9 @@ from jaxmetrics import (
 )
 from jaxmetrics import leaderboard as rank
 from jaxmetrics import report as make_report
+from jaxmetrics._text.names_elsewhere import NAMES_HERE
 from jaxmetrics._text.wording import printable
+from jaxmetrics.cli._classes import is_number
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import check_alone
@@ -158,10 +160,12 @@ def _means_of_scores(options: Namespace) -> TabularReport:
         return _gated(systems[0], report_at, sample, missing, scores.bounds is not None)
 
 
-def _shares(prevalence: str | None) -> dict[str, float] | None:
-    """Parse `cat=0.1,dog=0.9`."""
+def _shares(prevalence: str | None) -> dict[str, float] | float | None:
+    """Parse `cat=0.1,dog=0.9`, or the share of the positive class."""
     if prevalence is None:
         return None
+    if is_number(prevalence) and 0 <= float(prevalence) <= 1:
+        return float(prevalence)
     parts = [part.rpartition("=") for part in prevalence.split(",")]
     try:
         pairs = [(name.strip(), float(share)) for name, _, share in parts]
@@ -181,7 +185,9 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     return shares
 
 
-def _report_of(rows: Predictions, shares: Mapping[str, float] | None, level: float) -> Report:
+def _report_of(
+    rows: Predictions, shares: Mapping[str, float] | float | None, level: float
+) -> Report:
     """Make the report on the rows; `shares` are the class shares of --prevalence."""
     settings: Any = {"class_names": rows.axis_names, "level": level}
     settings["invalid"] = rows.options.invalid
@@ -317,11 +323,14 @@ def _ranking_of_scores(options: Namespace) -> TabularReport:
     sample, columns, remark = scores.sample, scores.columns(options.level), ""
     if columns:
         remark = (
-            f"Values and ranks are of the {sample.number} of {scores.values.shape[1]} items for"
+            f"Values and ranks are of the {sample.number:,} of {scores.values.shape[1]:,} items for"
             " which no score is missing."
         )
         if scores.bounds is not None:
-            remark += f" In the worst case, all missing scores are {scores.bounds[0]:g}."
+            remark += (
+                " The worst case is the mean of all items if missing scores are"
+                f" {scores.bounds[0]:g}, so it may exceed the value, which leaves out items."
+            )
     names = [x.name for x in systems]
     more: Any = {"title": printable(metric), "columns": columns, "remark": remark}
     return ranking_report(board, names, metric, sample, **more)
@@ -428,8 +437,13 @@ def _gated(
         if options.value:
             known = {options.value: known["mean"], **known}
         if gate.name not in known:
+            hint = ""
+            if here := NAMES_HERE.get(gate.name):
+                hint = f" This package calls it {here}."
+            elif gate.name in known.get("group", ()):
+                hint = f" Write group[{gate.name}] for the value of this group."
             raise InputError(
-                f"--gate names the unknown metric {shortened(gate.name)!r}. The"
+                f"--gate names the unknown metric {shortened(gate.name)!r}.{hint} The"
                 f" {'compared' if is_comparison else 'reported'} metrics are {', '.join(known)}."
             )
         x = known[gate.name]

@@ -145,7 +145,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "prevalence": _option(
         "Estimate the metrics for a population in which the classes of --true have these shares,"
-        " such as cat=0.1,dog=0.9.",
+        " such as cat=0.1,dog=0.9. If there are two classes, or with --pos-label, a single number"
+        " is the share of the second class, which is the class of --pos-label.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(

@@ -310,6 +310,12 @@ class Predictions:
                     ids = next(iter(usual_items(table, self.options)), None)
                 with reading():
                     columns = Columns(table, with_options(self.options, cluster=cluster, id=ids))
+                names = [columns.labels[x].name for x in LABELS if x in columns.labels]
+                if spaced := table.spaced(names):
+                    warn(
+                        f"labels such as {listed(spaced[:3])} have spaces around them, which are"
+                        " removed."
+                    )
                 if self.num_rows and columns.prob_classes != self.prob_classes:
                     raise InputError(
                         "the columns of probabilities in this file differ from the columns of"

@@ -138,11 +138,13 @@ class FileTable:
             dots.
         num_rows: the number of rows; None if it is unknown until all rows are read.
         separator: the separator of the columns of text, or None for other formats.
+        raw: the rows of text before spaces are removed, or None.
         task: the task of a file of lm-evaluation-harness, which is also a column, or None.
         where: the values of columns that `--where` selects; batches leave out other rows.
         decimal: the decimal separator of numbers in text.
     """
 
+    raw: pl.LazyFrame | None = None
     task: str | None = None
     where: Mapping[str, Collection[str]] = {}
     decimal = "."
@@ -172,6 +174,16 @@ class FileTable:
         table = FileTable(self._rows.with_columns(task=pl.lit(task), **pairs), self.num_rows)
         table.task = task
         return table
+
+    def spaced(self, names: Collection[str]) -> list[str]:
+        """Return texts of the first rows that have spaces around them in the file."""
+        if self.raw is None:
+            return []
+        with reading():
+            columns = {*names} & {*self.raw.collect_schema().names()}
+            rows = self.raw.head(_FIRST_ROWS).select(pl.col(sorted(columns)).cast(pl.String))
+            texts = {y for x in rows.collect() for y in x.drop_nulls().unique()}
+        return sorted(x for x in texts if x.strip() not in (x, ""))
 
     def kind(self, name: str) -> Any:
         """Return the type of a column."""
@@ -260,13 +272,19 @@ class FileTable:
         """Return the classes, groups or ids of a column, without conversion."""
         kind = self._existing_kind(name)
         if not (kind.is_integer() or kind in _TEXT_KINDS):
-            way = (
-                " pandas stores integers with missing values as floats; convert_dtypes() makes them"
-                " integers again."
-            )
+            way = ""
+            if kind.is_float():
+                way = (
+                    " pandas stores integers with missing values as floats; convert_dtypes() makes"
+                    " them integers again. --prob reads a column of probabilities."
+                )
+            elif isinstance(kind, pl.List):
+                way = (
+                    " For a multilabel problem, write a column of 0 and 1 for each label, and use"
+                    " --labels-prefix."
+                )
             raise InputError(
-                f"{self.holds(name)}, but classes, groups and ids must be strings or integers."
-                f"{way if kind.is_float() else ''}"
+                f"{self.holds(name)}, but classes, groups and ids must be strings or integers.{way}"
             )
         return Value(name, pl.col(name))
 
@@ -495,7 +513,7 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
         kind = ".jsonl"
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in _JSON_LINES or (not kind and is_object):
-        return FileTable(json_lines(source, first))
+        return _stripped(json_lines(source, first))
     declared = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", first)  # a line of Excel
     if declared is not None and separator is None:
         separator = declared[1].decode()
@@ -519,7 +537,14 @@ def _text_table(source: Path | bytes, first: bytes, kind: str, separator: str | 
         predicate_pushdown=False,
         streamable=True,
     )
-    return FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=mark)
+    return _stripped(rows, mark)
+
+
+def _stripped(rows: pl.LazyFrame, separator: str | None = None) -> FileTable:
+    """Return the table without spaces around texts."""
+    table = FileTable(rows.with_columns(pl.col(pl.String).str.strip_chars()), separator=separator)
+    table.raw = rows
+    return table
 
 
 def no_rows(options: Namespace) -> str:

@@ -134,7 +134,7 @@ def json_lines(source: Path | bytes, first: bytes) -> pl.LazyFrame:
     lists = [name for name, kind in schema.items() if kind == pl.List]
     text = schema | dict.fromkeys(lists, pl.String)
     rows = pl.scan_ndjson(source, schema=text, row_index_name=ROW, row_index_offset=1)
-    rows = rows.with_columns(pl.col(pl.String).str.strip_chars())
+    rows = rows.with_columns(pl.col(lists).str.strip_chars())
     return rows.with_columns(
         pl.when(pl.col(name).str.starts_with("["))
         .then(pl.col(name))
@@ -147,6 +147,11 @@ def lines_of_table(content: Any) -> bytes:
     """Write a table with the fields `columns` and `data`, or a list of objects, as JSON lines."""
     if isinstance(content, dict) and {"columns", "data"} <= {*content}:
         content = [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+    if isinstance(content, dict) and isinstance(content.get("results"), dict):
+        raise InputError(
+            "the list of rows is inside of the file, as results.results in a file of promptfoo."
+            " Save this list as a .json file, with jq .results.results FILE"
+        )
     if not isinstance(content, list):
         raise InputError(
             "a .json file must be a list of objects, or a table with 'columns' and 'data', but"

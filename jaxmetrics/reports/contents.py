@@ -72,7 +72,7 @@ def mcnemar_in_words(only_a: int, only_b: int, p_value: float, kind: str = "mid-
     """Write how often only A and only B is correct, and McNemar's test."""
     p = probability(p_value)
     return (
-        f"Only A is correct {only_a} times, only B {only_b:,} times; McNemar's test ({kind}): p"
+        f"Only A is correct {only_a:,} times, only B {only_b:,} times; McNemar's test ({kind}): p"
         f" {p if p[0] in '<>' else f'= {p}'}."
     )
 

@@ -25,7 +25,7 @@ __all__: list[str] = []
 _PER_CLASS: dict[str, Metric] = {"precision": precision, "specificity": specificity, "f1": f1}
 
 
-def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Report:
+def report_at_prevalence(report: Report, prevalence: Mapping[str, float] | float) -> Report:
     """Convert a report to a population in which the classes have other frequencies.
 
     The error rates within each class are assumed to stay the same, so the recalls do not change.
@@ -37,6 +37,13 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
             squares are unknown.
     """
     names = report.class_names
+    if not isinstance(prevalence, Mapping):
+        if len(names) != 2:
+            raise ValueError(
+                f"a single share is that of the second of two classes, but the classes are"
+                f" {', '.join(names)}. Give the share of each class."
+            )
+        prevalence = {names[0]: 1 - prevalence, names[1]: prevalence}
     if set(prevalence) != set(names):
         raise ValueError(
             f"prevalence must contain each of the classes {', '.join(names)} exactly once, got"

@@ -180,7 +180,7 @@ class ItemScores(NamedTuple):
         """Write how many scores of one or two systems are missing, or "" if none is."""
         numbers, size = np.isnan(self.values).sum(1), self.values.shape[1]
         files = [f" in {printable(name)}" for name in names] if len(numbers) > 1 else [""]
-        parts = [f"{x} of {size}{file}" for x, file in zip(numbers, files, strict=True) if x]
+        parts = [f"{x:,} of {size:,}{file}" for x, file in zip(numbers, files, strict=True) if x]
         return f"scores are missing: {enumeration(parts)}" if parts else ""
 
     def columns(self, level: float) -> dict[str, Sequence[Any]]:
@@ -309,7 +309,7 @@ def _notes(scores: ItemScores, groups: Mapping[str, Any], level: float) -> list[
     if empty := [name for name in scores.group_names if name not in groups]:
         names = ", ".join(labels_of(empty, LONGEST_NAME))
         notes.append(f"The mean of groups leaves out groups in which no item has a score: {names}.")
-    if groups and len(scores.values) == 2:
+    if len(scores.values) == 2 and any(x.difference.has_interval for x in groups.values()):
         better = {name: x.probability_better for name, x in groups.items()}
         differ = labels_of(
             discoveries({name: 2 * min(p, 1 - p) for name, p in better.items()}), LONGEST_NAME
@@ -332,6 +332,6 @@ def _extremes(scores: ItemScores, level: float) -> str:
     if isinstance(least, Compared) and isinstance(greatest, Compared):
         what, least, greatest = "A - B", least.difference, greatest.difference
     return (
-        f"{sentence}; {what} of all {size} items is at least {least} and at most {greatest},"
+        f"{sentence}; {what} of all {size:,} items is at least {least} and at most {greatest},"
         " whatever the missing scores are."
     )
