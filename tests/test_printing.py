@@ -517,7 +517,7 @@ def test_tables_count_columns_of_a_terminal() -> None:
 def test_latex_compiles_within_the_margins(tmp_path: Path) -> None:
     """Reports, leaderboards and estimates with names that are markup, in a document of defaults."""
     rng = np.random.default_rng(0)
-    names = ["a_b & c", "<unk>", "[invalid]", "50 % ^ ~ {#}", "\\x$"]
+    names = ["a_b & c", "<unk>", "[other]", "50 % ^ ~ {#}", "\\x$"]
     y, preds = rng.integers(0, 5, 300), rng.integers(0, 5, (2, 300))
     by_name: Any = np.array(names)[[y, *preds]]
     results: list[Any] = [
