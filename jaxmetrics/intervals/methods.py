@@ -130,10 +130,9 @@ class Likelihood(IntervalMethod):
     probabilities that a likelihood-ratio test does not reject.
 
     Before an end is computed, a third of an example is added to one cell of C, the cell that moves
-    the metric most towards this end; other empty cells stay empty. So do those of classes that do
-    not occur at all, unless the metric depends only on them. The interval thus allows for errors
-    that did not occur: if none of n examples is an error, the 95 % interval of the error rate ends
-    at about 3 / n.
+    the metric most towards this end; other empty cells stay empty, as do all cells of classes that
+    do not occur, unless the metric depends only on these. The interval thus allows for unseen
+    errors: without errors among n examples, that of the error rate ends at about 3 / n.
 
     No random numbers are drawn, and no prior or transformation is needed. The interval lies in the
     range of the metric. The standard error is the same as for `Delta`. Sources: Owen (2001),
