@@ -26,8 +26,9 @@ from jaxmetrics.estimates import Estimate, Metric
 __all__: list[str] = []
 
 # With more, 95 % intervals of balanced accuracy cover down to 15 % (`bench/studies/labels.py`),
-# with 0.2 86 to 95 %. Of up to four classes, the added part of an example is enough.
-_MOST_MISSED, _FEWEST_CLASSES = 0.3, 5
+# with 0.2 86 to 95 %. Of up to four classes, or three with few examples, the added part of an
+# example is enough.
+_MOST_MISSED, _FEWEST_CLASSES, _FEWEST_OF_FEW = 0.3, 5, 3.5
 MOST_EXAMPLES = 2.0**31  # limit of examples per table, because draws are int32
 
 
@@ -120,9 +121,10 @@ def few_examples(sizes: np.ndarray) -> str:
     recalls are equal, an interval of their mean thus misses the share `sum 1/n^2 / sum 1/n`.
     """
     inverse = divide(1.0, sizes.reshape((-1, sizes.shape[-1])))
-    missed = divide((inverse**2).sum(-1), inverse.sum(-1)) * (
-        (inverse > 0).sum(-1) >= _FEWEST_CLASSES
-    )
+    squares = inverse**2
+    missed = divide(squares.sum(-1), inverse.sum(-1))
+    number_of_few = divide(squares.sum(-1) ** 2, (squares**2).sum(-1))  # effective, of classes
+    missed *= ((inverse > 0).sum(-1) >= _FEWEST_CLASSES) & (number_of_few >= _FEWEST_OF_FEW)
     if (worst := missed.max(initial=0)) <= _MOST_MISSED:
         return ""
     return (

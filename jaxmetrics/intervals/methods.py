@@ -149,7 +149,7 @@ class Likelihood(IntervalMethod):
     of a minimum over classes, and at the lower end of a maximum. The interval of the minimum of
     equal recalls lies too low. Mutual information and Cramér's V of three or more classes are too
     high near 0. Their intervals then lie too high. The interval of a mean over five or more classes
-    is too narrow if most have fewer than four examples, which gives a warning.
+    is too narrow if four or more have fewer than four examples, which gives a warning.
 
     An end is infinite if the metric can be arbitrarily large, such as the positive likelihood ratio
     without false positives. The ends are NaN if the metric has the same value in all plausible
