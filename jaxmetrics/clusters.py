@@ -315,24 +315,24 @@ def _sums_by_value(clusters: Array, slopes: Array) -> Array:
     return xp.moveaxis(matmul(held, xp.moveaxis(slopes, -3, -1)), -1, -3)
 
 
-def sizes_by_value(clusters: Array, slopes: Array) -> Array:
+def sizes_by_value(clusters: Array, influences: Array) -> Array:
     """Return how many examples of each cluster can move each of V values, `(..., V, R, C)`.
 
-    These are the examples of the cells in which the derivative is not 0. The recall of a class, for
-    example, depends only on the clusters with examples of this class. If all derivatives are 0,
-    as where the recall is 1, all examples count.
+    These are the examples of the cells whose influence on the value, `(..., V, R, U)`, is not 0.
+    The recall of a class, for example, depends only on the clusters with examples of this class. If
+    no cell has an influence, all examples count.
     """
-    sizes = _sums_by_value(clusters, (slopes != 0).astype(clusters.dtype))
+    sizes = _sums_by_value(clusters, (influences != 0).astype(clusters.dtype))
     of_all = xp.swapaxes(clusters, -3, -2).sum(-1)[..., None, :, :]
     return xp.where(sizes.any(-1, keepdims=True), sizes, of_all)
 
 
-def clustered_error(clusters: Array, slopes: Array) -> Array:
+def clustered_error(clusters: Array, slopes: Array, influences: Array) -> Array:
     """Return jackknife standard errors `(..., V)` of V values from their derivatives
     `(..., V, R, U)` with respect to the sum of independent clusters `(..., C, R, U)`, each in one
-    of R strata. Clusters without examples that can move a value are ignored.
+    of R strata. Clusters without examples that matter for a value are ignored (`sizes_by_value`).
     """
-    sizes = sizes_by_value(clusters, slopes)
+    sizes = sizes_by_value(clusters, influences)
     shares = divide(sizes, sizes.sum(-1, keepdims=True))
     moves = jackknife_moves(_sums_by_value(clusters, slopes), shares, is_centred=True)
     largest = xp.abs(moves).max((-2, -1), keepdims=True)  # no square overflows

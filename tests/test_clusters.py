@@ -338,3 +338,37 @@ def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> Non
     result = jm.calibration_interval(*copies, clusters=np.repeat(np.arange(4000), 5))
     assert_allclose(parts(result), parts(one), rtol=0.05)  # a correlation of nearly 1
     assert jm.calibration_interval(*copies).low > 0
+
+
+def test_equal_systems_keep_the_clusters_in_which_they_do_not_differ() -> None:
+    """Their difference is 0, and so are its derivatives where both are right or both are wrong."""
+    cluster, y_true = np.repeat(np.arange(40), 10), np.tile([0, 1], 200)
+    a, b = y_true.copy(), y_true.copy()
+    for i in (0, 1, 2):
+        a[i * 10 : i * 10 + 2] ^= 1
+        b[i * 10 + 4 : i * 10 + 6] ^= 1
+    a[8], b[18] = 1 - a[8], 1 - b[18]
+    widths = []
+    for errors_of_b in ((), (55,)):
+        b[[*errors_of_b]] ^= 1
+        cube = [
+            jm.paired_confusion_matrix(y_true[at], a[at], b[at], num_classes=2)
+            for at in (cluster == k for k in range(40))
+        ]
+        for method in (jm.Likelihood(), jm.Delta()):
+            x = jm.compare(jm.accuracy, np.array(cube), cluster_axis=0, method=method).difference
+            widths.append(x.high - x.low)
+    assert_allclose(widths[:2], widths[2:], rtol=0.25)
+
+
+@pytest.mark.parametrize(("number", "size"), [(25, 3), (20, 15), (25, 24), (30, 4)])
+def test_perfect_recall_in_clusters_is_a_perfect_proportion(number: int, size: int) -> None:
+    """Also where rounding leaves an error that is not 0."""
+    counts = np.zeros((number, 2, 2), int)
+    counts[:, 0, 0], counts[:, 1, 1], counts[:10, 1, 0] = size, 2, 1
+    trials = np.full(number, size)
+    expected = jm.proportion_interval(trials, trials, cluster_axis=0, method="likelihood")
+    recall = jm.interval(jm.recall, counts, cluster_axis=0)
+    assert_allclose(recall.low[0], expected.low, atol=1e-5)
+    traced = jax.jit(lambda x: jm.interval(jm.recall, x, cluster_axis=0).low[0])
+    assert_allclose(traced(jnp.asarray(counts)), expected.low, atol=1e-3)

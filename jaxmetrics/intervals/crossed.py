@@ -194,7 +194,7 @@ def _crossed_interval(
     low, high = xp.clip(xp.stack([low, high]), *(bounds or (-np.inf, np.inf)))
     value, low, high, error = (largest * x for x in (value, low, high, error))
     mean = replace(over_items, value=value, low=low, high=high, standard_error=error)
-    return CrossedInterval(mean, *(largest**2 * x for x in (seeds, items, interaction)))
+    return CrossedInterval(mean, *(largest * x * largest for x in (seeds, items, interaction)))
 
 
 def _parts(x: Array, z: float) -> tuple[Array, ...]:

@@ -155,10 +155,25 @@ class Functional:
         factors = np.array(self.contrasts)[:, :, None, None]
         return np.stack([self.sample.adjoint(f * x) for f in factors for x in by_tables])
 
+    @cached_property
+    def influences(self) -> Array | None:
+        """If there are clusters, how much a unit of each kind may move each value, `(P V, R, U)`,
+        0 for kinds that do not matter: the greater derivative of two, at the sample and at a table
+        of uneven positive numbers. At the sample alone, it may be 0 by chance, such as that of a
+        difference between equal systems.
+        """
+        if self.sample.clusters is None:
+            return None
+        counts = self.sample.counts
+        number = xp.arange(counts.size).reshape(counts.shape)
+        uneven = counts + 1 + ((number % 1000) ** 2 * 0.618034 % 1).astype(counts.dtype)
+        elsewhere = replace(self, sample=self.sample._replace(counts=uneven))
+        return xp.maximum(xp.abs(self.slopes), xp.abs(elsewhere.slopes))
+
     @property
     def errors(self) -> Array:
         """The standard errors of the values, from their derivatives."""
-        return self.sample.errors(self.values, self.slopes)
+        return self.sample.errors(self.values, self.slopes, self.influences)
 
     @property
     def of_units(self) -> Functional:

@@ -48,13 +48,15 @@ def likelihood_limits(metric: Functional, z: Array | float) -> LikelihoodLimits:
     sample, edges = metric.sample, _edges(metric, z)
     values = edges.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
+    influences = metric.influences
 
     def limits(i: Array | int) -> tuple[Array, ...]:
-        search = _LikelihoodSearch(metric, derivative, i, values[i])
+        of_one = None if influences is None else influences[i][None]
+        search = _LikelihoodSearch(metric, derivative, i, values[i], of_one)
         closed = (sample.unused & edges.jumps[:, i, None, None]).any(0)
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes, *traced = search.first_slopes(edges.infinite[i], allowed)
-        share = sample.shares(values[i][None], slopes[None], traced[1][None], z)[0]
+        share = sample.shares(values[i][None], slopes[None], of_one, z)[0]
         search = search._replace(reach=z**2 / 2 / share, added=ADDED / share)
         ends = search.extremes(edges, allowed, *traced)
         return *xp.where(share > 0, ends, xp.nan), slopes, share
@@ -167,6 +169,7 @@ class _LikelihoodSearch(NamedTuple):
         derivative: the function that computes derivatives of the metric for NumPy tables.
         i: the number of the value.
         start: the value at the sample itself.
+        influences: if there are clusters, those of the kinds on the value, `(1, R, U)`.
         reach: the log-likelihood ratio up to which tables are not rejected.
         added: the number of examples that are added to one cell.
     """
@@ -175,6 +178,7 @@ class _LikelihoodSearch(NamedTuple):
     derivative: Function
     i: Array | int
     start: Array
+    influences: Array | None = None
     reach: Array | float = 0.0
     added: Array | float = 0.0
 
@@ -270,10 +274,13 @@ class _LikelihoodSearch(NamedTuple):
         tables = counts + self.added * is_cell
         if sample.is_stratified:
             tables = xp.where(is_cell.any(-1, keepdims=True), tables * share, counts)
-        if clusters is None:
+        if clusters is None or self.influences is None:
             return tables
         moves = (clusters * centred[:, None]).sum((-2, -1))
-        sizes = sizes_by_value(clusters, slopes).sum(-2) * xp.abs(slopes).max((-2, -1))[:, None]
+        sizes = (
+            sizes_by_value(clusters, self.influences).sum(-2)
+            * xp.abs(slopes).max((-2, -1))[:, None]
+        )
         return tables + ADDED_OF_CLUSTER * clusters[farthest_cluster(moves, sizes)][:, None]
 
     def ascend(self, sign: Array, base: Array, near: Array, slopes: Array, is_own: Array) -> Array:

@@ -170,7 +170,9 @@ class Likelihood(IntervalMethod):
         low, high, values, slopes, shares = likelihood_limits(
             metric, confidence.quantile(sample.number)
         )
-        found = computed_estimate(values, low, high, sample.errors(values, slopes))
+        found = computed_estimate(
+            values, low, high, sample.errors(values, slopes, metric.influences)
+        )
         if sample.clusters is not None:
             found = dataclasses.replace(found, effective_number=shares * sample.counts.sum())
         return found, None
@@ -226,7 +228,7 @@ class Delta(IntervalMethod):
             raise ValueError(f"differences need no scale: use Delta(), not {self}.")
         z = confidence.quantile(metric.sample.number)
         if metric.sample.clusters is not None:
-            z = student_quantile(z, metric.sample.numbers(metric.slopes) - 1)
+            z = student_quantile(z, metric.sample.numbers(metric.influences) - 1)
         return normal_estimate(metric.values, metric.errors, z, self.scale), None
 
     def checked(self, estimates: Any) -> Any:

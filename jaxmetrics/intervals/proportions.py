@@ -173,8 +173,8 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     s, n = (x.sum(-1) for x in of_clusters)
     p = divide(s, n, xp.nan)
     # A success moves p by (1 - p) / n, a failure by -p / n.
-    slopes = divide(xp.stack([1 - p, -p], -1), n[..., None], xp.nan)
-    error = clustered_error(tables, slopes[..., None, None, :])[..., 0]
+    slopes = divide(xp.stack([1 - p, -p], -1), n[..., None], xp.nan)[..., None, None, :]
+    error = clustered_error(tables, slopes, xp.ones_like(slopes, bool))[..., 0]
     share = effective_share(_error(s, n), error, n, kish_number(of_clusters[1]), z)
     moves = of_clusters[0] - p[..., None] * of_clusters[1]
     sizes = of_clusters[1] * xp.maximum(p, 1 - p)[..., None]

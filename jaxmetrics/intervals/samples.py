@@ -124,30 +124,37 @@ class Sample(NamedTuple):
         error = largest[..., 0, 0] * safe_sqrt(squares)
         return xp.where(xp.isnan(values), xp.nan, error)  # also for a derivative of 0
 
-    def errors(self, values: Array, slopes: Array) -> Array:
-        """Return the standard errors of values `(V,)` from their derivatives `(V, R, U)`."""
-        if self.clusters is None:
-            return self.independent_errors(values, slopes)
-        return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
-
-    def numbers(self, slopes: Array) -> Array:
-        """Return the numbers of units that can move each value, `(V,)`, as in `number`."""
-        if self.clusters is None:
-            return self.number
-        return kish_number(sizes_by_value(self.clusters, slopes)).min(-1)
-
-    def shares(self, values: Array, slopes: Array, near: Array, z: Array | float) -> Array:
-        """Return for each value how many independent units a unit is worth (`effective_share`).
-
-        `near` are the derivatives near the sample, which are not 0 where the value has a bound.
+    def errors(self, values: Array, slopes: Array, influences: Array | None) -> Array:
+        """Return the standard errors of values `(V,)` from their derivatives `(V, R, U)`. If there
+        are clusters, `influences` says which kinds matter for each value.
         """
-        if self.clusters is None:
+        if influences is None:
+            return self.independent_errors(values, slopes)
+        return xp.where(
+            xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes, influences)
+        )
+
+    def numbers(self, influences: Array | None) -> Array:
+        """Return the numbers of units that can move each value, `(V,)`, as in `number`."""
+        if influences is None:
+            return self.number
+        return kish_number(sizes_by_value(self.clusters, influences)).min(-1)
+
+    def shares(
+        self, values: Array, slopes: Array, influences: Array | None, z: Array | float
+    ) -> Array:
+        """Return for each value how many independent units a unit is worth (`effective_share`)."""
+        if influences is None:
             return xp.ones_like(values)
         independent, clustered = (
-            errors(values, slopes) for errors in (self.independent_errors, self.errors)
+            self.errors(values, slopes, kinds) for kinds in (None, influences)
         )
-        size = sizes_by_value(self.clusters, near).sum((-2, -1))
-        return effective_share(independent, clustered, size, self.numbers(near), z)
+        # Where a value is at its bound, its error is 0, but for rounding.
+        largest = influences.max((-2, -1)) * safe_sqrt(self.counts.sum())
+        rounding = 100 * xp.finfo(independent.dtype).eps * largest
+        independent = xp.where(independent <= rounding, 0, independent)
+        size = sizes_by_value(self.clusters, influences).sum((-2, -1))
+        return effective_share(independent, clustered, size, self.numbers(influences), z)
 
     @property
     def units(self) -> Sample:

@@ -136,6 +136,8 @@ def _warn_of_absent_zero(counts: Array, chance: str) -> None:
     """Warn if one matrix has no class 0, as of codes from 1 that were counted without labels."""
     if not isinstance(counts, np.ndarray) or counts.ndim > 2 or not counts.any():
         return
+    if ((counts.sum(0) + counts.sum(1)) != 0).sum() < 2:
+        return
     # The tables that an interval tries are batches or not whole numbers.
     if not (counts[0].any() or counts[:, 0].any()) and (counts == np.round(counts.real)).all():
         warn(
