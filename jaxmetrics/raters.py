@@ -33,6 +33,7 @@ and 94 to 99.5 % for a rater and the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -165,25 +166,16 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
         numbers = on_host(labels, "ratings")
         is_text = np.reshape([isinstance(x, str) for x in array.ravel()], array.shape)
         if is_text.any():
+            raters = getattr(ratings, "columns", range(array.shape[1]))
             if (made & ~is_text).any():
-                columns = getattr(ratings, "columns", range(array.shape[1]))
                 raise TypeError(
                     "ratings must be all strings or all numbers, but only some are strings, the"
-                    f" first in column {columns[is_text.any(0).argmax()]!r}. Pass the columns of"
+                    f" first in column {raters[is_text.any(0).argmax()]!r}. Pass the columns of"
                     " the raters only, without ids of the items."
                 )
-            sets = [{*x[used].tolist()} for x, used in zip(array.T, made.T, strict=True)]
-            for j, own in enumerate(sets):
-                others = set().union(*sets[:j], *sets[j + 1 :])
-                if own and others and own.isdisjoint(others):
-                    name = getattr(ratings, "columns", range(len(sets)))[j]
-                    warn(
-                        f"column {name!r} of ratings shares no category with the other columns, so"
-                        " perhaps it has no ratings. Pass one row per item and one column per"
-                        " rater, without ids. In pandas, .pivot(index=..., columns=..., values=...)"
-                        " makes them from one row per rating."
-                    )
-                    break
+            _warn_of_ids(
+                [{*x[used].tolist()} for x, used in zip(array.T, made.T, strict=True)], raters
+            )
             columns = {str(name): ratings[name] for name in getattr(ratings, "columns", ())}
             ordered = ordered_categories(columns)
             has_order = ordered is not None or are_integers({*labels})
@@ -195,12 +187,7 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
     x = np.full(array.shape, np.nan)
     x[made] = numbers
     refuse_where(np.isinf, x, "ratings", "but ratings must be finite.")
-    sums, whole = {*x.sum(1).tolist()}, (x >= 0) & (x % 1 == 0)
-    if len(x) > 2 and len(sums) == 1 and whole.all() and (x == 0).any() and x.max() > 1:
-        warn(
-            f"all rows of ratings have the sum {sums.pop():g}, like counts of the categories. Pass"
-            " one rating per rater: [numpy.repeat(range(len(row)), row) for row in counts]."
-        )
+    _warn_of_counts(x)
     valid = numbers >= 0 if is_integer(numbers) else ~np.isnan(numbers)
     made[made], ids, given = valid, np.full(array.shape, -1), numbers[valid]
     given = given.astype(np.uint64) if is_integer(given) else given
@@ -210,6 +197,30 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
     values = categories.astype(float)
     values = values / np.abs(values).max(initial=1e-300)  # so that no square overflows
     return ids, values - values.sum() / max(len(values), 1)
+
+
+def _warn_of_ids(categories: Sequence[set[str]], raters: Sequence[Any]) -> None:
+    """Warn if a rater shares no category with the others, as if the column held ids of items."""
+    for name, own in zip(raters, categories, strict=True):
+        others = set().union(*(x for x in categories if x is not own))
+        if own and others and own.isdisjoint(others):
+            warn(
+                f"column {name!r} of ratings shares no category with the other columns, so perhaps"
+                " it has no ratings. Pass one row per item and one column per rater, without ids."
+                " In pandas, .pivot(index=..., columns=..., values=...) makes them from one row per"
+                " rating."
+            )
+            return
+
+
+def _warn_of_counts(x: np.ndarray) -> None:
+    """Warn if rows are perhaps the numbers of ratings in each category, which have equal sums."""
+    sums, whole = {*x.sum(1).tolist()}, (x >= 0) & (x % 1 == 0)
+    if len(x) > 2 and len(sums) == 1 and whole.all() and (x == 0).any() and x.max() > 1:
+        warn(
+            f"all rows of ratings have the sum {sums.pop():g}, like counts of the categories. Pass"
+            " one rating per rater: [numpy.repeat(range(len(row)), row) for row in counts]."
+        )
 
 
 class _Pairs(NamedTuple):

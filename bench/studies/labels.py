@@ -34,16 +34,21 @@ def lowest_recalls(rng: Rng, size: int, recalls: tuple[float, ...]) -> Outcomes:
     yield f"`interval` of the lowest recall, {which}", "", (found, min(recalls))
 
 
-def few_examples(rng: Rng, size: int, k: int, n: int, recall: float) -> Outcomes:
-    """Recalls vary between the classes; the intervals of both methods are for these classes."""
+def few_examples(rng: Rng, size: int, k: int, n: int, recall: float, larger: int = 0) -> Outcomes:
+    """Recalls vary between the classes; the intervals of both methods are for these classes. The
+    last classes may have 50 examples.
+    """
     p = rng.beta(4 * recall, 4 * (1 - recall), k)
-    right = rng.binomial(n, p, (size, k))
-    counts = tables_of_recalls(np.full(right.shape, n), right)
+    totals = np.where(np.arange(k) < k - larger, n, 50)
+    right = rng.binomial(totals, p, (size, k))
+    counts = tables_of_recalls(np.full(right.shape, totals), right)
     name = f"{n} example{'s' * (n > 1)} per class" if n < 5 else "5 or more examples per class"
+    if larger:
+        name = f"{n} example in {k - larger} of {k} classes"
     # A function that says no more of its metric gives no warning.
     found = jm.interval(lambda table: jm.balanced_accuracy(table), counts)
     yield f"`interval` of balanced accuracy, {name}", "", (found, p.mean())
-    found = jm.mean_interval(right / n, bounds=BOUNDS)
+    found = jm.mean_interval(right / totals, bounds=BOUNDS)
     yield f"`mean_interval` of the recalls, {name}", "", (found, p.mean())
 
 
@@ -336,12 +341,14 @@ STUDIES: dict[str, Study] = {
         lowest_recalls,
     ),
     "few examples": Study(
-        "5 to 30 classes of 1 to 10 examples, with recalls of .7 to .9 on average",
+        "6 to 30 classes of 1 to 10 examples, or some of 50, with recalls of .7 to .95 on average",
         [
             *((k, 1, recall) for k, recall in ((6, 0.7), (12, 0.9), (30, 0.8))),
             *((k, 2, recall) for k, recall in ((6, 0.8), (12, 0.7), (30, 0.9))),
             *((k, 3, recall) for k, recall in ((6, 0.9), (12, 0.8), (30, 0.7))),
             *((k, n, 0.8) for k, n in ((6, 5), (12, 5), (30, 5), (12, 10), (30, 10))),
+            (10, 5, 0.95),
+            *((k, 1, 0.8, k - few) for k, few in ((10, 2), (10, 3), (20, 4), (20, 10))),
         ],
         few_examples,
         150,

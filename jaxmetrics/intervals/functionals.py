@@ -165,9 +165,7 @@ class Functional:
         if self.sample.clusters is None:
             return None
         counts = self.sample.counts
-        number = xp.arange(counts.size).reshape(counts.shape)
-        uneven = counts + 1 + ((number % 1000) ** 2 * 0.618034 % 1).astype(counts.dtype)
-        elsewhere = replace(self, sample=self.sample._replace(counts=uneven))
+        elsewhere = replace(self, sample=self.sample._replace(counts=counts + 1 + uneven(counts)))
         return xp.maximum(xp.abs(self.slopes), xp.abs(elsewhere.slopes))
 
     @property
@@ -199,6 +197,12 @@ class Functional:
             for factor, table in zip(self.contrasts[of], tables, strict=True)
         ]
         return np.stack([self.sample.adjoint(slopes) for slopes in np.stack(by_tables, 1)])
+
+
+def uneven(counts: Array) -> Array:
+    """Return uneven numbers from 0 to 1 of the shape and the dtype of counts."""
+    number = xp.arange(counts.size).reshape(counts.shape)
+    return ((number % 1000) ** 2 * 0.618034 % 1).astype(counts.dtype)
 
 
 def _contrast(values: Array, factors: Sequence[int]) -> Array:

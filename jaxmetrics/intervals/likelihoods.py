@@ -13,7 +13,7 @@ from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
 from jaxmetrics.clusters import sizes_by_value
 from jaxmetrics.intervals.derivatives import Function, differentiator
-from jaxmetrics.intervals.functionals import AT_ONCE, Functional
+from jaxmetrics.intervals.functionals import AT_ONCE, Functional, uneven
 from jaxmetrics.intervals.tilting import ADDED, ADDED_OF_CLUSTER, farthest_cluster, tilted
 
 __all__: list[str] = []
@@ -109,8 +109,7 @@ def _edges(metric: Functional, z: Array | float) -> _Edges:
     groups, absent = sample.unused[:-1], sample.unused[-1]
     in_one_group = groups & (groups.sum(0) == 1)
     # The value after the addition may be the same by chance, but not for two uneven additions.
-    uneven = (number % 1000) ** 2 * 0.618034 % 1
-    pattern = xp.stack([1 + uneven, 2 - uneven])[:, None]
+    pattern = xp.stack([1 + uneven(counts), 2 - uneven(counts)])[:, None]
     used = xp.stack([xp.where(in_one_group, x * pattern, counts) for x in (_TRACE, _TRACE**2)])
     used = used.reshape((-1, *counts.shape))
     has_some = counts.size <= (math.isqrt(AT_ONCE) if is_jax(counts) else _SOME_CELLS)

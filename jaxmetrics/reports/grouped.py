@@ -25,7 +25,8 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.overall_values import AVERAGES, COEFFICIENTS, Evidence, note_on_free_form
+from jaxmetrics.reports.free_form import AVERAGES, note_on_free_form
+from jaxmetrics.reports.overall_values import COEFFICIENTS, Evidence
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
 

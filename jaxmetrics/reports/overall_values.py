@@ -76,7 +76,6 @@ COMPARED: dict[str, Metric] = {
     "matthews_corrcoef": matthews_corrcoef,
     "cohen_kappa": cohen_kappa,
 }
-AVERAGES = {*COMPARED, "micro_f1"} - {"accuracy"}
 COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
 # The largest number of classes in a report, whose counts take 128 MB.
 MOST_CLASSES = 4096
@@ -365,27 +364,6 @@ def posterior_balanced_accuracy(evidence: Evidence) -> ReportValue:
         note += fraction(estimate)
     mean = Estimate(average.mean, low, high, average.variance**0.5, method="posterior")
     return value_of(replace(mean, level=level), f"{note}.")
-
-
-def note_on_free_form(support: np.ndarray) -> str:
-    """Return a note if the classes look like free-form answers, otherwise "". They do if more than
-    20 classes have true examples, and most of these have at most 2 of them.
-    """
-    support = support[support > 0]  # predictions that are no answer have many labels, too
-    if not (len(support) > 20 and support.dtype.kind in "iu" and np.median(support) <= 2):
-        return ""
-    return (
-        f"The {len(support)} classes look like free-form answers: most of them have at most 2 true"
-        " examples. Values per class and averages over classes are therefore only in JSON and CSV."
-        " For such answers, write 1 (right) or 0 (wrong) in a column, and use --value COLUMN, or"
-        " score_report in Python."
-    )
-
-
-def shown_values(values: Mapping[str, Any], support: np.ndarray) -> dict[str, Any]:
-    """Return the overall values of text and pages: without averages over free-form answers."""
-    left_out = AVERAGES if note_on_free_form(support) else ()
-    return {name: x for name, x in values.items() if name not in left_out}
 
 
 def mistakes_in(counts: np.ndarray) -> np.ndarray:

@@ -23,13 +23,12 @@ from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.free_form import note_on_free_form, shown_values
 from jaxmetrics.reports.grouped import GroupedReport, values_with_selection
 from jaxmetrics.reports.overall_values import (
     PRIOR,
     matrix_of_true_classes,
     mistakes_in,
-    note_on_free_form,
-    shown_values,
 )
 from jaxmetrics.reports.pairs import ComparisonReport
 from jaxmetrics.reports.rankings import RankingReport

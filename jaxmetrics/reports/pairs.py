@@ -26,6 +26,7 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.free_form import note_on_free_form, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     MOST_WITH_INTERVALS,
@@ -33,8 +34,6 @@ from jaxmetrics.reports.overall_values import (
     as_invalid,
     checked_labels,
     checked_probabilities,
-    note_on_free_form,
-    shown_values,
 )
 from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
 from jaxmetrics.reports.values import Compared, compared, exactly, number, records_of

@@ -33,6 +33,7 @@ from jaxmetrics.reports.contents import (
     matrix_of,
 )
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.free_form import note_on_free_form, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
@@ -40,10 +41,8 @@ from jaxmetrics.reports.overall_values import (
     check_each,
     check_number_of_classes,
     mistakes_in,
-    note_on_free_form,
     overall_values,
     per_class_values,
-    shown_values,
 )
 from jaxmetrics.reports.probabilities import expected_accuracy
 from jaxmetrics.reports.values import ReportValue
