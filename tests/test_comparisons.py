@@ -426,6 +426,29 @@ def test_delong_at_the_edges() -> None:
         jm.delong(score, truth, score)
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_conventional_value_is_not_compared(x64: bool) -> None:
+    """Without predictions of a class, its precision is 0 by convention, which shows nothing."""
+    truth, b, _ = predictions(60, 2)
+    paired = np.asarray(jm.paired_confusion_matrix(truth, np.zeros_like(b), b, num_classes=2))
+    apart = [jm.confusion_matrix(truth, x, num_classes=2) for x in (np.zeros_like(b), b)]
+
+    def precision(counts: Any) -> Any:
+        return jm.precision(counts)[..., 1]
+
+    with jax.enable_x64(x64):
+        for asarray in (np.asarray, jnp.asarray):
+            for result in (
+                jm.compare(precision, asarray(paired)),
+                jm.compare_unpaired(precision, *map(asarray, apart)),
+            ):
+                assert np.isnan(result.a.low)
+                assert result.b.low > 0.5
+                assert result.difference.value < -0.5
+                assert np.isnan([result.difference.low, result.difference.high]).all()
+                assert np.isnan([result.probability_better, result.probability_equivalent]).all()
+
+
 def test_predictions_are_compared_as_their_paired_counts_are() -> None:
     truth, a, b = predictions(2000, 40)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)

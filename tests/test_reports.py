@@ -915,6 +915,8 @@ REFUSALS: list[tuple[Any, str]] = [
         "printed alike. Convert all ids to strings. The ids are 0, '0'",
     ),
     (lambda: jm.multilabel_report([[1, 0]], [[1, 2]]), r"y_pred\[0, 1\] is 2, expected 0 or 1"),
+    (lambda: jm.multilabel_report([[1, 0]], [[1, -1]]), r"y_pred\[0, 1\] is -1, expected 0 or 1"),
+    (lambda: jm.multilabel_report([[-1, -1]], [[1, 0]]), "contain no examples"),
     (
         lambda: jm.multilabel_report([1, 0], [1, 0]),
         r"same shape \(n, L\), with one column for each label, got \(2,\)",
@@ -1350,6 +1352,32 @@ def test_a_multilabel_report_of_any_number_of_labels(number: int) -> None:
     names = [x["evaluation_name"] for x in json.loads(report.to_every_eval_ever()).popitem()[1]]
     assert len(set(names)) == len(names) == 4 + 4 * number
     assert f"recall [{number - 1}]" in names
+
+
+def test_unknown_labels_are_not_counted_in_a_multilabel_report() -> None:
+    """Each label has its own examples, and Hamming loss is a ratio: errors / known labels."""
+    rng = np.random.default_rng(5)
+    true = rng.integers(-1, 2, (150, 3))
+    true[:7] = -100
+    pred = np.where(rng.random((150, 3)) < 0.8, true > 0, true == 0).astype(int)
+    report, known = jm.multilabel_report(true, pred), true >= 0
+    complete, some = known.all(1), known.any(1)
+    assert report.content["num_examples"] == some.sum()
+    assert report.content["num_ignored"] == 150 - some.sum() > 7
+    assert report["exact_match"].value == approx((true == pred)[complete].all(1).mean())
+    assert report["micro_f1"].value == approx(sk.f1_score(true[known], pred[known]))
+    for i in range(3):
+        rows = known[:, i]
+        found = report["recall"][str(i)]
+        assert found.value == approx(sk.recall_score(true[rows, i], pred[rows, i]))
+    wrong, number = ((known & (true != pred)).sum(1)[some], known.sum(1)[some])
+    loss = wrong.sum() / number.sum()
+    error = math.sqrt(((wrong - loss * number) ** 2).sum() / number.sum() ** 2)
+    assert report["hamming_loss"].value == approx(loss)
+    assert report["hamming_loss"].standard_error == approx(error, rel=0.01)
+    text = " ".join(report.to_text().split())
+    assert f"{(~known[some]).sum()} of {known[some].size} true labels are unknown" in text
+    assert f"that of the {complete.sum()} examples whose labels are all known" in text
 
 
 def test_intervals_of_many_labels_know_that_labels_depend_on_one_another() -> None:

@@ -341,6 +341,10 @@ def _comparison(
 ) -> Comparison:
     """Return the comparison of V values from estimates `(3 V,)` of A, B and A - B."""
     a, b, d = (trees.map(lambda x, i=i: xp.split(x, 3)[i], found) for i in range(3))
+    # A value without an interval, such as a precision without predictions, is a convention.
+    is_convention = xp.isnan(a.low) | xp.isnan(b.low)
+    low, high = (xp.where(is_convention, xp.nan, x) for x in (d.low, d.high))
+    d = replace(d, low=low, high=high)
     if samples is None:
         return by_halves(a, b, d, reach.quantile(metric.sample.number), rope)
     of_a, of_b, of_d = xp.split(samples, 3, -1)

@@ -111,11 +111,21 @@ def cross_entropy(
     Returns:
         One loss per example, of shape `(...)`. Average the losses by
         `weighted_mean(losses, where=labels >= 0)`, because ignored examples have loss 0. Labels
-        beyond K - 1 raise an error in NumPy arrays, and are ignored in JAX arrays. PyTorch's mean
-        with class weights w is `losses.sum() / w[labels].sum()`.
+        beyond K - 1 raise an error in NumPy arrays, and are ignored in JAX arrays.
 
-    >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
+    >>> logits, labels = [[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], np.array([0, 2, -1])
+    >>> losses = cross_entropy(logits, labels)
+    >>> losses.round(4)
     array([0.2395, 1.0986, 0.    ])
+
+    PyTorch divides the mean with `class_weights` by the sum of the weights. The weights are then
+    weights of the examples:
+
+    >>> from jaxmetrics import weighted_mean
+    >>> weights = np.array([1.0, 1.0, 2.0])[np.maximum(labels, 0)]
+    >>> weighted_mean(losses, sample_weight=weights, where=labels >= 0).round(4)
+    np.float64(0.8122)
+
     >>> cross_entropy([[2.0, 0.0, 0.0]], [0], label_smoothing=0.3).round(4)
     array([0.6395])
     """

@@ -57,7 +57,9 @@ def multilabel_report(
     are slightly wider, from one table for each example and label (see `label_macro`).
 
     Args:
-        y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`.
+        y_true, y_pred: true and predicted labels, arrays of 0 and 1 of shape `(n, L)`. Negative
+            true labels are unknown and not counted: exact match is computed from the examples whose
+            labels are all known, and examples without known labels are ignored.
         label_names: names of the L labels; default: "0" to "L - 1".
         level: the confidence level.
 
@@ -77,20 +79,29 @@ def multilabel_report(
     """
     check_order(y_true=y_true, y_pred=y_pred)
     true, pred = _checked(y_true=y_true, y_pred=y_pred)
-    n, names = len(true), distinct_names_of(label_names, true.shape[1], "label_names")
-    # An example is 1 in one of TN, FP, FN and TP of each label, and 0 in the others.
-    cells = (2 * true.astype(int) + pred)[..., None] == np.arange(4)
+    names = distinct_names_of(label_names, true.shape[1], "label_names")
+    counted = (true >= 0).any(1)
+    true, pred = true[counted], pred[counted]
+    known, n = true >= 0, len(true)
+    complete = known.all(1)
+    # An example is 1 in one of TN, FP, FN and TP of each known label, and 0 in the others.
+    cells = np.where(known, 2 * true + pred, -1)[..., None] == np.arange(4)
     rows = cells.reshape((n, -1)).astype(float)
     products = rows.T @ rows  # (4 L, 4 L)
     counts = products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
     evidence = Evidence(counts, level)
     all_right = int((true == pred).all(1).sum())
-    exact = proportion_interval(all_right, n, level=level, method="likelihood")
+    exact = proportion_interval(all_right, int(complete.sum()), level=level, method="likelihood")
     overall = {"exact_match": value_of(exact)}
     overall |= {name: _average(metric, products, n, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
     values = ClassValues(overall, columns, names, counts[:, 1].sum(-1), "label")
-    sample = SampleSize(n)
+    sample = SampleSize(n, int((~counted).sum()))
+    unknown = int((~known).sum())
+    gaps = (
+        f" {unknown:,} of {known.size:,} true labels are unknown and not counted. The exact match is"
+        f" that of the {int(complete.sum()):,} examples whose labels are all known."
+    )
     return TabularReport(
         Outline(
             heading=f"{sample}, {quantity(len(names), 'labels')}",
@@ -103,7 +114,7 @@ def multilabel_report(
                 "would need the labels of all examples at once. Macro F1 is the mean over the "
                 "labels that occur, and micro F1 is computed from all labels together. The "
                 "independent units are the examples, because the labels of an example may be "
-                "correlated."
+                f"correlated.{gaps if unknown else ''}"
             ],
             level=level,
         ),
@@ -119,15 +130,18 @@ def multilabel_report(
 
 
 def _checked(**named: ArrayLike) -> list[np.ndarray]:
-    """Return true and predicted labels as booleans of the same shape `(n, L)`."""
+    """Return true and predicted labels as integers of the same shape `(n, L)`."""
     labels = []
     for name, x in named.items():
         numbers = on_host(x, name)
         check_real(numbers, name)
-        check_each((numbers == 0) | (numbers == 1), numbers, name, "0 or 1")
-        labels.append(numbers == 1)
+        possible, expected = (numbers == 0) | (numbers == 1), "0 or 1"
+        if name == "y_true":
+            possible, expected = possible | (numbers < 0), "0, 1 or negative (unknown)"
+        check_each(possible, numbers, name, expected)
+        labels.append(np.sign(numbers).astype(int))
     true, pred = labels
-    if true.ndim == 2 and not len(true):
+    if true.ndim == 2 and not (true >= 0).any():
         raise ValueError("y_true and y_pred contain no examples to report on.")
     if true.shape != pred.shape or true.ndim != 2 or not true.size:
         raise ValueError(
