@@ -120,6 +120,34 @@ def test_scores_without_bounds_are_compared_by_a_paired_t_test() -> None:
     assert_close(twice[3:], alike[3:], 1e-9)
 
 
+@pytest.mark.parametrize("asarray", [np.asarray, jnp.asarray])
+def test_independent_scores_are_compared_by_welchs_interval(asarray: Any) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0.8, 0.02, (4, 20)), rng.normal(0.77, 0.05, (4, 9))
+    a[0, 3] = b[1, 0] = np.nan
+    with jax.enable_x64(True):
+        found = jm.compare_scores(asarray(a), asarray(b), paired=False, level=0.9)
+    known = stats.ttest_ind(a, b, axis=1, equal_var=False, nan_policy="omit")
+    interval = known.confidence_interval(0.9)
+    assert_allclose(found.difference.low, interval.low, rtol=1e-9)
+    assert_allclose(found.difference.high, interval.high, rtol=1e-9)
+    better = np.asarray(found.probability_better)
+    assert_allclose(2 * np.minimum(better, 1 - better), known.pvalue, rtol=1e-9)
+
+
+def test_independent_bounded_scores_are_compared_by_mover() -> None:
+    """The lower end from the lower end of A and the upper end of B, and vice versa."""
+    a, b = [1.0] * 12, [1.0, 0.5, 0.0, 1.0, 1.0]
+    found = jm.compare_scores(a, b, bounds=(0, 1), paired=False)
+    of_a, of_b = (jm.mean_interval(x, bounds=(0, 1)) for x in (a, b))
+    gap = of_a.value - of_b.value
+    low = gap - np.hypot(of_a.value - of_a.low, of_b.high - of_b.value)
+    high = gap + np.hypot(of_a.high - of_a.value, of_b.value - of_b.low)
+    assert_allclose([found.difference.low, found.difference.high], [low, high])
+    assert found.difference.method == "mover"
+    assert found.a == of_a
+
+
 def test_items_that_one_has_not_are_left_out() -> None:
     a, b = RNG.random((2, 40))
     a[3], b[[5, 6]], missing = np.nan, np.nan, [3, 5, 6]
@@ -174,7 +202,13 @@ def test_under_jit_what_is_impossible_is_nan() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: jm.compare_scores([1, 2], [1]), r"same number .* a \(2,\), b \(1,\)"),
+        (lambda: jm.compare_scores([1, 2], [1]), "got 2 and 1 scores.* pass paired=False"),
+        (lambda: jm.compare_scores([1, 2], 1), "at least one axis"),
+        (lambda: jm.compare_scores([1, 2], [[1]], paired=False), "the same batch axes"),
+        (
+            lambda: jm.compare_scores([1, 2], [1, 0], paired=False, where=[True, False]),
+            "paired=False cannot be used with where",
+        ),
         (lambda: jm.compare_scores([1, 3.0], [1, 0], bounds=(0, 2)), r"a\[1\] is 3, beyond"),
         (lambda: jm.compare_scores([1, 0], [1, 7], bounds=(0, 2)), r"b\[1\] is 7, beyond"),
         (lambda: jm.compare_scores([1, 0], [1, 0], bounds=(1, 0)), "bounds must be the least"),

@@ -146,6 +146,21 @@ def paired_scores(
     yield f"`compare_scores{by}`: Student's t", "", (found, truth)
 
 
+def unpaired_scores(
+    rng: Rng, size: int, kind: str, sizes: tuple[int, int], means: tuple[float, float]
+) -> Outcomes:
+    """Two systems on different items."""
+    tables = [populations.values(kind, mean) for mean in means]
+    pairs = zip(tables, sizes, strict=True)
+    scores = [populations.drawn(x, normal(rng, (size, n))) for x, n in pairs]
+    truth = tables[0].mean() - tables[1].mean()
+    if kind != "normal":
+        found = jm.compare_scores(*scores, bounds=BOUNDS, paired=False).difference
+        yield "`compare_scores(bounds=, paired=False)`", "", (found, truth)
+    found = jm.compare_scores(*scores, paired=False).difference
+    yield "`compare_scores(paired=False)`: Student's t", "", (found, truth)
+
+
 def losses(rng: Rng, size: int, n: int, name: str) -> Outcomes:
     """Losses of classifiers that are sure of their answers."""
     draw = TRUE_CLASSES[name]
@@ -393,6 +408,22 @@ STUDIES: dict[str, Study] = {
             ("beta", (20, 15, 5), (0.8, 0.75), 0.5, 0.3),
         ],
         paired_scores,
+    ),
+    "unpaired scores": Study(
+        "two systems on different items, 5 to 400; scores of 0 and 1, three grades or"
+        " beta-distributed scores, means of .55 to .99, or normal scores",
+        [
+            ("0/1", (12, 30), (0.7, 0.6)),
+            ("0/1", (150, 25), (0.97, 0.9)),
+            ("0/1", (60, 400), (0.99, 0.98)),
+            ("grades", (15, 15), (0.8, 0.8)),
+            ("grades", (100, 40), (0.95, 0.7)),
+            ("beta", (10, 60), (0.8, 0.9)),
+            ("beta", (200, 120), (0.55, 0.6)),
+            ("normal", (5, 8), (0.0, 0.0)),
+            ("normal", (40, 6), (0.0, 1.0)),
+        ],
+        unpaired_scores,
     ),
     "repeated items": Study(
         "two equal systems on 30 to 300 questions, each scored by two filters that agree on 60 to"

@@ -19,7 +19,7 @@ from jaxmetrics._arguments.single import (
     check_cells,
     check_integer,
 )
-from jaxmetrics._numerics.arithmetic import rounding
+from jaxmetrics._numerics.arithmetic import divide, rounding, safe_sqrt
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
@@ -403,3 +403,21 @@ def check_rope(rope: ArrayLike) -> Array:
             f" to you, got {rope!r}."
         )
     return width
+
+
+def mover(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
+    """Compute the interval of A - B from the intervals of A and B and their correlation (MOVER).
+
+    `gap` is the difference with its standard error. Source: Zou and Donner (2008), Statistics in
+    Medicine 27.
+    """
+    error_a, error_b = of_a.standard_error, of_b.standard_error
+    covariance = (error_a**2 + error_b**2 - gap.standard_error**2) / 2
+    correlation = divide(covariance, error_a * error_b)
+
+    def reach(of_a: Array, of_b: Array) -> Array:
+        return safe_sqrt(xp.maximum(of_a**2 + of_b**2 - 2 * correlation * of_a * of_b, 0))
+
+    low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
+    high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
+    return replace(gap, low=low, high=high)

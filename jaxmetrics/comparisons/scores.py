@@ -17,6 +17,7 @@ from jaxmetrics._arguments.single import (
     as_float,
     as_mask,
     check_examples,
+    check_flag,
     check_level,
     largest_eps,
     refuse_where,
@@ -26,10 +27,11 @@ from jaxmetrics._numerics.arithmetic import divide, matmul
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._places.namespaces import Array, is_known, on_device, xp
+from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
-from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
+from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope, mover
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
-from jaxmetrics.estimates import Estimate, normal_quantile, with_level
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
 from jaxmetrics.intervals.means import (
     Strata,
@@ -53,6 +55,7 @@ def compare_scores(
     bounds: tuple[float, float] | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
     where: ArrayLike | None = None,
+    paired: bool = True,
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Comparison:
@@ -68,14 +71,23 @@ def compare_scores(
     a cluster: other metrics than differences of means need it. Source: Miller (2024), Adding error
     bars to evals, arXiv 2411.00640, section 4.
 
+    If the scores are independent, such as the accuracies of several training runs of each system,
+    pass `paired=False`. The interval of the difference is then Welch's (1947, Biometrika 34). If
+    bounds are given, it is computed from the two likelihood intervals by MOVER (Zou and Donner,
+    2008, Statistics in Medicine 27).
+
     Args:
         a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An
             item is ignored if one of its scores is NaN. Infinite scores raise ValueError, and are
             ignored in JAX arrays.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
+            Leave it out if all scores are similar and far from the bounds (see `mean_interval`).
         clusters: `(..., n)`, ids of clusters, such as texts with several questions. Items with the
             same id may be correlated. Different clusters must be independent.
         where: bool, `(..., n)`. Items for which `where` is False are ignored.
+        paired: False if the scores of A and B are independent. Their numbers may differ. A missing
+            score of one system then leaves out no score of the other one. It cannot be used with
+            `clusters` and `where`.
         level: the confidence level.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
             -rope to rope is the region of practical equivalence.
@@ -95,12 +107,31 @@ def compare_scores(
     >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
     >>> compare_scores(a, b, bounds=(0, 1)).difference
     0.200 [0.124, 0.288]
+    >>> compare_scores([0.74, 0.77, 0.75], [0.71, 0.73, 0.70, 0.71], paired=False).difference
+    0.041 [0.010, 0.071]
     """
-    check_order(a=a, b=b, where=where, clusters=clusters)
     width, z = check_rope(rope), normal_quantile(level)
     check_bounds(bounds)
+    method = "student" if bounds is None else "likelihood"
+    if not check_flag(paired, "paired"):
+        if where is not None or clusters is not None:
+            raise ValueError(
+                "paired=False cannot be used with where or clusters: pass only the scores that"
+                " count, and the mean score of each cluster."
+            )
+        found = with_level(_unpaired(a, b, bounds, z, width), level, method)
+        if bounds is None:
+            return found
+        return found._replace(difference=replace(found.difference, method="mover"))
+    check_order(a=a, b=b, where=where, clusters=clusters)
     arrays, mask = (as_array(a, "a"), as_array(b, "b")), as_mask(where)
     systems = as_float(arrays[0], "a"), as_float(arrays[1], "b")
+    m, n = (x.shape[-1:] for x in systems)
+    if m != n and m and n:
+        raise ValueError(
+            f"a and b must be scores of the same items, got {m[0]} and {n[0]} scores. If they are"
+            " independent, such as those of different training runs, pass paired=False."
+        )
     check_examples(shapes_of(a=systems[0], b=systems[1], where=mask))
     for name, array in zip("ab", systems, strict=True):
         refuse_where(np.isinf, array, name, _INFINITE, mask)
@@ -122,7 +153,39 @@ def compare_scores(
             sizes = sums_by_cluster(sizes, *numbered_clusters(clusters, sizes.shape))
         freedom = kish_number(sizes) - 1
     compared = by_halves(of_a, of_b, difference, z, width, freedom)
-    return with_level(compared, level, "student" if bounds is None else "likelihood")
+    return with_level(compared, level, method)
+
+
+def _unpaired(
+    a: ArrayLike, b: ArrayLike, bounds: tuple[float, float] | None, z: float, rope: Array
+) -> Comparison:
+    """Compare the means of independent scores."""
+    estimates = []
+    for name, array in (("a", a), ("b", b)):
+        x = as_float(array, name)
+        refuse_where(np.isinf, x, name, _INFINITE)
+        estimates.append(mean_estimate(name, x, z=z, where=xp.isfinite(x), bounds=bounds))
+    of_a, of_b = estimates
+    if of_a.value.shape != of_b.value.shape:
+        shapes = f"{of_a.value.shape} and {of_b.value.shape}"
+        raise ValueError(f"a and b must have the same batch axes, got {shapes}.")
+    return _compared_means(of_a, of_b, z, rope, has_bounds=bounds is not None)
+
+
+@compiled
+def _compared_means(
+    of_a: Estimate, of_b: Estimate, z: Array | float, rope: Array, *, has_bounds: bool
+) -> Comparison:
+    gap, freedom = xp.asarray(of_a.value - of_b.value), None
+    v, w = (x.standard_error**2 for x in (of_a, of_b))
+    difference = normal_estimate(gap, xp.sqrt(v + w), z)
+    if has_bounds:
+        difference = mover(of_a, of_b, difference)
+    else:
+        m, n = (xp.asarray(x.num_examples) - 1 for x in (of_a, of_b))
+        freedom = divide((v + w) ** 2, divide(v**2, m) + divide(w**2, n), 1.0)
+        difference = normal_estimate(gap, xp.sqrt(v + w), student_quantile(z, freedom))
+    return by_halves(of_a, of_b, difference, z, rope, freedom)
 
 
 def bounds_of_difference(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -151,6 +214,7 @@ def score_leaderboard(
             if one of its scores is NaN. Infinite scores raise ValueError, and are ignored in JAX
             arrays.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
+            Leave it out if all scores are similar and far from the bounds (see `mean_interval`).
         clusters: `(n,)`, ids of clusters, such as texts with several questions. Items with the same
             id may be correlated. Different clusters must be independent.
         groups: `(n,)`, the id of a group, such as a task, for each item. If groups are given,

@@ -13,7 +13,7 @@ from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics._text.printing import Printed
 from jaxmetrics.betas.student import student_quantile, student_tails
-from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
+from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope, mover
 from jaxmetrics.estimates import (
     Estimate,
     computed_estimate,
@@ -218,22 +218,8 @@ def _compared(
     statistic = xp.where(error == 0, certain, gap / xp.where(error == 0, 1, error))
     t = student_quantile(z, freedom)
     a_by_t, b_by_t = (area_estimate(x, t, "score") for x in (a, b))
-    difference = _difference(a_by_t, b_by_t, normal_estimate(gap, error, z))
+    difference = mover(a_by_t, b_by_t, normal_estimate(gap, error, z))
     return DeLong(of_a, of_b, difference, statistic, student_tails(statistic, freedom))
-
-
-def _difference(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
-    """Compute the interval of A - B from the intervals of A and B and their correlation (MOVER)."""
-    error_a, error_b = of_a.standard_error, of_b.standard_error
-    covariance = (error_a**2 + error_b**2 - gap.standard_error**2) / 2
-    correlation = divide(covariance, error_a * error_b)
-
-    def reach(of_a: Array, of_b: Array) -> Array:
-        return safe_sqrt(xp.maximum(of_a**2 + of_b**2 - 2 * correlation * of_a * of_b, 0))
-
-    low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
-    high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
-    return replace(gap, low=low, high=high)
 
 
 @on_host_if_small

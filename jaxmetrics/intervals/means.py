@@ -21,6 +21,11 @@ that did not occur. If there are clusters, three quarters of the cluster that mo
 are added too, as in `interval`. Source: Owen (1988), Biometrika 75. Values that are beyond the
 bounds by rounding, up to 8 eps of the larger bound, are clipped.
 
+So the interval allows for rare values at the bounds, such as an image without a single correct
+pixel. If the values are similar to one another and far from the bounds, such as the accuracies of
+several training runs, this makes the interval several times as wide as Student's. Do not pass
+`bounds` for such values.
+
 If values are 0 and 1, pass `bounds`. In simulations with 20 to 100 clusters and means of .9 to .98,
 the coverage of Student's 95 % interval was 87 to 92 %. With bounds, it was 96 to 99 %.
 
@@ -108,7 +113,9 @@ def mean_interval(
     Args:
         values: real numbers of shape `(..., n)`, one per example, such as log losses.
         level: the confidence level.
-        bounds: least and greatest possible value. Pass (0, 1) if values are 0 and 1.
+        bounds: least and greatest possible value. Pass (0, 1) if values are 0 and 1. The interval
+            then allows for values at the bounds that did not occur. If all values are similar and
+            far from the bounds, such as accuracies of training runs, leave it out.
         transform: the scale on which the interval is computed. Use `"log"` for values >= 0,
             `"logit"` for values in [0, 1] and `"atanh"` for values in [-1, 1]. It cannot be used
             with `bounds`.
@@ -135,6 +142,9 @@ def mean_interval(
     0.950 [0.697, 0.997]
     >>> mean_interval([1.0] * 9 + [0.5, float("nan")], bounds=(0, 1), missing="bounds")
     0.950 [0.585, 0.997]
+    >>> accuracies = [0.81, 0.82, 0.80, 0.81, 0.80, 0.81]  # of six training runs
+    >>> mean_interval(accuracies), mean_interval(accuracies, bounds=(0, 1))
+    (0.8083 [0.8004, 0.8162], 0.808 [0.498, 0.882])
     >>> import numpy as np
     >>> losses = np.random.default_rng(0).exponential(size=30).repeat(10)
     >>> mean_interval(losses, transform="log", clusters=np.arange(300) // 10)

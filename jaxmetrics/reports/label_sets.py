@@ -99,8 +99,8 @@ def multilabel_report(
     sample = SampleSize(n, int((~counted).sum()))
     unknown = int((~known).sum())
     gaps = (
-        f" {unknown:,} of {known.size:,} true labels are unknown and not counted. The exact match is"
-        f" that of the {int(complete.sum()):,} examples whose labels are all known."
+        f" {unknown:,} of {known.size:,} true labels are unknown and not counted. The exact match"
+        f" is that of the {int(complete.sum()):,} examples whose labels are all known."
     )
     return TabularReport(
         Outline(
