@@ -61,50 +61,40 @@ def compare_scores(
 ) -> Comparison:
     """Compare the mean scores of two systems, such as language models, on the same items.
 
-    The result has the intervals of the mean of A, of the mean of B, and of the mean of `a - b`.
-    They are computed by `mean_interval`. If no bounds are given, they are Student's t intervals. If
-    bounds are given, they are empirical likelihood intervals, which are more accurate than
-    Student's for few items, for a mean near a bound, or if few items have different scores. The
-    interval of the difference is then the interval of a mean difference, which is explained at the
-    top of the file `jaxmetrics/intervals/means.py`. For scores 0 and 1, it equals `interval` of
-    `difference(accuracy)`. With clusters, `interval` is up to 15 % wider, because it adds a part of
-    a cluster: other metrics than differences of means need it. Source: Miller (2024), Adding error
-    bars to evals, arXiv 2411.00640, section 4.
+    Without bounds, the intervals are Student's t intervals (`mean_interval`). With bounds, they are
+    empirical likelihood intervals, which are more accurate for few items, for a mean near a bound,
+    or if few items have different scores. For the interval of the difference see the top of the
+    file `jaxmetrics/intervals/means.py`. For scores 0 and 1, it equals `interval` of
+    `difference(accuracy)`; with clusters, `interval` is up to 15 % wider, because it adds a part of
+    a cluster. Source: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
-    If the scores are independent, such as the accuracies of several training runs of each system,
-    pass `paired=False`. The interval of the difference is then Welch's (1947, Biometrika 34). If
-    bounds are given, it is computed from the two likelihood intervals by MOVER (Zou and Donner,
-    2008, Statistics in Medicine 27).
+    For independent scores, such as accuracies of training runs, `paired=False` computes Welch's
+    interval (1947, Biometrika 34) or, with bounds, combines the two likelihood intervals by MOVER
+    (Zou and Donner, 2008, Statistics in Medicine 27).
 
     Args:
         a, b: scores `(..., n)` of the same items in the same order. Greater scores are better. An
-            item is ignored if one of its scores is NaN. Infinite scores raise ValueError, and are
-            ignored in JAX arrays.
+            item is ignored if one of its scores is NaN, or infinite in JAX arrays.
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
-            Leave it out if all scores are similar and far from the bounds (see `mean_interval`).
+            Leave it out if all scores are similar and far from the bounds.
         clusters: `(..., n)`, ids of clusters, such as texts with several questions. Items with the
             same id may be correlated. Different clusters must be independent.
         where: bool, `(..., n)`. Items for which `where` is False are ignored.
-        paired: False if the scores of A and B are independent. Their numbers may differ. A missing
-            score of one system then leaves out no score of the other one. It cannot be used with
-            `clusters` and `where`.
+        paired: False if the scores of A and B, which may differ in number, are independent. It
+            cannot be used with `clusters` and `where`.
         level: the confidence level.
-        rope: the largest difference that does not matter to you, a number >= 0. The range from
-            -rope to rope is the region of practical equivalence.
+        rope: the largest difference that does not matter to you, a number >= 0.
 
     Returns:
-        `Comparison` of shape `(...)`. Its numbers are NaN if no item has scores of both systems. If
-        no bounds are given, its probabilities come from Student's t distribution. If bounds are
-        given, they come from a two-piece normal distribution around the difference. Its two halves
-        are fitted to the two ends of the interval.
+        `Comparison` of shape `(...)`, NaN if no item has scores of both systems. Its probabilities
+        come from Student's t distribution. With bounds, they come from a two-piece normal
+        distribution whose two halves are fitted to the two ends of the interval.
 
     Raises:
-        ValueError: if `a` and `b` have different numbers of items, if scores lie outside of the
-            bounds (under jit, the result is NaN instead), if `rope` is below 0, or if `level` lies
-            outside of (0, 1).
+        ValueError: if numbers of items differ, if scores are infinite or beyond the bounds (under
+            jit, the result is NaN instead), or if an option is invalid.
 
-    >>> a = [1, 1, 0, 1, 1, 1, 0, 1, 1, 1] * 10
-    >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
+    >>> a, b = [1, 1, 0, 1, 1] * 20, [1, 0, 0, 1, 1] * 20
     >>> compare_scores(a, b, bounds=(0, 1)).difference
     0.200 [0.124, 0.288]
     >>> compare_scores([0.74, 0.77, 0.75], [0.71, 0.73, 0.70, 0.71], paired=False).difference

@@ -113,9 +113,8 @@ def mean_interval(
     Args:
         values: real numbers of shape `(..., n)`, one per example, such as log losses.
         level: the confidence level.
-        bounds: least and greatest possible value. Pass (0, 1) if values are 0 and 1. The interval
-            then allows for values at the bounds that did not occur. If all values are similar and
-            far from the bounds, such as accuracies of training runs, leave it out.
+        bounds: least and greatest possible value, such as (0, 1) if values are 0 and 1. Leave it
+            out if all values are similar and far from them, such as accuracies of training runs.
         transform: the scale on which the interval is computed. Use `"log"` for values >= 0,
             `"logit"` for values in [0, 1] and `"atanh"` for values in [-1, 1]. It cannot be used
             with `bounds`.
@@ -138,13 +137,8 @@ def mean_interval(
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]
-    >>> mean_interval([1.0] * 9 + [0.5], bounds=(0, 1))
-    0.950 [0.697, 0.997]
     >>> mean_interval([1.0] * 9 + [0.5, float("nan")], bounds=(0, 1), missing="bounds")
     0.950 [0.585, 0.997]
-    >>> accuracies = [0.81, 0.82, 0.80, 0.81, 0.80, 0.81]  # of six training runs
-    >>> mean_interval(accuracies), mean_interval(accuracies, bounds=(0, 1))
-    (0.8083 [0.8004, 0.8162], 0.808 [0.498, 0.882])
     >>> import numpy as np
     >>> losses = np.random.default_rng(0).exponential(size=30).repeat(10)
     >>> mean_interval(losses, transform="log", clusters=np.arange(300) // 10)

@@ -139,7 +139,7 @@ def _checked(**named: ArrayLike) -> list[np.ndarray]:
         if name == "y_true":
             possible, expected = possible | (numbers < 0), "0, 1 or negative (unknown)"
         check_each(possible, numbers, name, expected)
-        labels.append(np.sign(numbers).astype(int))
+        labels.append(np.where(numbers < 0, -1, numbers == 1).astype(int))
     true, pred = labels
     if true.ndim == 2 and not (true >= 0).any():
         raise ValueError("y_true and y_pred contain no examples to report on.")
