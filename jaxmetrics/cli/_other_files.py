@@ -186,9 +186,8 @@ def _frame(options: Namespace, path: Path, column: str) -> tuple[pl.DataFrame, s
                     # Items of other files are other items.
                     cluster = pl.format("{}/{}", pl.lit(table.task or str(i)), "cluster")
                     rows = rows.with_columns(cluster=cluster)
-                rows = (
-                    rows.with_columns(pl.lit(shown(part.name)).alias(FILE)) if parts[1:] else rows
-                )
+                if len(parts) > 1:
+                    rows = rows.with_columns(pl.lit(shown(part.name)).alias(FILE))
                 frames.append(rows)
                 size += rows.estimated_size()
                 check_size(size)
