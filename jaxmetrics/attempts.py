@@ -1,7 +1,7 @@
 """Pass@k and related scores if each item has several attempts, such as answers of a language model.
 
 The functions estimate a score for each item from r attempts, without bias. Pass these scores to
-`mean_interval`, `compare_scores` or `score_leaderboard` for confidence intervals over items.
+`score_report` or `score_leaderboard` for confidence intervals over items.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ def pass_at_k(
 
     If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
     `C(c, k) / C(r, k)`, where `C(a, b)` is a binomial coefficient. These estimates are unbiased.
-    For a confidence interval of the mean over items, call
-    `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+    For a confidence interval of the mean over items, or of the difference of two systems, pass
+    the estimates to `score_report` with `bounds=(0, 1)`. It leaves out items with fewer than k
+    attempts, and says how many there are and what the mean of all items is in the worst case.
+    `compare_scores` and `score_leaderboard` leave such items out without a word, and
+    `mean_interval` refuses them unless `missing="bounds"` is given.
 
     Args:
         scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct
@@ -52,8 +55,16 @@ def pass_at_k(
     >>> pass_at_k(scores, 2, rule="all").round(3).tolist()
     [0.167, 0.0, 1.0]
     >>> import jaxmetrics as jm
-    >>> jm.mean_interval(pass_at_k(scores * 30, 2), bounds=(0, 1))
-    0.611 [0.516, 0.698]
+    >>> nan = float("nan")
+    >>> passed = pass_at_k([*scores * 30, [1, nan, nan, nan]], 2)
+    >>> print(jm.score_report(passed, bounds=(0, 1)).to_text())  # doctest: +ELLIPSIS
+    90 items, 1 ignored, score
+    <BLANKLINE>
+    Scores are missing: 1 of 91. Values are of the other 90 items; the mean of all
+    91 items is at least 0.604 [0.509, 0.692] and at most 0.615 [0.520, 0.702],
+    whatever the missing scores are.
+    ...
+    mean  90  0.611 [0.516, 0.698]  likelihood ...
     """
     check_size(k, "k")
     check_option(rule, "rule", ("any", "all", "majority"))

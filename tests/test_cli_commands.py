@@ -804,6 +804,61 @@ def test_items_that_repeat_are_clusters(
     assert independent[1] != out
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("other", "sizes", "is_clustered"),
+    [
+        ("subject", (20, 60, 100), False),
+        ("subject", (60, 60, 60), True),  # perhaps languages
+        ("subject", (60, 60, 55), True),
+        ("epoch", (20, 60, 100), True),
+        ("run_name", (20, 60, 100), True),
+        ("model.name", (20, 60, 100), True),
+    ],
+)
+@pytest.mark.parametrize("command", ["report x.jsonl", "compare x.jsonl y.jsonl"])
+def test_items_that_start_anew_in_each_task(
+    command: str, other: str, sizes: tuple[int, ...], is_clustered: bool, run: Run
+) -> None:
+    rng, number = np.random.default_rng(3), [*range(len(sizes))]
+    frame = pl.DataFrame(
+        {
+            other: np.repeat([f"t{i}" for i in number], sizes),
+            "doc_id": np.concatenate([*map(np.arange, sizes)]),
+            "field": np.repeat([*"aab"], sizes),
+        }
+    )
+    scores = [frame.with_columns(acc=rng.random(len(frame))) for _ in range(2)]
+    ids = ["--value", "acc", "--id", f"{other},doc_id"]
+    for more in ([], ["--group", "field"]):
+        arguments = with_files(command, *scores)
+        code, out, err = run(*arguments, *ids, *more)
+        assert (code, "doc_id are treated as one cluster" in err) == (0, is_clustered)
+        assert ("for example if doc_id starts anew in each task" in err) == is_clustered
+        alone = run(*arguments, *ids, *more, "--cluster", "")
+        assert (out == alone[1]) == (not is_clustered)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["sample.id", "x.Question.ID", "doc.question_id", "item.id"])
+def test_items_in_fields_of_objects_repeat(name: str, run: Run) -> None:
+    frame = REPEATED[0].select(doc_id="doc_id", acc="acc").rename({"doc_id": name})
+    for repeated in (frame, frame.with_columns(pl.Series("model.id", [*"ab"] * (N // 2)))):
+        arguments = with_files("report x.csv --value acc", repeated)
+        out, err = run(*arguments)[1:]
+        assert f"the column '{name}' repeats (120 different values in 240 rows)" in err
+        assert f"240 items in 120 clusters ({name})" in out
+    both = with_files("compare x.csv y.csv --value acc", frame, frame.reverse())
+    assert "have ids in different orders" in run(*both)[2]
+
+
+@pytest.mark.usefixtures("folder")
+def test_attempts_in_fields_of_objects(run: Run) -> None:
+    epochs = pl.DataFrame({"run.Epoch": [1, 2] * 50, "response.id": range(100), "acc": [0, 1] * 50})
+    err = run(*with_files("report x.csv --value acc", epochs))[2]
+    assert "the column 'run.Epoch' perhaps tells apart attempts at the same items" in err
+
+
 ONE_FILE = {
     role: A.select("id", "patient", "site", pl.col("y_true").alias("truth")).with_columns(
         pl.Series(name, x) for name, x in zip("xyz", columns, strict=True)

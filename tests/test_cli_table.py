@@ -388,11 +388,8 @@ REFUSED: list[tuple[Any, ...]] = [
         OF_SITES,
     ),
     ("report x.csv --value acc --prob p_", "--value cannot be used together with --prob", SCORES),
-    (
-        "report x.csv --value acc --examples 3",
-        "--value cannot be used together with --examples",
-        SCORES,
-    ),
+    ("report x.csv --value acc --show task", "--show is used only together with", SCORES),
+    ("report x.csv --value acc --examples -3", "--examples must be 0 or more, got -3", SCORES),
     (
         "report x.csv --value task",
         "row 1, the column 'task' contains 'math', but a number, true or false was",

@@ -1,6 +1,7 @@
 """Gates of reports, and several of them at once."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
@@ -222,7 +223,54 @@ def test_an_unknown_gate_says_how_many_examples_would_settle_it() -> None:
     (found,) = judged(
         [at_bound], lambda _, level: normal_interval(0.83, 0.05, level), level=0.95, number=400
     )
-    assert found.verdict_in_words == "undecided (more examples would decide it)"
+    assert found.verdict_in_words == "undecided (the value is at the bound)"
+
+
+def test_examples_without_any_mistake_or_difference() -> None:
+    """The interval's width is proportional to 1 / n, not to 1 / sqrt(n)."""
+
+    def accuracy(n: int) -> ReportValue:
+        return jm.Report.from_counts([[n // 2, 0], [0, n // 2]])["accuracy"]
+
+    def difference(n: int) -> ReportValue:
+        scores = [1, 0] * (n // 2)
+        return jm.score_report(scores, scores, bounds=(0, 1))["mean"].difference
+
+    for value, bound in ((accuracy, 0.99), (difference, -0.01)):
+        gate, x = Gate.parsed(f"a >= {bound}"), value(120)
+        (found,) = judged([gate], lambda *_, x=x: x, level=0.95, number=120)
+        assert found.verdict is Verdict.UNKNOWN
+        number = 2 * round((120 + found.more) / 2)
+        assert gate.judge(value(number + 6)) is Verdict.PASSED
+        assert gate.judge(value(number - 6)) is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("sign", [">=", "<="])
+def test_the_margin_of_equal_systems_passes_in_80_percent(sign: str) -> None:
+    error, side, n = 0.02, -1 if sign == ">=" else 1, 10_000
+
+    def judged_at(bound: float, x: float) -> Any:
+        gate = Gate.parsed(f"a {sign} {bound}")
+        value = normal_interval(x, error, 0.95)
+        (found,) = judged([gate], lambda *_: value, level=0.95, number=400, what="A - B")
+        return found
+
+    found = judged_at(0.0, -side * 0.01)
+    hint = re.fullmatch(
+        rf"undecided \(about .* would decide it; if A and B are equal, 400 examples like these pass"
+        rf" {sign} (\S+) with 80 % power\)",
+        found.verdict_in_words,
+    )
+    assert hint is not None
+    margin = float(hint[1])
+    draws = np.random.default_rng(4).normal(0, error, n)
+    share = np.mean([judged_at(margin, x).verdict is Verdict.PASSED for x in draws])
+    assert abs(share - 0.8) < 4 * 0.4 / math.sqrt(n) + 0.005  # the margin is rounded up
+    # The present number is enough for this margin, and a gate that asks for a gain has none.
+    for bound, x in ((1.1 * margin, 1.1 * margin), (-side * 0.01, -side * 0.02)):
+        assert "if A and B" not in judged_at(bound, x).verdict_in_words
+    at_zero = judged_at(0.0, 0.0)
+    assert at_zero.verdict_in_words.startswith("undecided (the value is at the bound; if A and B")
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])

@@ -186,3 +186,73 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
     assert "mistakes" not in answer(run, "report", perfect, "--examples", 5)
     path = save(frame(), tmp_path / "y.csv")
     assert run("report", path)[1] == run("report", path, "--examples", 0)[1]
+
+
+def slow_items(a: list[float], b: list[float], number: int) -> list[int]:
+    """List items whose scores differ, as many of A's losses as of its gains if there are enough."""
+    differ = [(x - y, i) for i, (x, y) in enumerate(zip(a, b, strict=True)) if x < y or x > y]
+    lost = sorted(x for x in differ if x[0] < 0)
+    gained = sorted((-x, i) for x, i in differ if x > 0)
+    most = number
+    while most > (number + 1) // 2 and min(most, len(lost)) + len(gained) > number:
+        most -= 1
+    return [i for _, i in (lost[:most] + gained)[:number]]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("number", [1, 7, 9, 30, 100])
+@pytest.mark.parametrize("kind", ["graded", "right or wrong", "rarely lost"])
+def test_items_whose_scores_differ(number: int, kind: str, run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(0, 5, (2, 60)) / 4
+    if kind != "graded":
+        a, b = np.round(a), np.round(b)
+    if kind == "rarely lost":
+        a[4:] = np.maximum(a, b)[4:]
+    a[7] = b[9] = np.nan
+    items = pl.DataFrame(
+        {"unit": range(60), "part": [*"xy"] * 30, "note": "n", "site": [*"uvw"] * 20}
+    )
+    path = save(items.with_columns(score=pl.Series(a).fill_nan(None)), tmp_path / "a.jsonl")
+    shuffled = items.with_columns(score=pl.Series(b).fill_nan(None)).sample(
+        60, shuffle=True, seed=1
+    )
+    save(shuffled, tmp_path / "b.jsonl")
+    options = ["--value", "score", "--id", "part,unit", "--examples", number, "--show", "note"]
+    files = path, tmp_path / "b.jsonl"
+    found = answer(run, "compare", *files, *options, "--group", "site")["examples"]
+    assert found == [
+        {
+            **{"row": i + 1, "group": "uvw"[i % 3], "A": a[i], "B": b[i]},
+            "columns": {"part,unit": f"{'xy'[i % 2]},{i}", "note": "n"},
+        }
+        for i in slow_items(a.tolist(), b.tolist(), number)
+    ]
+    for form in ("text", "markdown"):
+        out = run("compare", *files, *options, "--format", form)[1]
+        assert "Items whose scores differ" in out
+    if kind != "graded":
+        assert "0.000" not in out.split("###")[-1]  # 0 and 1 are written without decimals
+
+
+@pytest.mark.quick
+def test_items_with_the_lowest_scores(run: Run, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    write(parts / "0.csv", "grade\n1\n.5\n\n1\n")
+    write(parts / "1.csv", "grade\n0\n\n.25\n0\n")
+    options = ["--value", "grade", "--examples", "9"]
+    found = answer(run, "report", parts, *options)["examples"]
+    assert [(x["score"], x["file"], x["row"]) for x in found] == [
+        (0, "1.csv", 1),
+        (0, "1.csv", 4),
+        (0.25, "1.csv", 3),
+        (0.5, "0.csv", 2),
+    ]
+    of_two = answer(run, "report", parts, *options, "--bounds", "0,2")["examples"]
+    assert [x["score"] for x in of_two] == [0, 0, 0.25, 0.5, 1, 1]
+    page = tmp_path / "x.html"
+    assert "Items with the lowest scores" in run("report", parts, *options, "--html", page)[1]
+    assert "Items with the lowest scores" in page.read_text()
+    perfect = write(tmp_path / "x.csv", "grade\n1\n1\n")
+    assert "examples" not in answer(run, "report", perfect, *options)

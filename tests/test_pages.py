@@ -267,7 +267,7 @@ def test_a_band_is_drawn_for_two_classes_of_independent_examples() -> None:
 
 
 def test_gates_stand_first_with_their_verdict() -> None:
-    gate = JudgedGate(Gate.parsed("recall[<b>] >= 0.5"), "", exactly(0.1), Verdict.FAILED, 0.0)
+    gate = JudgedGate(Gate.parsed("recall[<b>] >= 0.5"), "", exactly(0.1), Verdict.FAILED, 0.0, 9)
     found = replace(jm.Report.from_counts([[9, 1], [3, 7]]), gates=[gate])
     page = found.to_html()
     assert '<p class="gate failed">Gate recall[&lt;b&gt;] &gt;= 0.5: failed;' in page

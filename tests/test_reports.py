@@ -804,8 +804,16 @@ REFUSALS: list[tuple[Any, str]] = [
         r"soft_counts must have shape \(K, K\) = \(2, 2\)",
     ),
     *(
-        (lambda p=p: jm.report(Y, Y, y_prob=p), r"\(n, K\) = \(2, K\).* pass numpy.c_\[1 - p, p\]")
-        for p in ([0.1, 0.9], [[0.1], [0.9]], 0.3)
+        (lambda p=p: jm.report(Y, Y, y_prob=p), rf"\(n, K\) = \(2, K\).*, got .* {advice}")
+        for p, advice in (
+            ([0.1, 0.9], r"pass numpy\.c_\[1 - p, p\]\.$"),
+            ([[0.1], [0.9]], r"pass numpy\.c_\[1 - p, p\]\.$"),
+            (0.3, r"pass numpy\.c_\[1 - p, p\]\.$"),
+            (
+                [-1.2, 3],
+                "call roc_auc, delong_interval or best_threshold; on the command line, use",
+            ),
+        )
     ),
     (lambda: jm.report(np.eye(2), Y), r"\(2, 2\), \(2,\).* pass \.argmax\(-1\)"),
     (lambda: jax.jit(jm.report)(Y, Y), "y_true has no known values, because JAX traces it"),

@@ -34,7 +34,7 @@ from jaxmetrics.cli._classes import is_number
 from jaxmetrics.cli._errors import InputError, listed, refusals, shortened, shown
 from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import check_alone
-from jaxmetrics.cli._other_files import read_counts, read_labels, read_scores
+from jaxmetrics.cli._other_files import listed_items, read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import progress
 from jaxmetrics.cli._predictions import (
     Predictions,
@@ -54,7 +54,7 @@ from jaxmetrics.reports.pairs import compared_areas
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.score_means import report_of_scores
+from jaxmetrics.reports.score_means import report_of_scores, with_items
 from jaxmetrics.reports.singles import whole, with_invalid_last
 from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of, values_of
 
@@ -148,16 +148,19 @@ def _report_of_counts(options: Namespace) -> AnyReport:
 
 def _means_of_scores(options: Namespace) -> TabularReport:
     """Report on the scores of one system, or compare the scores of two systems."""
-    check_alone(options, "value", "bounds", "system", "id", "cluster", "group", "gate")
+    allowed = "bounds", "system", "id", "cluster", "group", "gate", "examples", "show"
+    check_alone(options, "value", *allowed)
+    check_examples(options)
     systems = files_of(options) if options.command == "report" else systems_of(options)
-    scores, names = read_scores(systems), [x.name for x in systems]
+    (scores, rows), names = read_scores(systems), [x.name for x in systems]
 
     def report_at(level: float, *case: bool) -> TabularReport:
         return report_of_scores(scores.filled(*case) if case else scores, level, names)
 
     with progress("computing intervals"), refusals(options.files[0]):
         sample, missing = scores.sample, scores.missing(names)
-        return _gated(systems[0], report_at, sample, missing, scores.bounds is not None)
+        report = _gated(systems[0], report_at, sample, missing, scores.bounds is not None)
+        return with_items(report, listed_items(scores, rows, systems[0]), len(systems))
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | float | None:
@@ -315,7 +318,7 @@ def leaderboard(options: Namespace) -> TabularReport:
 
 def _ranking_of_scores(options: Namespace) -> TabularReport:
     check_alone(options, "value", "bounds", "system", "id", "cluster", "group")
-    scores = read_scores(systems := systems_of(options))
+    scores, _ = read_scores(systems := systems_of(options))
     settings: Any = {"bounds": scores.bounds, "clusters": scores.clusters, "groups": scores.groups}
     with progress("ranking"), refusals(options.files[0]):
         board = score_leaderboard(scores.values, level=options.level, **settings)
@@ -361,7 +364,7 @@ def plan(options: Namespace) -> TabularReport:
         return _plan_of_width(options) if is_width else _plan_of_difference(options)
     allowed = "bounds", "id", "cluster", "half-width", "difference", "power"
     check_alone(options, "value", *allowed)
-    scores = read_scores(files_of(options))
+    scores, _ = read_scores(files_of(options))
     targets = {name: getattr(options, name) for name in ("half_width", "difference", "power")}
     with refusals("plan"):
         return scores_plan(scores, **targets, level=options.level)

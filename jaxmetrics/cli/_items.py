@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
+from collections.abc import Sequence
 from itertools import islice
 
 import polars as pl
@@ -32,6 +33,11 @@ _TRIES = (
 _ATTEMPTS = ("filter", "model", "system", *_TRIES)
 _NUM_BATCHES = 16  # about a million rows show whether items repeat
 _MOST_ROWS = 100  # rows for each item; a column with more is perhaps no column of items
+# The least share of all combinations of items and attempts, models or languages that occurs. Tasks
+# have different numbers of items: of the combinations of the 14 categories of MMLU-Pro and the
+# numbers of their questions, 0.64 occur, so that 0.5 is too little. At 1, a missing row of an
+# attempt would make attempts independent.
+_CROSSED = 0.8
 
 
 REPEATED_IN_SOME = (
@@ -46,11 +52,23 @@ def usual_items(table: FileTable, options: Namespace) -> list[str]:
     """
     # Elsewhere, rows must have different ids.
     may_repeat = options.command == "report" and options.value is None
-    by_name = {x.lower(): x for x in table.names}
-    usual = [by_name[x] for x in _ITEMS if x in by_name]
-    names = dict.fromkeys([options.id, *usual] if may_repeat else usual)
+    names = sorted(table.names, key=lambda name: name.count("."))
+    usual = [x for item in _ITEMS for x in names if item in _usual_names(x)]
+    found = dict.fromkeys([options.id, *usual] if may_repeat else usual)
     roles = options.true, options.pred, options.value, options.group
-    return [x for x in names if x in table.names and x not in roles and _is_label(table, x)]
+    return [x for x in found if x in table.names and x not in roles and _is_label(table, x)]
+
+
+def _usual_names(name: str) -> tuple[str, ...]:
+    """Return the usual names of a column, such as "epoch" for `sample.epoch`, and "sample_id" and
+    "sample" for `sample.id`.
+    """
+    *_, above, last = ["", *name.lower().split(".")]
+    return (f"{above}_id", above) if above and last == "id" else (last,)
+
+
+def _is_attempt(name: str) -> bool:
+    return _usual_names(name)[0] in _ATTEMPTS
 
 
 def _is_label(table: FileTable, name: str) -> bool:
@@ -66,24 +84,26 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
     are `--id` (in reports) and those of usual names, if items repeat.
 
     A warning says that the rows of an item are treated as one cluster. Rows of different groups are
-    different items, unless the groups are attempts at the same items.
+    different items, unless the groups are attempts at the same items. If several columns of `--id`
+    identify a row, such as task and doc_id, rows of different tasks are different items, too.
     """
     if options.cluster is not None:
         return [options.cluster] if options.cluster else []
-    within = [] if options.group is None or options.group in _ATTEMPTS else [options.group]
+    within = [] if options.group is None or _is_attempt(options.group) else [options.group]
     items = usual_items(table, options)
+    ids = [x for x in (options.id or "").split(",") if x in table.names]
     for item in items:
         columns = [item, *within]
-        asked = {name: table.label(name) for name in columns}
+        asked = {name: table.label(name) for name in dict.fromkeys([*columns, *ids])}
         batches = list(islice(table.batches(asked), _NUM_BATCHES))
         if not batches:
             return []
-        rows = pl.concat(batches).filter(pl.col(item).cast(pl.String) != "").select(columns)
-        number, distinct = len(rows), rows.n_unique()
-        if distinct == number:
+        rows = pl.concat(batches).filter(pl.col(item).cast(pl.String) != "")
+        number, distinct = len(rows), rows.n_unique(columns)
+        if distinct == number or (item in ids and _starts_anew(rows, item, ids)):
             continue
         way = "--cluster '' treats all rows as independent"
-        is_sure = item.lower() in _SURE or item == options.id
+        is_sure = not {*_usual_names(item)}.isdisjoint(_SURE) or item == options.id
         if distinct < max(2 if is_sure else _FEW, number / _MOST_ROWS):
             if not is_sure:
                 continue
@@ -94,7 +114,7 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
         warnings.warn(
             f"the column {item!r} repeats ({distinct} different values in {number} rows): rows with"
             f" the same {item} are treated as one cluster. --where selects rows, such as"
-            f" --where filter=VALUE; {way}.",
+            f" --where filter=VALUE; {way}, for example if {item} starts anew in each task.",
             stacklevel=2,
         )
         return columns
@@ -103,11 +123,21 @@ def clusters_of(table: FileTable, options: Namespace) -> list[str]:
     return []
 
 
+def _starts_anew(rows: pl.DataFrame, item: str, ids: Sequence[str]) -> bool:
+    """Return whether the numbers of items start anew within the other columns of `--id`, such as
+    tasks: no column has the name of attempts, and many combinations do not occur.
+    """
+    others = [x for x in ids if x != item]
+    if not others or any(word in x.lower() for x in others for word in _ATTEMPTS):
+        return False
+    return len(rows) < _CROSSED * rows[item].n_unique() * rows.n_unique(others)
+
+
 def _warn_of_attempts(table: FileTable, options: Namespace) -> None:
     """Warn if a column has the name and the values of attempts, but no column identifies items."""
     roles = options.true, options.pred, options.value, options.group, options.system
     for name in table.names:
-        if name.lower() in _TRIES and name not in roles and _is_label(table, name):
+        if _usual_names(name)[0] in _TRIES and name not in roles and _is_label(table, name):
             batches = [*islice(table.batches({name: table.label(name)}), _NUM_BATCHES)]
             values = [x for batch in batches for x in batch[name]]
             if 1 < len({*values}) <= len(values) / 2:

@@ -123,8 +123,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "examples": _option(
         "Number of misclassified rows to list (default: 0): in reports, rows with the most"
         " frequent confusions of two classes; in comparisons, rows that only one of the two"
-        " classifiers predicts correctly. If the file has columns of probabilities, the rows whose"
-        " predicted class has the highest probability are listed first.",
+        " classifiers predicts correctly. If --value is given, items with the lowest scores or, in"
+        " comparisons, items whose scores differ, first items for which A is worse. If the file has"
+        " columns of probabilities, the rows whose predicted class has the highest probability are"
+        " listed first.",
         "NUMBER",
         type=int,
         default=0,

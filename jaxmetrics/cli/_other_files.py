@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ from jaxmetrics.cli._errors import (
 )
 from jaxmetrics.cli._items import clusters_of, usual_items
 from jaxmetrics.cli._options import with_options
-from jaxmetrics.cli._predictions import as_numbers, count_predictions
+from jaxmetrics.cli._predictions import FILE, as_numbers, count_predictions, listed_rows
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
@@ -43,6 +44,7 @@ from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import NO_GROUP
 from jaxmetrics.intervals.means import clipped, tolerated
 from jaxmetrics.reports.score_means import ItemScores
+from jaxmetrics.reports.singles import whole
 
 _MOST_LABELS = 1000
 _BETWEEN = "\x1f"  # separator between the parts of an id from several columns
@@ -55,8 +57,10 @@ _WORDS = {"true": "1", "false": "0", "yes": "1", "no": "0"} | {
 }  # c, p, i and n are the scores of Inspect
 
 
-def read_scores(systems: Sequence[Namespace]) -> ItemScores:
-    """Read the scores of each system, and match the items by `--id` or by their order."""
+def read_scores(systems: Sequence[Namespace]) -> tuple[ItemScores, pl.DataFrame]:
+    """Read the scores of each system, and match the items by `--id` or by their order. Also return
+    the rows of the items, in the first file that contains an item.
+    """
     options, pairs = systems[0], [_frame(x, x.files[0], x.value) for x in systems]
     frames, names_of_clusters = [frame for frame, _ in pairs], [name for _, name in pairs]
     paths, columns = [x.name for x in systems], {x.value for x in systems}
@@ -69,7 +73,7 @@ def read_scores(systems: Sequence[Namespace]) -> ItemScores:
         _check_blank_rows(paths, frames)
         check_order(paths, frames)
         frames = [frame.with_row_index(item, offset=1) for frame in frames]
-    of_items = [frame.drop(ROW, "value", "usual id", strict=False) for frame in frames]
+    of_items = [frame.drop("value", "usual id", strict=False) for frame in frames]
     rows = pl.concat(of_items, how="diagonal")
     if options.cluster is None and "cluster" in rows.columns:
         alone = pl.format(f"{_BETWEEN}{{}}", item)  # an item that does not repeat
@@ -94,7 +98,35 @@ def read_scores(systems: Sequence[Namespace]) -> ItemScores:
         scores = clipped(scores, bounds, largest_eps(scores))
     cluster = next(filter(None, names_of_clusters), None)
     name = columns.pop() if len(columns) == 1 else "mean score"
-    return ItemScores(name, scores, bounds, clusters, *groups, cluster)
+    return ItemScores(name, scores, bounds, clusters, *groups, cluster), rows
+
+
+def listed_items(
+    scores: ItemScores, rows: pl.DataFrame, options: Namespace
+) -> list[dict[str, Any]]:
+    """List up to `--examples` items: those with the lowest scores of a system, or those whose
+    scores A and B differ. Then, half of them are items for which A is worse, if there are enough.
+
+    Items with the greatest possible score are not listed.
+    """
+    number, values = options.examples, scores.values
+    if len(values) == 1:
+        x, names = values[0], ["score"]
+        best = math.inf if scores.bounds is None else scores.bounds[1]
+        worse = np.flatnonzero(x < best)
+        better = worse[:0]
+    else:
+        x, names = values[0] - values[1], ["A", "B"]
+        worse, better = np.flatnonzero(x < 0), np.flatnonzero(x > 0)
+    worse = worse[np.argsort(x[worse], kind="stable")]
+    better = better[np.argsort(-x[better], kind="stable")]
+    worse = worse[: max(number - number // 2, number - len(better))]
+    places = [*worse.tolist(), *better.tolist()][:number]
+    columns = whole(values[:, places]).tolist()
+    if "id" in rows.columns:
+        rows = rows.with_columns(pl.col("id").str.replace_all(_BETWEEN, ",", literal=True))
+        options = with_options(options, id=options.id or "id")
+    return listed_rows(rows, places, options, dict(zip(names, columns, strict=True)))
 
 
 def _check_blank_rows(paths: Sequence[str], frames: Sequence[pl.DataFrame]) -> None:
@@ -154,6 +186,8 @@ def _frame(options: Namespace, path: Path, column: str) -> tuple[pl.DataFrame, s
                     # Items of other files are other items.
                     cluster = pl.format("{}/{}", pl.lit(table.task or str(i)), "cluster")
                     rows = rows.with_columns(cluster=cluster)
+                if len(parts) > 1:
+                    rows = rows.with_columns(pl.lit(shown(part.name)).alias(FILE))
                 frames.append(rows)
                 size += rows.estimated_size()
                 check_size(size)
@@ -207,6 +241,7 @@ def _batches(table: FileTable, options: Namespace, column: str) -> Iterator[pl.D
         others = usual_items(table, options) if options.id is None else []
         if options.command != "report" and others:
             asked["usual id"] = _label(table, others[0], "id")
+        asked |= {f"show {i}": table.text(name) for i, name in enumerate(options.show)}
         more = [x for x in asked if x not in labels]
         asked["value"] = Value(column, text.str.strip_chars().str.to_lowercase().fill_null(""))
     number = pl.col("value").replace(_WORDS).cast(pl.Float64, strict=False)

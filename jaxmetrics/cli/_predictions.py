@@ -7,7 +7,7 @@ be larger than memory. Otherwise all rows are kept in memory, up to a limit.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -432,24 +432,15 @@ class Predictions:
         return None if prob is None else confidence_of(prob, pred)
 
     def listed(
-        self, places: Iterable[int], confidence: np.ndarray | None, **ids: np.ndarray
+        self, places: Sequence[int], confidence: np.ndarray | None, **ids: np.ndarray
     ) -> list[dict[str, Any]]:
-        """List rows as dicts: file, row number and group, the named classes of each row, the
-        probability of the prediction, and the columns to show.
-        """
-        rows, options = self.rows.rename({ROW: "row"}), self.options
-        shown = {"id": options.id} if options.id else {}
-        shown |= {f"show {i}": name for i, name in enumerate(options.show)}
-        listed = []
-        for i in places:
-            row = rows.row(i, named=True)
-            content = {name: row[name] for name in (FILE, "row", "group") if name in row}
-            content |= {name: self.axis_names[x[i]] for name, x in ids.items()}
-            if confidence is not None:
-                content["probability"] = number(float(confidence[i]))
-            columns = {name: row[role] for role, name in shown.items()}
-            listed.append({**content, "columns": columns})
-        return listed
+        """List rows with the named classes of each row and the probability of the prediction."""
+        values = dict[str, Sequence[Any]]()
+        for name, x in ids.items():
+            values[name] = [self.axis_names[x[i]] for i in places]
+        if confidence is not None:
+            values["probability"] = [number(float(confidence[i])) for i in places]
+        return listed_rows(self.rows, places, self.options, values)
 
     @property
     def examples(self) -> pl.DataFrame:
@@ -517,6 +508,27 @@ class Predictions:
     def of_group(self, name: str) -> Predictions:
         """Return the rows of one group."""
         return replace(self, frames=[self.rows.filter(pl.col("group") == name)])
+
+
+def listed_rows(
+    rows: pl.DataFrame,
+    places: Sequence[int],
+    options: Namespace,
+    values: Mapping[str, Sequence[Any]],
+) -> list[dict[str, Any]]:
+    """List rows as dicts: file, row number and group, the values of each row by name, and the
+    columns to show.
+    """
+    shown = {"id": options.id} if options.id else {}
+    shown |= {f"show {i}": name for i, name in enumerate(options.show)}
+    listed, rows = [], rows.rename({ROW: "row"})
+    for j, i in enumerate(places):
+        row = rows.row(i, named=True)
+        content = {name: row[name] for name in (FILE, "row", "group") if name in row}
+        content |= {name: x[j] for name, x in values.items()}
+        columns = {name: row[role] for role, name in shown.items()}
+        listed.append({**content, "columns": columns})
+    return listed
 
 
 def count_predictions(

@@ -20,7 +20,7 @@ from jaxmetrics._text.wording import (
     title_of,
 )
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.gates import JudgedGate
+from jaxmetrics.reports.gates import QUANTILE_OF_POWER, JudgedGate
 from jaxmetrics.reports.values import Key, ReportValue, records_of
 
 __all__: list[str] = []
@@ -30,7 +30,6 @@ POSTERIOR = "balanced_accuracy_posterior"
 LONGEST_NAME = 40
 FALSE_DISCOVERIES = 0.05
 _LONGEST_NAME_OF_SYSTEM = 200
-_QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _MOST_IN_MATRIX, _LONGEST_IN_MATRIX = 12, 16
 _LONGEST_TEXT = 80  # the largest number of characters in a cell of a listed example
 
@@ -58,7 +57,7 @@ def verdict_of(
     if max(-d.low, d.high) <= rope:
         return f"A and B are equivalent: {difference}, within {rope:g} of 0."
     sentence = f"A and B cannot be told apart: {difference}."
-    shown = (normal_quantile(level) + _QUANTILE_OF_POWER) * d.standard_error
+    shown = (normal_quantile(level) + QUANTILE_OF_POWER) * d.standard_error
     if not shown > 0:
         return sentence
     number, units = sample.units_drawn

@@ -18,7 +18,7 @@ _GATE = re.compile(
     re.DOTALL,  # the name of a class may contain a line break
 )
 
-
+QUANTILE_OF_POWER = 0.8416  # of the standard normal distribution, for a power of 80 %
 _MOST_EXAMPLES = 1e12  # a larger number of examples is not written
 
 
@@ -67,12 +67,21 @@ class Gate(NamedTuple):
         """Return how many more examples would decide the gate if the value stayed the same.
 
         The distance between the value and the end of the interval on the side of the bound is
-        inversely proportional to the square root of the number of examples.
+        inversely proportional to the square root of the number of examples, or to the number of
+        examples if the standard error is 0, as without mistakes or without differing predictions.
         """
         end = x.low if x.value > self.bound else x.high
         distance = abs(x.value - self.bound)
         ratio = abs(x.value - end) / distance if distance > 0 else math.inf
-        return number * (ratio**2 - 1)
+        return number * (ratio ** (2 if x.standard_error else 1) - 1)
+
+
+def _rounded_up(x: float, least: float = 0.0) -> float:
+    """Round up to two significant digits, or to multiples of `least`, because estimates are not
+    more accurate.
+    """
+    unit = max(10.0 ** (math.floor(math.log10(x)) - 1), least)
+    return math.ceil(x / unit) * unit
 
 
 class JudgedGate(NamedTuple):
@@ -84,7 +93,8 @@ class JudgedGate(NamedTuple):
         value: the value with its interval.
         verdict: the verdict.
         more: how many more of the independent units would decide the gate.
-        units: the independent units: examples, items or clusters.
+        number, units: the number and the name of the independent units: examples, items or
+            clusters.
         missing: which scores are missing, and the value in the worst case; or "".
     """
 
@@ -93,6 +103,7 @@ class JudgedGate(NamedTuple):
     value: ReportValue
     verdict: Verdict
     more: float
+    number: float
     units: str = "examples"
     missing: str = ""
 
@@ -106,12 +117,25 @@ class JudgedGate(NamedTuple):
             return self.verdict.name.lower()
         if not self.value.has_interval:
             return "undecided (the value has no confidence interval)"
-        if not 0 < self.more < _MOST_EXAMPLES:
-            return f"undecided (more {self.units} would decide it)"
-        # Rounded up to two significant digits, because the estimate is not more accurate.
-        unit = 10 ** max(math.floor(math.log10(self.more)) - 1, 0)
-        number = math.ceil(self.more / unit) * unit
-        return f"undecided (about {number:,} more {self.units} would decide it)"
+        if self.more >= _MOST_EXAMPLES:
+            return f"undecided (the value is at the bound{self._margin()})"
+        number = f"about {_rounded_up(self.more, 1):,.0f} " if self.more > 0 else ""
+        return f"undecided ({number}more {self.units} would decide it{self._margin()})"
+
+    def _margin(self) -> str:
+        """Write which margin of a difference the present number of units supports, if the margin of
+        the gate is smaller.
+        """
+        low, value, high = self.value.low, self.value.value, self.value.high
+        sign, side = (-1, value - low) if self.gate.is_lower else (1, high - value)
+        margin = side + QUANTILE_OF_POWER * self.value.standard_error
+        if not (self.what and 0 <= sign * self.gate.bound < margin):
+            return ""
+        return (
+            f"; if A and B are equal, {self.number:,.10g} {self.units} like these pass"
+            f" {'>=' if self.gate.is_lower else '<='} {sign * _rounded_up(margin):g} with 80 %"
+            " power"
+        )
 
     @property
     def name(self) -> str:
@@ -190,7 +214,7 @@ def judged(
                 verdict, more = Verdict.UNKNOWN, math.inf
             found = "unknown without bounds" if at_worst is None else str(at_worst)
             reason = f"{missing}; in the worst case, {what or 'the value'} is {found}"
-        results.append(JudgedGate(gate, what, x, verdict, more, units, reason))
+        results.append(JudgedGate(gate, what, x, verdict, more, number, units, reason))
     return results
 
 

@@ -495,10 +495,14 @@ def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
     prob = on_host(y_prob, name)
     check_real(prob, name)
     if prob.ndim != 2 or len(prob) != n or prob.shape[1] < 2:
+        hint = "If there are two classes, and p is the probability of the second, pass"
+        hint += " numpy.c_[1 - p, p]."
+        if ((prob < 0) | (prob > 1)).any():
+            hint = "For scores that are no probabilities, call roc_auc, delong_interval or"
+            hint += " best_threshold; on the command line, use --score."
         raise ValueError(
             f"{name} must have shape (n, K) = ({n}, K), with one column for each class, got"
-            f" {prob.shape}. If there are two classes, and p is the probability of the second, pass"
-            " numpy.c_[1 - p, p]."
+            f" {prob.shape}. {hint}"
         )
     return prob.shape[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from jaxmetrics.reports.contents import (
     Outline,
     SampleSize,
     discoveries,
+    listing,
     mcnemar_in_words,
     names_of_both,
     quantity,
@@ -282,6 +283,18 @@ def report_of_scores(scores: ItemScores, level: float, names: Sequence[str]) -> 
     records = records_of(values, level, "group", "system")
     by_name = {**overall, **({"group": groups} if groups else {})}
     return ScoreReport(outline, {**sample.content(), **content}, records, by_name)
+
+
+def with_items(
+    report: TabularReport, listed: Sequence[Mapping[str, Any]], num_systems: int
+) -> TabularReport:
+    """Add listed items to the report, for the option `--examples` of the command line."""
+    if not listed:
+        return report
+    title = "Items with the lowest scores" if num_systems == 1 else "Items whose scores differ"
+    said, content = report.said, report.content
+    said = said._replace(tables={**said.tables, **listing(title, listed)})
+    return replace(report, said=said, content={**content, "examples": [*listed]})
 
 
 def _table(values: Mapping[tuple[str, str | None], Any], sizes: Sequence[float]) -> Table:
