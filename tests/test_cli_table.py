@@ -1255,3 +1255,19 @@ def test_counts(row: Any, run: Run, folder: Path) -> None:
     names = [x["name"] for x in found["classes"]] + found.get("invalid_labels", [])
     counts = counts + [[0] * len(names)] * (len(names) - len(counts))
     assert (" ".join(names).split(), found["confusion_matrix"]) == (classes.split(), counts)
+
+
+def test_classes_of_several_files_are_named(run: Run, folder: Path) -> None:
+    b = f"{LABELS}1,-1\n-1,1\n1,1\n"
+    files = b.replace("1,-1", "1,1"), b
+    report = json.loads(
+        run(*with_files("compare a.csv b.csv --classes=1,0,-1", *files), "--json")[1]
+    )
+    assert [(x["name"], x["only_a"]) for x in report["classes"]] == [("1", 1), ("0", 0), ("-1", 0)]
+    code, out, _err = run(*with_files("leaderboard a.csv b.csv --classes=1,-1", *files))
+    assert code == 0 and "3 examples, 2 classifiers" in out
+    code, out, _err = run(*with_files("plan a.csv b.csv --difference .1 --classes=1,-1", *files))
+    assert code == 0 and "examples like these" in out
+    for command in ("compare a.csv b.csv", "leaderboard a.csv b.csv --classes 1,0"):
+        code, _out, err = run(*with_files(command, *files))
+        assert code == 2 and "--classes" in err

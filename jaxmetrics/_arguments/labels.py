@@ -24,7 +24,7 @@ def as_names(names: Iterable[Any], name: str) -> list[Any]:
         raise TypeError(f"{name} must be a sequence of names, got {shown(names)}.") from None
 
 
-def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
+def names_of(names: Sequence[Any] | None, size: int, argument: str) -> list[str]:
     """Return the names after a check of their number; by default "0", "1", and so on."""
     labels = list(map(str, range(size) if names is None else as_names(names, argument)))
     if len(labels) != size:
@@ -42,7 +42,7 @@ def distinct_names_of(names: Sequence[str] | None, size: int, argument: str) -> 
 
 def as_ids(
     named_labels: Mapping[str, np.ndarray],
-    class_names: Sequence[str] | None,
+    class_names: Sequence[Any] | None,
     num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
     """Return the class ids of each array (-1 for ignored labels) and the names of the classes."""
