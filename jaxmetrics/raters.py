@@ -115,8 +115,7 @@ def rater_agreement(
         `RaterAgreement(alpha, kappa, raters, num_left_out)`, computed by NumPy. The first three are
         `Estimate`s. `raters`, of shape `(R,)`, is the same coefficient as alpha, for the pairs of
         each rater with the others; the columns of a data frame are its `names`.
-        Items with fewer than two ratings are left out. Their number is `num_left_out`, and
-        `num_examples` is the number of the others.
+        `num_left_out` items have fewer than two ratings, `num_examples` is the number of others.
         Values are NaN if there are no such items, or if all ratings are equal, because chance then
         gives the same agreement. The ends are NaN if there is only one such item.
 

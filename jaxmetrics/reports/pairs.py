@@ -257,9 +257,8 @@ def comparison_report(
             log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, ROC curves.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
             correlated.
-        class_names: names of the ids 0 to K - 1. For labels that are strings or other integers,
-            such as [-1, 1], the labels of the classes in the desired order. The default is all
-            classes that occur, sorted.
+        class_names: names of the ids 0 to K - 1; for labels that are strings or other integers,
+            such as [-1, 1], all labels in order. The default is all labels that occur, sorted.
         invalid: the label or labels of predictions that are no class, as in `report`.
         names: the names of A and B in the report.
         rope: the largest difference that does not matter to you, a number >= 0. The range from
