@@ -1096,10 +1096,10 @@ def test_a_prediction_that_is_no_class_is_no_ignored_example() -> None:
     for names in (None, ["a", "b"]):
         options: Any = {"class_names": names}
         with pytest.raises(
-            ValueError, match=r"y_pred\[0\] is -1, but class ids must .*counts as a wr"
+            ValueError, match=r"y_pred\[0\] is -1, which is no class.*counts as a wr"
         ):
             jm.report(y_true, y_pred, **options)
-        with pytest.raises(ValueError, match=r"y_pred_b\[1\] is -2, but class ids must lie in"):
+        with pytest.raises(ValueError, match=r"y_pred_b\[1\] is -2, which is no class"):
             jm.comparison_report(y_true[:2], y_true[:2], y_pred[[1, 2]], **options)
     evaluator = jm.evaluator(jm.count_metrics({}, num_classes=2))
     state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
