@@ -67,16 +67,20 @@ class RaterAgreement(NamedTuple):
         alpha: Krippendorff's alpha.
         kappa: Fleiss' kappa.
         raters: the agreement of each rater with the others, of shape `(R,)`.
+        num_left_out: the number of items with fewer than two ratings.
     """
 
     alpha: Estimate
     kappa: Estimate
     raters: Estimate
+    num_left_out: int
 
     def __repr__(self) -> str:
-        """Return one line per coefficient and rater."""
+        """Return the number of items, and one line per coefficient and rater."""
+        items = f"{self.alpha.num_examples:,.0f} items with at least two ratings"
+        items += f", {self.num_left_out:,} left out" * (self.num_left_out > 0)
         whole = f"alpha: {self.alpha}\nkappa: {self.kappa}"
-        return f"{whole}\neach rater and the others:\n{self.raters}"
+        return f"{items}\n{whole}\neach rater and the others:\n{self.raters}"
 
 
 def rater_agreement(
@@ -98,9 +102,9 @@ def rater_agreement(
     Args:
         ratings: numbers or strings of shape `(items, raters)`, an array or a data frame of pandas
             or Polars without other columns, such as ids; a table that looks as if it held ids or
-            counts gives a warning. Missing ratings are NaN, None or, among integers, negative.
-            Raters need not be the same persons for all items, but then only alpha and kappa have a
-            meaning.
+            counts gives a warning. Missing ratings are NaN or None. Among integers without NaN and
+            None, negative numbers are missing, too, with a warning. Raters need not be the same
+            persons for all items, but then only alpha and kappa have a meaning.
         scale: what a disagreement costs. `"nominal"`: all disagreements cost the same.
             `"ordinal"`: the squared difference of the midranks of the categories. Strings must then
             be ordered categories, such as an ordered `Categorical` of pandas, or integers.
@@ -108,10 +112,10 @@ def rater_agreement(
         level: the confidence level.
 
     Returns:
-        `RaterAgreement(alpha, kappa, raters)` of `Estimate`s, computed by NumPy. `raters`, of shape
-        `(R,)`, is the same coefficient as alpha, for the pairs of each rater with the others; the
-        columns of a data frame are its `names`.
-        Items with fewer than two ratings are left out; `num_examples` is the number of the others.
+        `RaterAgreement(alpha, kappa, raters, num_left_out)`, computed by NumPy. The first three are
+        `Estimate`s. `raters`, of shape `(R,)`, is the same coefficient as alpha, for the pairs of
+        each rater with the others; the columns of a data frame are its `names`.
+        `num_left_out` items have fewer than two ratings, `num_examples` is the number of others.
         Values are NaN if there are no such items, or if all ratings are equal, because chance then
         gives the same agreement. The ends are NaN if there is only one such item.
 
@@ -119,7 +123,8 @@ def rater_agreement(
         TypeError, ValueError: if ratings have another shape, are neither numbers nor strings, are
             infinite, or have no order or distance that the scale needs; if `scale` is unknown.
 
-    >>> agreement = rater_agreement([[1, 1, 1], [2, 2, -1], [2, 3, 2], [3, 3, 3], [1, 1, 2]] * 6)
+    >>> ratings = [[1, 1, 1], [2, 2, None], [2, 3, 2], [3, 3, 3], [1, 1, 2]] * 6
+    >>> agreement = rater_agreement(ratings)
     >>> agreement.alpha, agreement.kappa
     (0.574 [0.368, 0.751], 0.595 [0.385, 0.769])
     >>> agreement.raters
@@ -149,7 +154,8 @@ def rater_agreement(
     found = computed_estimate(*numbers, num_examples=num_items)
     found = with_level(found, level, "likelihood")
     raters = replace(found.select(slice(2, None)), names=getattr(ratings, "columns", None))
-    return RaterAgreement(found.select(0), found.select(1), raters)
+    num_left_out = int((made.sum(1) < 2).sum())
+    return RaterAgreement(found.select(0), found.select(1), raters, num_left_out)
 
 
 def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
@@ -188,12 +194,20 @@ def _categories(ratings: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
     x[made] = numbers
     refuse_where(np.isinf, x, "ratings", "but ratings must be finite.")
     _warn_of_counts(x)
-    valid = numbers >= 0 if is_integer(numbers) else ~np.isnan(numbers)
+    # Only integers that have no other mark of gaps may mark them by negative numbers.
+    is_gap = (numbers < 0) & (made.all() and is_integer(numbers))
+    if number := np.count_nonzero(is_gap):
+        warn(
+            f"{number} of {is_gap.size} ratings are negative integers, which are taken as missing."
+            " If they are ratings, pass floats. If they are missing, replace them by NaN."
+        )
+    valid = ~(is_gap | np.isnan(numbers))
     made[made], ids, given = valid, np.full(array.shape, -1), numbers[valid]
-    given = given.astype(np.uint64) if is_integer(given) else given
+    if is_integer(given):
+        given = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64)
     categories, ids[made] = np.unique(given, return_inverse=True)
-    if is_integer(categories):
-        categories = categories - categories[:1]  # before floats merge large integers
+    if is_integer(categories):  # before floats merge large integers
+        categories = (categories - categories[:1]).astype(np.uint64)
     values = categories.astype(float)
     values = values / np.abs(values).max(initial=1e-300)  # so that no square overflows
     return ids, values - values.sum() / max(len(values), 1)

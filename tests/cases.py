@@ -1209,7 +1209,12 @@ ANSWERS: dict[str, Row] = {
     ),
     "rater_agreement": Row(
         call=jm.rater_agreement,
-        cases=alone({"ordinary": _LABELS[0], "two categories": abs(_LABELS[1])}),
+        cases=alone(
+            {
+                "ordinary": np.where(_LABELS[0] < 0, np.nan, _LABELS[0]),
+                "two categories": abs(_LABELS[1]),
+            }
+        ),
         examples=(-2,),
         float64=1e-8,  # of ends, which are found in steps
         **(_plain | {"why": "looks for the categories that occur"}),

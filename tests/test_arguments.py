@@ -516,3 +516,12 @@ def test_numbers_of_another_type_say_how_to_convert_them(values: Any, is_convert
         with pytest.raises(TypeError, match=f"{name} must hold real numbers") as error:
             call(values)
         assert (f"pass numpy.asarray({name}, float)" in str(error.value)) == is_convertible
+
+
+def test_the_bootstrap_says_how_to_convert_labels() -> None:
+    labels, score = np.array(["good", "bad", "good"]), [0.9, 0.2, 0.7]
+    match = r"arrays\[0\]\[0\] is .*'good'.*\. numpy\.searchsorted\(classes, labels\) converts"
+    with pytest.raises(TypeError, match=match):
+        untyped.bootstrap_examples(0, jm.roc_auc, labels, score)
+    ids = np.searchsorted(["bad", "good"], labels)
+    assert jm.bootstrap_examples(0, jm.roc_auc, ids, score, num_samples=9).value == 1

@@ -184,8 +184,27 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv",
-        "'-1', which is no class id; --invalid=-1 counts it as a wrong prediction; --ignore=-1",
+        "'-1', which is no class id; --invalid=-1 counts it as a wrong prediction; --ignore=-1"
+        " leaves such rows out; to use it as a class, name all, as in --classes=-1,1",
         "y_true,y_pred\n0,1\n1,-1\n",
+    ),
+    (
+        "report x.csv --classes a,b",
+        "row 2: 'y_pred' is 'b c', which is none of --classes; --invalid='b c' counts it as a wrong"
+        " prediction; --ignore='b c' leaves",
+        "y_true,y_pred\na,a\nb,b c\n",
+    ),
+    ("report x.csv --classes a,b,a", "--classes: 'a,b,a' names a class twice", PREDICTIONS),
+    ("report x.csv --counts --classes a,b", "--count or --classes. Leave out --counts", MATRIX),
+    (
+        "report x.csv --prob p_ --classes 0,1,2",
+        "columns of probabilities for the classes '0', '1', but --classes names '0', '1', '2'",
+        PREDICTIONS,
+    ),
+    (
+        "report x.jsonl --invalid-others",
+        "row 2: 'y_true' is '', which is no class; --ignore '' leaves",
+        '{"y_true": "a", "y_pred": null}\n{"y_true": null, "y_pred": "b"}\n',
     ),
     (
         "report x.csv",
@@ -1013,6 +1032,14 @@ INTEGERS = FRAME.select(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 
 TEXTS = {"csv": FRAME.write_csv(), "jsonl": FRAME.write_ndjson()}
 LONG_TABLE = pl.DataFrame({"y_true": [*"aab"], "y_pred": [*"abb"], "count": [2**52, 3, 7]})
 CELLS_OF_LONG = [[2**52, 3], [0, 7]]
+A_AND_B = f"{LABELS}a,a\nb,a\n"
+NO_ANSWERS = """\
+{"y_true": "a", "y_pred": "a"}
+{"y_true": "a", "y_pred": "b"}
+{"y_true": "b", "y_pred": null}
+{"y_true": "b", "y_pred": "-1"}
+{"y_true": "b", "y_pred": "?"}
+"""
 RIGHT_AND_WRONG = [[1, 0], [1, 1]]
 WHERE = pl.DataFrame({"y_true": [*"abbb"], "y_pred": [*"aabc"], "w": [1, 2, 1, 3]})
 LISTS = pl.DataFrame({"y_true": [0, 1, 1], "p": [[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]})
@@ -1188,6 +1215,30 @@ COUNTED: list[tuple[Any, ...]] = [
             ("report x.npz", arrays(["a", "b"], ["?", ""])),
         )
     ),
+    # Classes are named, and answers that are none of them are wrong.
+    ("report x.csv --classes=1,-1", "1 -1", [[1, 0], [1, 1]], f"{LABELS}-1,-1\n-1,1\n1,1\n"),
+    (
+        "report x.csv --classes=-1,1 --pos-label 1",
+        "-1 1",
+        [[1, 1], [0, 1]],
+        f"{LABELS}-1,-1\n-1,1\n1,1\n",
+    ),
+    ("report x.csv --classes b,c,a", "b c a", [[0, 0, 1], [0, 0, 0], [0, 0, 1]], A_AND_B),
+    ("report x.csv --classes a,c", "a c", [[1, 0], [0, 0]], f"{LABELS}a,a\n"),
+    ("report x.csv --prob p_ --classes 1,0", "1 0", [[1, 1], [0, 1]], PREDICTIONS),
+    (
+        "report x.csv --counts --classes dog,fox,cat",
+        "dog fox cat",
+        [[190, 0, 10], [0, 0, 0], [20, 0, 80]],
+        CELLS,
+    ),
+    *(
+        (f"report x.jsonl --invalid-others{more}", f"{classes} (other)", counts, NO_ANSWERS)
+        for more, classes, counts in (
+            ("", "a b", [[1, 1, 0], [0, 0, 3]]),
+            (" --classes b,c,a", "b c a", [[0, 0, 0, 3], [0, 0, 0, 0], [1, 0, 1, 0]]),
+        )
+    ),
     # A threshold replaces the column of predictions.
     ("report x.csv --score s --threshold 1.5", "0 1", [[1, 0], [0, 1]], BOTH),
     ("report x.csv --prob p_ --threshold .7 --pos-label 1", "0 1", [[1, 0], [1, 0]], BOTH),
@@ -1201,3 +1252,19 @@ def test_counts(row: Any, run: Run, folder: Path) -> None:
     names = [x["name"] for x in found["classes"]] + found.get("invalid_labels", [])
     counts = counts + [[0] * len(names)] * (len(names) - len(counts))
     assert (" ".join(names).split(), found["confusion_matrix"]) == (classes.split(), counts)
+
+
+def test_classes_of_several_files_are_named(run: Run, folder: Path) -> None:
+    b = f"{LABELS}1,-1\n-1,1\n1,1\n"
+    files = b.replace("1,-1", "1,1"), b
+    report = json.loads(
+        run(*with_files("compare a.csv b.csv --classes=1,0,-1", *files), "--json")[1]
+    )
+    assert [(x["name"], x["only_a"]) for x in report["classes"]] == [("1", 1), ("0", 0), ("-1", 0)]
+    code, out, _err = run(*with_files("leaderboard a.csv b.csv --classes=1,-1", *files))
+    assert code == 0 and "3 examples, 2 classifiers" in out
+    code, out, _err = run(*with_files("plan a.csv b.csv --difference .1 --classes=1,-1", *files))
+    assert code == 0 and "examples like these" in out
+    for command in ("compare a.csv b.csv", "leaderboard a.csv b.csv --classes 1,0"):
+        code, _out, err = run(*with_files(command, *files))
+        assert code == 2 and "--classes" in err

@@ -259,6 +259,7 @@ PETS = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
         (PETS, ["dog", "cat", "cow"], "dog cat cow", "1 1 0 1 2 0 0 0 0"),
         (np.array([[0, 1, 3], [0, 3, 3]]), None, "0 1 3", "1 0 0 0 0 1 0 0 1"),  # as in reports
         (([0, 1, 1], [0, 1, 0]), ["no", "yes"], "no yes", "1 0 1 1"),
+        (([-1, 1, 1, -100], [-1, 1, -1, 1]), [-1, 1], "-1 1", "1 0 1 1"),
     ],
 )
 def test_labels_are_counted(

@@ -38,7 +38,7 @@ def ratings_of(seed: int, n: int = 25, raters: int = 4, noise: float = 0.4) -> n
     rng = np.random.default_rng(seed)
     true = rng.choice([0, 1, 3, 7], (n, 1), p=[0.4, 0.3, 0.2, 0.1])
     x = np.where(rng.random((n, raters)) < noise, rng.choice([0, 1, 3, 7], (n, raters)), true)
-    return np.where(rng.random(x.shape) < 0.2, -1, x)
+    return np.where(rng.random(x.shape) < 0.2, _, x)
 
 
 def by_pairs(ratings: Any, scale: str, kind: Any, weights: Any = None) -> float:
@@ -82,7 +82,7 @@ def all_by_pairs(ratings: np.ndarray, scale: str, weights: Any = None) -> np.nda
 
 def parts_of(found: Any) -> np.ndarray:
     """Value, ends and standard error of alpha, kappa and each rater: `(4, 2 + R)`."""
-    return np.concatenate([np.reshape(parts(x), (4, -1)) for x in found], -1)
+    return np.concatenate([np.reshape(parts(x), (4, -1)) for x in found[:3]], -1)
 
 
 def values_of(found: Any) -> np.ndarray:
@@ -114,12 +114,12 @@ def test_order_and_names_do_not_matter(scale: Any) -> None:
     ratings = ratings_of(3)
     expected = parts_of(jm.rater_agreement(ratings, scale=scale))
     others: list[Any] = [
-        np.where(ratings < 0, np.nan, ratings * 2.5 - 100),
-        np.vstack([ratings, [[-1, 3, -1, -1]], [[-1] * 4]])[::-1],
+        ratings * 2.5 - 100,
+        np.vstack([ratings, [[_, 3, _, _]], [[_] * 4]])[::-1],
     ]
     if scale == "nominal":
-        others.append(np.where(ratings < 0, -1, 9 - ratings))
-        others.append([[_ if x < 0 else f"{x}!" for x in row] for row in ratings])
+        others.append(9 - ratings)
+        others.append([[f"{x}!" if x >= 0 else _ for x in row] for row in ratings])
     for other in others:
         assert_allclose(parts_of(jm.rater_agreement(other, scale=scale)), expected, 1e-6, 1e-9)
     reverse = parts_of(jm.rater_agreement(ratings[:, ::-1], scale=scale))
@@ -136,7 +136,7 @@ def test_standard_error_is_that_of_derivatives(scale: Any) -> None:
     )
     squares = ((above - below) ** 2).sum(0) / (2 * step) ** 2
     found = jm.rater_agreement(ratings, scale=scale)
-    n = np.concatenate([np.ravel(x.num_examples) for x in found])  # type: ignore[arg-type]
+    n = np.concatenate([np.ravel(x.num_examples) for x in found[:3]])  # type: ignore[arg-type]
     assert_allclose(parts_of(found)[3], np.sqrt(n / (n - 1) * squares), rtol=1e-6)
 
 
@@ -146,7 +146,7 @@ def test_upper_end_is_the_largest_kappa_of_plausible_weights(scale: Any) -> None
     items = ratings[(ratings >= 0).sum(1) > 1]
     n, size = len(items), (items >= 0).sum() / len(items)
     # A third of a pair of ratings 7, which is the rarest and the most distant rating.
-    counts, items = np.append(np.ones(n), 1 / 3), np.vstack([items, [7, 7, -1]])
+    counts, items = np.append(np.ones(n), 1 / 3), np.vstack([items, [7, 7, _]])
     radius = stats.t.ppf(0.975, n - 1) ** 2 / 2
 
     def weights(x: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_perfect_agreement_has_a_width_that_shrinks() -> None:
 
 UNDEFINED: dict[str, Any] = {
     "one category": ([[1, 1], [1, 1], [1, 1]], _, 3),
-    "no item with two ratings": ([[1, -1], [-1, 2], [-1, -1]], _, 0),
+    "no item with two ratings": ([[1, _], [_, 2], [_, _]], _, 0),
     "one rater": ([[1], [2]], _, 0),
     "no items": (np.zeros((0, 3), int), _, 0),
     "nothing rated": (np.full((4, 2), _), _, 0),
@@ -187,15 +187,16 @@ UNDEFINED: dict[str, Any] = {
 @pytest.mark.parametrize("case", UNDEFINED)
 def test_undefined_agreement_is_nan(case: str, scale: Any) -> None:
     ratings, value, number = UNDEFINED[case]
-    alpha, _kappa, of_raters = jm.rater_agreement(ratings, scale=scale)
+    alpha, _kappa, of_raters, num_left_out = jm.rater_agreement(ratings, scale=scale)
     assert_allclose(parts(alpha), [value, _, _, _], atol=1e-12)
     assert np.isnan(parts(of_raters)[1:]).all()
     assert_array_equal(alpha.num_examples, number)
+    assert num_left_out == len(ratings) - number
 
 
 def test_a_rater_who_shares_no_item_has_no_coefficient() -> None:
     """The others are computed as without this rater."""
-    ratings = np.vstack([np.insert(ratings_of(7), 4, -1, 1), [[-1, -1, -1, -1, 2]]])
+    ratings = np.vstack([np.insert(ratings_of(7), 4, _, 1), [[_, _, _, _, 2]]])
     for scale in SCALES:
         found = parts_of(jm.rater_agreement(ratings, scale=scale))
         assert_array_equal(found[:, 6], np.full(4, _))
@@ -212,7 +213,7 @@ def test_frames_and_their_ordered_categories() -> None:
         pd.DataFrame(columns, dtype=ordered),
         pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Enum([*names.values()]))),
         pd.DataFrame(ratings).where(ratings >= 0).astype("Int64"),
-        [[None if x < 0 else str(x) for x in row] for row in ratings],
+        [[f"{x:g}" if x >= 0 else None for x in row] for row in ratings],
     ]
     for frame in frames:
         found = jm.rater_agreement(frame, scale="ordinal")
@@ -291,6 +292,27 @@ def test_ids_and_counts_in_the_place_of_ratings_give_a_warning() -> None:
         jm.rater_agreement(FLEISS)
 
 
+def test_negative_integers_are_missing_only_if_nothing_else_marks_gaps() -> None:
+    ratings = ratings_of(8)
+    expected = parts_of(jm.rater_agreement(ratings, scale="interval"))
+    for x in (ratings, np.where(ratings != ratings, _, ratings - 3)):
+        found = jm.rater_agreement(pd.DataFrame(x).astype("Int64"), scale="interval")
+        assert_allclose(parts_of(found), expected)
+        lists = [[int(y) if y == y else None for y in row] for row in x]
+        assert_allclose(parts_of(jm.rater_agreement(lists, scale="interval")), expected)
+    number = np.isnan(ratings).sum()
+    with pytest.warns(UserWarning, match=f"{number} of 100 ratings are negative.*, pass floats"):
+        found = jm.rater_agreement(np.nan_to_num(ratings, nan=-1).astype(int), scale="interval")
+    assert_allclose(parts_of(found), expected)
+
+
+def test_the_number_of_items_is_printed() -> None:
+    ratings = [[1, 2, 2], [1, 1, 1], [2, _, 2], [1, _, _]]
+    start = "3 items with at least two ratings, 1 left out\nalpha: "
+    assert str(jm.rater_agreement(ratings)).startswith(start)
+    assert str(jm.rater_agreement(ratings[:3])).startswith("3 items with at least two ratings\na")
+
+
 @pytest.mark.slow
 def test_covers_the_agreement_of_the_population() -> None:
     """The coverage is 0.96 in `bench`: of 100 samples 96, with a standard deviation of 2."""
@@ -299,7 +321,7 @@ def test_covers_the_agreement_of_the_population() -> None:
     def sample(n: int) -> np.ndarray:
         true = rng.choice(3, (n, 1), p=[0.6, 0.3, 0.1])
         x = np.where(rng.random((n, 3)) < 0.2, rng.choice(3, (n, 3)), true)
-        return np.where(rng.random((n, 3)) < 0.2, -1, x)
+        return np.where(rng.random((n, 3)) < 0.2, _, x)
 
     true = jm.rater_agreement(sample(4000)).alpha.value
     found = [jm.rater_agreement(sample(30)).alpha for _ in range(100)]

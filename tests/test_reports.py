@@ -412,6 +412,29 @@ def test_text_is_readable() -> None:
         assert all(part in written for part in parts)
 
 
+def test_a_note_names_classes_that_averages_leave_out() -> None:
+    """An invalid label may be absent, and so may a class of one of two classifiers."""
+    note = "Averages over classes leave out 1, 3, which no example has as its true or predicted"
+    counts = np.pad([[5, 0, 1], [0, 0, 0], [2, 0, 4]], (0, 2))
+    report = of_counts(counts, invalid="4")
+    assert note in " ".join(report.to_text().split())
+    assert note in report.to_markdown() and note in report.to_html()
+    assert "leave out" not in of_counts([[5, 1], [0, 0]]).to_text()
+    y, names = np.array([0, 2, 0]), [*"abcd"]
+    for b, absent in ([0, 2, 1], "d"), ([0, 2, 2], "b, d"):
+        found = jm.comparison_report(y, y, b, class_names=names).to_text()
+        assert f"leave out {absent}, which" in found
+
+
+def test_integer_class_names_of_comparisons_and_invalid_labels() -> None:
+    y, a, b = [-1, 1, 1], [-1, 1, -1], [1, 1, 0]
+    found = jm.comparison_report(y, a, b, class_names=[1, -1, 0], invalid=0)
+    assert found.class_names == ("1", "-1")
+    assert_array_equal(
+        found.counts, [[[1, 1, 0], [0, 1, 0], [0] * 3], [[1, 0, 1], [1, 0, 0], [0] * 3]]
+    )
+
+
 def test_undefined_figures() -> None:
     report = of_counts([[5, 0, 1], [0, 4, 0], [0, 0, 0]])
     ends = {"value": None, "low": 0.0, "high": 1.0, "method": "likelihood"}
@@ -428,6 +451,10 @@ def test_undefined_figures() -> None:
         ([0, 2, 1], [0, 2, 2], [*"abc"], "a b c", [[1, 0, 0], [0, 0, 1], [0, 0, 1]]),
         ([True, False], [True, True], None, "False True", [[0, 1], [0, 1]]),
         ([*"ny"], [*"yy"], [*"yn"], "y n", [[1, 0], [1, 0]]),
+        # Integers other than 0 to K - 1 are labels; other negative labels are ignored.
+        ([-1, 1, -1], [1, 1, -1], [-1, 1], "-1 1", [[1, 1], [0, 1]]),
+        ([0, 1, 1], [0, 0, 1], np.array([1, 0]), "1 0", [[1, 1], [0, 1]]),
+        ([3, 1, -100], [2, 1, -100], [1, 2, 3], "1 2 3", [[1, 0, 0], [0, 0, 0], [0, 1, 0]]),
     ],
 )
 def test_labels(y_true: Any, y_pred: Any, names: Any, classes: str, counts: Any) -> None:
@@ -439,9 +466,9 @@ def test_labels(y_true: Any, y_pred: Any, names: Any, classes: str, counts: Any)
     assert loaded["confusion_matrix"] == counts
     assert [x["name"] for x in loaded["classes"]] == classes.split()
     assert loaded["num_examples"] == np.sum(counts)
-    assert (report.num_ignored, "3 examples, 2 ignored" in report.to_text()) == (
-        (2, True) if -1 in y_true else (0, False)
-    )
+    ignored = len(y_true) - np.sum(counts)
+    assert report.num_ignored == ignored
+    assert (f" examples, {ignored} ignored" in report.to_text()) == (ignored > 0)
 
 
 def test_probabilities_and_weights() -> None:
@@ -780,6 +807,19 @@ REFUSALS: list[tuple[Any, str]] = [
     (lambda: jm.report([0.1, 0.9], Y), "labels must be all strings or all integers, but y_true"),
     (lambda: jm.report([1, 2], ["1", "2"]), r"strings or all integers, but y_true\[0\] is 1"),
     (
+        lambda: jm.report([0, 1], [-1, 1]),
+        r"y_pred\[0\] is -1, which is no class.*, such as class_names=\[-1, 1\]",
+    ),
+    (lambda: jm.report([-1, 1], [1, 1]), r"got 1.* their labels, such as class_names=\[-1, 1\]"),
+    (
+        lambda: jm.report([0, 1], [0, 1], class_names=[1, 2]),
+        r"y_true\[0\] is '0', which is not one of class_names: 1, 2.*pass names that are text",
+    ),
+    (
+        lambda: jm.report([1, 2], [1, -5], class_names=[1, 2, 9], invalid=9),
+        r"y_pred\[1\] is -5, which is no class",
+    ),
+    (
         lambda: jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"]),
         r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee",
     ),
@@ -1064,10 +1104,10 @@ def test_a_prediction_that_is_no_class_is_no_ignored_example() -> None:
     for names in (None, ["a", "b"]):
         options: Any = {"class_names": names}
         with pytest.raises(
-            ValueError, match=r"y_pred\[0\] is -1, but class ids must .*counts as a wr"
+            ValueError, match=r"y_pred\[0\] is -1, which is no class.*counts as a wr"
         ):
             jm.report(y_true, y_pred, **options)
-        with pytest.raises(ValueError, match=r"y_pred_b\[1\] is -2, but class ids must lie in"):
+        with pytest.raises(ValueError, match=r"y_pred_b\[1\] is -2, which is no class"):
             jm.comparison_report(y_true[:2], y_true[:2], y_pred[[1, 2]], **options)
     evaluator = jm.evaluator(jm.count_metrics({}, num_classes=2))
     state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)

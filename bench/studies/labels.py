@@ -293,7 +293,7 @@ def raters(
         if scale != "nominal":
             other = np.clip(true + rng.choice([-1, 1], (n, r)), 0, k - 1)
         ratings = np.where(rng.random((n, r)) < mistakes, other, true)
-        return np.where(rng.random((n, r)) < 0.25, -1, ratings)
+        return np.where(rng.random((n, r)) < 0.25, np.nan, ratings)
 
     true, *found = (jm.rater_agreement(drawn(x), scale=scale) for x in [20_000, *np.full(size, n)])
     for name in ("alpha", "kappa"):

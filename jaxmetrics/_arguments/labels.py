@@ -24,7 +24,7 @@ def as_names(names: Iterable[Any], name: str) -> list[Any]:
         raise TypeError(f"{name} must be a sequence of names, got {shown(names)}.") from None
 
 
-def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
+def names_of(names: Sequence[Any] | None, size: int, argument: str) -> list[str]:
     """Return the names after a check of their number; by default "0", "1", and so on."""
     labels = list(map(str, range(size) if names is None else as_names(names, argument)))
     if len(labels) != size:
@@ -42,7 +42,7 @@ def distinct_names_of(names: Sequence[str] | None, size: int, argument: str) -> 
 
 def as_ids(
     named_labels: Mapping[str, np.ndarray],
-    class_names: Sequence[str] | None,
+    class_names: Sequence[Any] | None,
     num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
     """Return the class ids of each array (-1 for ignored labels) and the names of the classes."""
@@ -55,16 +55,24 @@ def as_ids(
         class_names = list(map(str, range(num_columns)))
     if class_names is not None:
         classes = as_names(class_names, "class_names")
-        if integers:
+        if integers and not are_labels(classes):
             return list(named_labels.values()), classes
     else:
         present = {label for labels in lists.values() for label in labels}
         classes = sorted_classes(label for label in present if not integers or label >= 0)
     index = {label: i for i, label in enumerate(classes)}
-    if not integers:
-        _check_known(lists, index)
+    if class_names is not None:
+        _check_known(lists, index, integers)
     ids = [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()]
     return ids, list(map(str, classes))
+
+
+def are_labels(names: Sequence[Any]) -> bool:
+    """Return whether integer labels are members of the names, which are then integers, too, but not
+    0 to K - 1. Otherwise, integer labels are positions in the names.
+    """
+    are_numbers = all(isinstance(x, int | np.integer) for x in names)
+    return are_numbers and [*names] != [*range(len(names))]
 
 
 def check_columns(number: int, names: Sequence[str], name: str) -> None:
@@ -237,12 +245,14 @@ def is_whole(x: object) -> bool:
     return isinstance(x, int) or (isinstance(x, float) and x.is_integer())
 
 
-def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> None:
+def _check_known(lists: Mapping[str, list[Any]], index: Mapping[Any, int], integers: bool) -> None:
+    """Raise an error for the first unknown label that is no negative integer."""
     for name, labels in lists.items():
-        unknown = next((i for i, label in enumerate(labels) if label not in index), None)
-        if unknown is not None:
+        unknown = (i for i, x in enumerate(labels) if x not in index and not (integers and x < 0))
+        for i in unknown:
+            way = " If labels are the ids 0 to K - 1, pass names that are text." * integers
             raise ValueError(
-                f"{name}[{unknown}] is '{listed([labels[unknown]])}', which is not one of"
+                f"{name}[{i}] is '{listed([labels[i]])}', which is not one of"
                 f" class_names: {listed(index)}. Add this class to class_names, or correct the"
-                " label."
+                f" label.{way}"
             )

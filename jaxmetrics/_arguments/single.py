@@ -144,10 +144,9 @@ def is_integer(x: Array) -> bool:
     return kind in ("b", "i", "u") or (kind == "V" and xp.issubdtype(x.dtype, np.integer))
 
 
-def check_real(array: Array, name: str) -> None:
+def check_real(array: Array, name: str, way: str = "") -> None:
     if not (is_integer(array) or xp.issubdtype(array.dtype, np.floating)):
         found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
-        way = ""
         if array.dtype.kind in "OU":
             with suppress(TypeError, ValueError, OverflowError):
                 if not np.isnan(array.astype(float)).any():
@@ -437,7 +436,7 @@ def warn_of_left_out_class(true: np.ndarray, pred: np.ndarray, mask: Array | Non
         warn(
             f"Examples whose truth is {label} are ignored, but {label} is also predicted for some"
             f" of them. If {label} is a class, pass labels=[{label}, ...] to confusion_matrix, or"
-            " labels converted to strings to a report. If it marks examples to ignore, leave them"
+            f" class_names=[{label}, ...] to a report. If it marks examples to ignore, leave them"
             " out by where=, or mark them with -100."
         )
 

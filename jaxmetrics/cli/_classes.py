@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from shlex import quote
 
 from jaxmetrics._arguments.labels import are_integers, plain
-from jaxmetrics.cli._errors import InputError, listed
+from jaxmetrics.cli._errors import InputError, listed, shortened
 
 _MOST_DIGITS = 100  # a longer number is read as a name
 _FEW = 20  # more true classes may be free-form answers, which may all be wrong
@@ -43,17 +44,20 @@ def rest_of(positive: str) -> str:
     return f"not {positive}"
 
 
-def refusal_of(label: str, role: str) -> str | None:
-    """Return why a true or predicted label is not a valid class, or None if it is valid."""
-    option = f"={label}" if label else " ''"
+def refusal_of(label: str, role: str, classes: Collection[str] | None) -> str | None:
+    """Return why a true or predicted label is not a valid class, or None if it is valid. If classes
+    are named, the label is none of them.
+    """
+    option = f"={quote(shortened(label))}" if label else " ''"
     wrong = f"--invalid{option} counts it as a wrong prediction; " if role == "pred" else ""
+    ways = f"{wrong}--ignore{option} leaves such rows out"
+    if classes:
+        return f"which is none of --classes; {ways}"
     if label == "":
-        return f"which is no class; {wrong}--ignore '' leaves such rows out"
+        return f"which is no class; {ways}"
     if re.fullmatch(r"-\d+(\.0*)?", label):
-        return (
-            f"which is no class id; {wrong}--ignore={label} leaves such rows out; to use it as a"
-            " class, give it another name"
-        )
+        example = f"--classes={label},1"
+        return f"which is no class id; {ways}; to use it as a class, name all, as in {example}"
     if re.fullmatch(r"\[[-+.,\s\deE]*\]", label):
         return "a list of numbers, but a class was expected"
     return None

@@ -120,7 +120,8 @@ def _report_of_counts(options: Namespace) -> AnyReport:
     check_alone(
         options,
         "counts",
-        *("true", "pred", "weight", "count", "pos-label", "prevalence", "invalid", "gate"),
+        *("true", "pred", "weight", "count", "classes", "pos-label", "prevalence", "invalid"),
+        "gate",
     )
     (file,) = options.files
     paths = parts_of(file)

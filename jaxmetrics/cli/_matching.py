@@ -68,7 +68,7 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
         present.update(*(file.prob_classes for file in files))
         for name, file, pred in zip(paths, files, preds, strict=True):
             with named(name):
-                if not file.prob_classes:
+                if not (file.prob_classes or file.options.classes):
                     check_classes(true, pred.difference(left_out))
     classes = classes_of(present, positive, files[0].options, others)
     if len(classes) < 2:

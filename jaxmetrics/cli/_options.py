@@ -39,6 +39,14 @@ def _label(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
+def _classes(names: str) -> list[str]:
+    """Split the names of classes."""
+    classes = [_label(name.strip()) for name in names.split(",")]
+    if len({*classes}) < len(classes):
+        raise argparse.ArgumentTypeError(f"{names!r} names a class twice")
+    return classes
+
+
 def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -> dict[str, Any]:
     return {"help": help, "metavar": metavar, **more}
 
@@ -249,8 +257,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=".",
     ),
     "classes": _option(
-        "Names of the classes, in the order of the class ids. Write commas between the names.",
-        "NAME,...",
+        "All classes, in the order of the report, which may have no rows. If the first begins with"
+        " -, write =, as in --classes=-1,1. In the command merge: the names of the class ids 0, 1"
+        " and so on.",
+        "CLASS,...",
+        type=_classes,
     ),
     "separator": _option(
         r"Separator of the columns in text files, such as ';' or '\t' (default: a comma, or a tab"
@@ -333,9 +344,9 @@ COMMANDS = {
                 " header."
             }
         },
-        "true pred value bounds weight count prob score threshold pos-label labels-prefix group"
-        " cluster prevalence ignore invalid invalid-others counts gate examples id-of-examples show"
-        " where separator decimal level output html json format",
+        "true pred value bounds weight count prob score threshold classes pos-label labels-prefix"
+        " group cluster prevalence ignore invalid invalid-others counts gate examples"
+        " id-of-examples show where separator decimal level output html json format",
     ),
     "compare": _Command(
         "_commands",
@@ -354,9 +365,9 @@ COMMANDS = {
                 "default": [],  # otherwise argparse says that B is required, too
             },
         },
-        "true preds values bounds probs scores threshold pos-label system id cluster group ignore"
-        " invalid invalid-others rope gate examples show where separator"
-        " decimal level output html json format",
+        "true preds values bounds probs scores threshold classes pos-label system id cluster group"
+        " ignore invalid invalid-others rope gate examples show where separator decimal level"
+        " output html json format",
     ),
     "leaderboard": _Command(
         "_commands",
@@ -371,7 +382,7 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds values bounds metric pos-label system id cluster group ignore invalid"
+        "true preds values bounds metric classes pos-label system id cluster group ignore invalid"
         " invalid-others where separator decimal level output html json format",
         "Leaderboard",
     ),
@@ -387,8 +398,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "half-width difference power metric true pred value bounds pos-label id cluster ignore"
-        " invalid invalid-others counts where separator decimal level output json format",
+        "half-width difference power metric true pred value bounds classes pos-label id cluster"
+        " ignore invalid invalid-others counts where separator decimal level output json format",
         "Plan",
     ),
     "merge": _Command(

@@ -395,10 +395,11 @@ def _matrix(table: FileTable, options: Namespace) -> Matrix:
     contains the class names.
     """
     amount = options.weight or options.count
-    if (options.true, options.pred, amount, options.id) != ("y_true", None, None, None):
+    given = options.true, options.pred, amount, options.id, options.classes
+    if given != ("y_true", None, None, None, None):
         raise InputError(
-            "--counts reads a confusion matrix and cannot be used together with --true, --pred or"
-            " --count. Leave out --counts or these options."
+            "--counts reads a confusion matrix and cannot be used together with --true, --pred,"
+            " --count or --classes. Leave out --counts or these options."
         )
     columns = _columns(table)
     names = None if isinstance(table, Arrays) else list(columns)

@@ -147,7 +147,7 @@ class Columns:
         family = {"": table.number(prefix)} if is_one_column else table.family(prefix, taken)
         classes = sorted_classes(family)
         if classes != [""]:
-            self.prob_classes = classes
+            self.prob_classes = self.options.classes or classes
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
@@ -155,6 +155,12 @@ class Columns:
                     " be one column for each class. If this column contains the probability of the"
                     " positive class, give its full name."
                 )
+            if {*classes} != {*self.prob_classes}:
+                raise InputError(
+                    f"there are columns of probabilities for the classes {listed(classes)}, but"
+                    f" --classes names {listed(self.prob_classes)}. Each class needs a column."
+                )
+            classes = self.prob_classes
         self.numbers |= {f"prob {i}": family[name] for i, name in enumerate(classes)}
 
     def with_numbers(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -323,7 +329,8 @@ class Predictions:
                         " all files."
                     )
                 self.positive, self.prob_classes = columns.positive, columns.prob_classes
-                for name in [*self.prob_classes, *self.options.invalid]:
+                named_labels = *(self.options.classes or ()), *self.options.invalid
+                for name in [*self.prob_classes, *named_labels]:
                     self.labels.setdefault(name, len(self.labels))
                 before, asked = self.num_rows, columns.labels | columns.numbers | columns.shown
                 is_counted = not self.is_held and not columns.numbers
@@ -348,6 +355,8 @@ class Predictions:
         left_out = {"true": ignore, "pred": [x for x in ignore if x not in invalid]}
         is_ignored = pl.any_horizontal(pl.col(role).is_in(left_out[role]) for role in roles)
         rows = rows.with_columns(**texts).with_columns(~is_ignored.alias(COUNTED))
+        if self.options.invalid_others and "pred" in roles:
+            rows = self._without_others(rows)
         rows = columns.with_numbers(rows) if columns.numbers else rows
         self._check_labels(columns, rows, roles)
         numbers = pl.col(LABELS).replace_strict(self.labels, default=-1, return_dtype=pl.Int32)
@@ -363,6 +372,14 @@ class Predictions:
             self.size = 0.0
         self.size += self.frames[-1].estimated_size()
         check_size(self.size)
+
+    def _without_others(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Replace new predictions that are refused without `--invalid-others`, such as ""."""
+        known, classes = {*self.labels, *self.options.ignore}, self.options.classes
+        new = [x for x in rows["pred"].unique() if x not in known]
+        refused = [x for x in new if refusal_of(x, "pred", classes) is not None]
+        self.labels.setdefault(_OTHER, len(self.labels))
+        return rows.with_columns(pl.col("pred").replace(refused, _OTHER))
 
     def _counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Count equal rows, and return the first row number of equal rows."""
@@ -383,7 +400,7 @@ class Predictions:
         new = labels.filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
         for label, row, role in new.iter_rows():
-            reason = refusal_of(label, role)
+            reason = refusal_of(label, role, self.options.classes)
             if label in (columns.labels[x].name for x in roles):
                 reason = (
                     "the name of a column. If files were joined with their headers, leave out"
@@ -552,7 +569,7 @@ def count_predictions(
             raise InputError(
                 f"a report needs at least two classes, but the file contains {listed(labels)}."
             )
-        if rows.positive is None and not rows.prob_classes:
+        if rows.positive is None and not rows.prob_classes and not options.classes:
             check_classes(true, pred.difference(left_out))
     return rows
 
@@ -562,7 +579,7 @@ def find_others(files: Sequence[Predictions], true: Collection[str]) -> list[str
     single invalid label in their place; otherwise, a warning names them.
     """
     options, labels = files[0].options, files[0].labels
-    known = {*true, *options.invalid, *files[0].prob_classes}
+    known = {*true, *options.invalid, *files[0].prob_classes, *(options.classes or ())}
     if (positive := files[0].positive) is not None:
         known |= {positive, rest_of(positive)}
     others = {name: i for name, i in labels.items() if name not in known}
@@ -599,7 +616,10 @@ def classes_of(
     unmarked: Collection[str] = (),
 ) -> list[str]:
     """Return the classes in order; with a positive class, the negative and the positive class."""
-    classes = _labels.sorted_classes(labels, unmarked)  # warns of marks
+    if options.classes:
+        classes = [x for x in options.classes if x not in options.invalid]
+    else:
+        classes = _labels.sorted_classes(labels, unmarked)  # warns of marks
     if positive is None:
         return classes
     return one_against_rest(classes, positive, options.pos_label is None)

@@ -41,9 +41,8 @@ def merge(options: Namespace) -> Report:
         number = f"{len(options.files)} states merged"
         print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
         raise SystemExit
-    class_names = None if options.classes is None else options.classes.split(",")
     with progress("computing intervals"), refusals(options.files[0]):
-        return Report.from_state(state, class_names=class_names, level=options.level)
+        return Report.from_state(state, class_names=options.classes, level=options.level)
 
 
 def _read_state(file: Path) -> EvaluatorState:

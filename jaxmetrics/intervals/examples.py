@@ -159,8 +159,13 @@ def bootstrap_examples(
 
 def _as_examples(arrays: Sequence[ArrayLike]) -> tuple[Array, ...]:
     examples = tuple(as_array(array, f"arrays[{i}]") for i, array in enumerate(arrays))
+    # Arrays of labels must have the same ids, so that they cannot be converted one by one.
+    way = (
+        " numpy.searchsorted(classes, labels) converts labels to class ids, where classes are the"
+        " sorted labels of all classes."
+    )
     for i, array in enumerate(examples):
-        check_real(array, f"arrays[{i}]")
+        check_real(array, f"arrays[{i}]", way)
     lengths = {x.shape[:1] for x in examples}
     if len(lengths) != 1 or lengths <= {(), (0,)}:
         shapes = ", ".join(str(x.shape) for x in examples)

@@ -28,7 +28,7 @@ def confusion_matrix(
     y_true: ArrayLike | Sequence[str],
     y_pred: ArrayLike | Sequence[str] | None = None,
     *,
-    class_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | Sequence[int] | None = None,
     numbers: Literal["counts", "shares"] = "counts",
     colorbar: bool = True,
     scale: float | None = None,
@@ -43,8 +43,8 @@ def confusion_matrix(
     Args:
         y_true, y_pred: true and predicted labels of shape `(n,)`, strings or integers; or a
             confusion matrix `(K, K)` as the only argument.
-        class_names: names of classes 0 to K - 1; default: "0" to "K - 1". For string labels, the
-            classes in the order of the rows.
+        class_names: names of classes 0 to K - 1; default: "0" to "K - 1". For labels that are
+            strings or other integers, such as [-1, 1], the labels in the order of the rows.
         numbers: whether counts (`"counts"`) or percentages of the true class (`"shares"`) are
             written in the cells.
         colorbar: whether to draw a bar with the colour scale of mistakes.
@@ -103,7 +103,7 @@ def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
 
 
 def _counted(
-    true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None
+    true: np.ndarray, pred: np.ndarray, class_names: Sequence[Any] | None
 ) -> tuple[np.ndarray, list[str]]:
     """Count labels of any type, and name the classes."""
     if true.ndim != 1 or true.shape != pred.shape:

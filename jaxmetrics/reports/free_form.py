@@ -1,12 +1,13 @@
-"""What reports leave out if the classes look like free-form answers."""
+"""What reports leave out if the classes look like free-form answers, or if classes are absent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxmetrics._text.wording import listed
 from jaxmetrics.reports.overall_values import COMPARED
 
 __all__: list[str] = []
@@ -33,3 +34,15 @@ def shown_values(values: Mapping[str, Any], support: np.ndarray) -> dict[str, An
     """Return the overall values of text and pages: without averages over free-form answers."""
     left_out = AVERAGES if note_on_free_form(support) else ()
     return {name: x for name, x in values.items() if name not in left_out}
+
+
+def note_on_absent(counts: np.ndarray, names: Sequence[str]) -> str:
+    """Return a note if classes are neither true nor predicted in `counts` `(..., K, K)`, or ""."""
+    counts = counts.reshape(-1, *counts.shape[-2:]).sum(0)
+    absent = [x for x, n in zip(names, counts.sum(0) + counts.sum(1), strict=False) if n == 0]
+    if not absent:
+        return ""
+    return (
+        f"Averages over classes leave out {listed(absent)}, which no example has as its true or"
+        " predicted class."
+    )

@@ -48,7 +48,7 @@ def report(
     frequency: bool = False,
     clusters: ArrayLike | Sequence[Any] | None = None,
     groups: ArrayLike | Sequence[Any] | None = None,
-    class_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | Sequence[int] | None = None,
     invalid: Hashable | Sequence[Hashable] | None = None,
     level: float = 0.95,
     method: IntervalMethod | None = None,
@@ -66,8 +66,8 @@ def report(
         clusters: `(n,)`, ids of clusters of correlated examples. Fewer than 20 give a warning.
         groups: `(n,)`, ids of subgroups. They add `groups`, one `Report` per subgroup, and
             `disparities` (see `compare_groups`). None, NaN and "" are the group "(missing)".
-        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
-            order. The default is all classes that occur, sorted.
+        class_names: names of the ids 0 to K - 1; for labels that are strings or other integers,
+            such as [-1, 1], all labels in order. The default is all labels that occur, sorted.
         invalid: labels of predictions that are no class, such as answers that cannot be parsed, or
             "" for examples without an answer. They count as wrong, and averages do not include
             them. They add the share and the accuracy of the others (`valid_rate`, ...).

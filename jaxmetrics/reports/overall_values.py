@@ -38,6 +38,7 @@ from jaxmetrics import (
 )
 from jaxmetrics._arguments.example_arguments import are_distributions, eps_of
 from jaxmetrics._arguments.labels import (
+    are_labels,
     as_ids,
     as_names,
     check_columns,
@@ -388,7 +389,7 @@ def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
 
 def checked_labels(
     what: str,
-    class_names: Sequence[str] | None,
+    class_names: Sequence[Any] | None,
     probs: Mapping[str, ArrayLike | None] = {},
     invalid: Sequence[Hashable] = (),
     **named: ArrayLike | Sequence[str],
@@ -427,13 +428,14 @@ def checked_labels(
         check_columns(number, names, name)
     counted = ids[0] >= 0
     message = (
-        f"but class ids must lie in [0, {k}). Leave out rows without a prediction, or pass"
-        " invalid= with this label, which then counts as a wrong prediction."
+        "which is no class. Leave out rows without a prediction, or pass invalid= with this label,"
+        " which then counts as a wrong prediction. If it is a class, pass the labels of all"
+        " classes, such as class_names=[-1, 1]."
     )
     for (name, given), x in [*zip(labels.items(), ids, strict=True)][1:]:
         refuse_where(x < 0, given, name, message, counted)
         if given.dtype.kind == "i" and given.dtype == labels["y_true"].dtype:
-            warn_of_left_out_class(labels["y_true"], given, None)
+            warn_of_left_out_class(labels["y_true"], given, ~counted)
     check_number_of_classes(k, what)
     hint = "".join(f" {name} must have one column for each class." for name in columns)
     ids = [
@@ -449,7 +451,7 @@ def checked_labels(
 
 
 def _without_invalid(
-    labels: dict[str, np.ndarray], class_names: Sequence[str] | None, invalid: Sequence[Hashable]
+    labels: dict[str, np.ndarray], class_names: Sequence[Any] | None, invalid: Sequence[Hashable]
 ) -> tuple[dict[str, np.ndarray], Sequence[Any], Sequence[str] | None]:
     """Replace invalid predictions by the true label, and leave them out of the class names.
 
@@ -461,8 +463,10 @@ def _without_invalid(
     if class_names is not None:
         names = as_names(class_names, "class_names")
         class_names = [name for name in names if name not in place_of]
-        place_of |= {i: place_of[x] for i, x in enumerate(names) if x in place_of}
-        if labels["y_true"].dtype.kind in "iub" and class_names != names[: len(class_names)]:
+        are_ids = labels["y_true"].dtype.kind in "iub" and not are_labels(names)
+        if are_ids:
+            place_of |= {i: place_of[x] for i, x in enumerate(names) if x in place_of}
+        if are_ids and class_names != names[: len(class_names)]:
             raise ValueError(
                 f"class_names must end with the invalid labels {listed(invalid)}, got"
                 f" {listed(names)}."
@@ -553,7 +557,7 @@ def check_number_of_classes(k: int, what: str) -> None:
     if k < 2:
         raise ValueError(
             f"A {what} needs at least two classes, got {k}. Pass the names of all classes as"
-            " class_names."
+            " class_names, or their labels, such as class_names=[-1, 1]."
         )
     if k > MOST_CLASSES:
         raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")

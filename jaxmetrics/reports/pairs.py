@@ -26,7 +26,7 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_free_form, shown_values
+from jaxmetrics.reports.free_form import note_on_absent, note_on_free_form, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     MOST_WITH_INTERVALS,
@@ -168,6 +168,7 @@ class ComparisonReport(AnyReport):
         kind = "mid-p" if self.num_clusters is None else "of clusters"
         equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
         free_form = note_on_free_form(self.support)
+        note = free_form or note_on_absent(self.counts, self.class_names)
         main = "accuracy" if self.invalid or free_form else "macro_f1"
         return Outline(
             heading=f"{self.sample}, {self.num_classes} classes",
@@ -183,7 +184,7 @@ class ComparisonReport(AnyReport):
             intervals=f"Intervals: {percent(self.level)}. A - B has {ways}.",
             notes=[equivalent] * (self.rope > 0)
             + [_LOSSES] * ("log_loss" in self.figures)
-            + [free_form] * bool(free_form),
+            + [note] * bool(note),
             level=self.level,
             gates=self.gates,
         )
@@ -237,7 +238,7 @@ def comparison_report(
     y_prob_a: ArrayLike | None = None,
     y_prob_b: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
-    class_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | Sequence[int] | None = None,
     invalid: Hashable | Sequence[Hashable] | None = None,
     names: tuple[str, str] = ("A", "B"),
     rope: float = 0.0,
@@ -256,8 +257,8 @@ def comparison_report(
             log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, ROC curves.
         clusters: `(n,)`, ids of clusters, such as patients. Examples with the same id may be
             correlated.
-        class_names: names of the ids 0 to K - 1. For string labels, the classes in the desired
-            order. The default is all classes that occur, sorted.
+        class_names: names of the ids 0 to K - 1; for labels that are strings or other integers,
+            such as [-1, 1], all labels in order. The default is all labels that occur, sorted.
         invalid: the label or labels of predictions that are no class, as in `report`.
         names: the names of A and B in the report.
         rope: the largest difference that does not matter to you, a number >= 0. The range from

@@ -33,7 +33,7 @@ from jaxmetrics.reports.contents import (
     matrix_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_free_form, shown_values
+from jaxmetrics.reports.free_form import note_on_absent, note_on_free_form, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
@@ -425,7 +425,7 @@ class Report(AnyReport):
             intervals=f"Intervals: {percent(self.level)}.{how}{'.' * bool(how)}",
             notes=[
                 *(f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note),
-                *filter(None, [free_form]),
+                *filter(None, [free_form or note_on_absent(self.counts, self.class_names)]),
             ],
             level=self.level,
             gates=self.gates,
