@@ -65,11 +65,13 @@ class GroupedReport(Report):
         first = next(iter(groups.values()))
         keys = [key for key in first if key[0] != POSTERIOR and self._is_shown(key)]
         titles, names = self._titles(keys), labels_of(list(groups), _LONGEST_GROUP)
-        reports, columns = [self.groups[name] for name in groups], [*groups.values()]
+        reports: list[Report] = [self.groups[name] for name in groups]
+        columns = [*groups.values()]
         # The first row, or the last column, so that groups stand side by side.
-        place, of_all = 0 if are_rows else len(names), values_with_selection(self)
-        for parts, x in ((names, _ALL), (reports, self), (columns, of_all)):
-            parts.insert(place, x)
+        place = 0 if are_rows else len(names)
+        names.insert(place, _ALL)
+        reports.insert(place, self)
+        columns.insert(place, values_with_selection(self))
         sizes = (f"{x.num_examples:,.10g}" for x in reports)
         missing, notes = exactly(np.nan), []
         cells = {titles[key]: [x.get(key, missing) for x in columns] for key in keys}
