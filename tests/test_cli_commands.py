@@ -633,7 +633,40 @@ TOLD: list[tuple[Any, ...]] = [
             ),
         )
     ),
-    # Sentences.
+    # Sentences. A file of a single class has accuracy.
+    *(
+        (f"report x.csv {options}", f"classes Accuracy is {value}", f"{LABELS}a,a\na,{pred}\n")
+        for options, value, pred in (
+            ("", "1.00", "a"),
+            ("--pos-label a", "1.00", "a"),
+            ("--gate accuracy>=0", "1.00", "a"),
+            ("--invalid-others", "0.50", "b"),
+            ("--invalid ?", "0.50", "?"),
+        )
+    ),
+    *(
+        (f"compare x.csv y.csv {options}", text, f"{LABELS}a,a\na,{pred}\n", f"{LABELS}a,a\na,a\n")
+        for options, text, pred in (
+            ("", "accuracy of A minus accuracy of B is 0.00", "a"),
+            ("--invalid-others", "accuracy of A minus accuracy of B is -0.50", "b"),
+        )
+    ),
+    (
+        "compare x.csv y.csv --pos-label b",
+        "F1 (b) of A minus F1 (b) of B is",
+        f"{LABELS}a,a\nb,b\na,b\n",
+        f"{LABELS}a,a\nb,b\na,a\n",
+    ),
+    (
+        "report x.csv --prevalence a=.9,b=.1",
+        "Accuracy is 0.55",
+        f"{LABELS}a,a\nb,b\na,b\n",
+    ),
+    (
+        "report x.csv --score s --threshold 3",
+        "ROC AUC: it is below 0.5, because the other class has the higher scores. Make that class",
+        "y_true,s\n" + "".join(f"{i // 10},{20 - i}\n" for i in range(20)),
+    ),
     *(
         (command, f"{names} (missing)", content)
         for command, names, content in (

@@ -213,11 +213,6 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     (
         "report x.csv",
-        "at least two classes, but the file contains 'a'.",
-        "y_true,y_pred\na,a\na,a\n",
-    ),
-    (
-        "report x.csv",
         "the true classes are '0', '1', but the predicted classes are 'cat', 'dog'",
         "y_true,y_pred\n0,cat\n1,dog\n",
     ),
@@ -346,12 +341,6 @@ REFUSED: list[tuple[Any, ...]] = [
     (
         "compare a.csv b.csv --ignore a --ignore b",
         "all rows are ignored",
-        IDS,
-        "y_true,y_pred\na,a\nb,b\na,b\n",
-    ),
-    (
-        "compare a.csv b.csv --ignore b",
-        "at least two classes, but the files contain 'a'.",
         IDS,
         "y_true,y_pred\na,a\nb,b\na,b\n",
     ),
@@ -742,7 +731,6 @@ REFUSED: list[tuple[Any, ...]] = [
         "invalid names the label 'b', which is the true class of 3 examples",
         "a,b\n5,1\n1,2\n",
     ),
-    ("report x.csv --invalid ?", "two classes, but the file contains 'a'.", f"{LABELS}a,a\na,?\n"),
     ("report x.csv --invalid ? --value w", "cannot be used together with --invalid", PREDICTIONS),
     # Text: compressed, separated, JSON lines.
     *((f"report x.csv.{x}", "the contents are not", TABS) for x in ZIPPED),

@@ -53,10 +53,11 @@ from jaxmetrics.reports.overall_values import metrics_of
 from jaxmetrics.reports.pairs import compared_areas
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.prevalences import report_at_prevalence
+from jaxmetrics.reports.probabilities import value_of_area
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.score_means import report_of_scores, with_items
 from jaxmetrics.reports.singles import whole, with_invalid_last
-from jaxmetrics.reports.values import Compared, ReportValue, compared, value_of, values_of
+from jaxmetrics.reports.values import Compared, ReportValue, compared, values_of
 
 __all__ = ["compare", "leaderboard", "plan", "report"]
 
@@ -218,7 +219,7 @@ def _report_of(
     counted = true >= 0
     clusters = None if clusters is None else clusters[counted]
     area = delong_interval(true[counted], score[counted], level=level, clusters=clusters)
-    return report.with_findings(Findings({"roc_auc": value_of(area)}))
+    return report.with_findings(Findings({"roc_auc": value_of_area(area)}))
 
 
 def _listed(rows: Predictions, report: Report, number: int) -> list[dict[str, Any]]:

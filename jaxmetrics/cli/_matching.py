@@ -71,10 +71,6 @@ def _find_classes(paths: Sequence[str], files: Sequence[Predictions]) -> None:
                 if not (file.prob_classes or file.options.classes):
                     check_classes(true, pred.difference(left_out))
     classes = classes_of(present, positive, files[0].options, others)
-    if len(classes) < 2:
-        raise InputError(
-            f"a comparison needs at least two classes, but the files contain {listed(classes)}."
-        )
     for name, file in zip(paths, files, strict=True):
         file.classes = classes
         if positive is None and file.options.prob is not None and file.prob_classes != classes:

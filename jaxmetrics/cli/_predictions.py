@@ -42,7 +42,7 @@ from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import NO_GROUP, check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.reports.free_form import note_on_free_form
+from jaxmetrics.reports.free_form import note_on_classes
 from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
 from jaxmetrics.reports.values import number
@@ -565,10 +565,6 @@ def count_predictions(
         left_out = {*rows.options.invalid, *(others if options.invalid_others else ())}
         labels = [x for x in rows.labels if x not in left_out]
         rows.classes = classes_of(labels, rows.positive, options, others)
-        if not rows.classes or len(labels) < 2:
-            raise InputError(
-                f"a report needs at least two classes, but the file contains {listed(labels)}."
-            )
         if rows.positive is None and not rows.prob_classes and not options.classes:
             check_classes(true, pred.difference(left_out))
     return rows
@@ -596,7 +592,7 @@ def find_others(files: Sequence[Predictions], true: Collection[str]) -> list[str
     rows = rows if "number" in rows.columns else rows.with_columns(number=1)
     support = rows.group_by("true").agg(amount)["number"].to_numpy()
     found = rows.filter(pl.col("pred").is_in(ids))
-    if found.is_empty() or note_on_free_form(support // len(files)):
+    if found.is_empty() or note_on_classes(support // len(files)):
         return []
     count = int(found["number"].sum())
     names = [name for name, i in others.items() if i in found["pred"]]
@@ -615,11 +611,13 @@ def classes_of(
     options: Namespace,
     unmarked: Collection[str] = (),
 ) -> list[str]:
-    """Return the classes in order; with a positive class, the negative and the positive class."""
+    """Return the classes in order; with a positive class, the negative and the positive class. A
+    single class is such a positive class.
+    """
     if options.classes:
         classes = [x for x in options.classes if x not in options.invalid]
     else:
         classes = _labels.sorted_classes(labels, unmarked)  # warns of marks
     if positive is None:
-        return classes
+        return classes if len(classes) > 1 else [rest_of(classes[0]), *classes]
     return one_against_rest(classes, positive, options.pos_label is None)

@@ -372,8 +372,10 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
     The formula is `TP n / ((TP + FP)(TP + FN))`, where n is the number of examples. `counts` is a
     confusion matrix `(..., K, K)`. Returns one value per class, of shape `(..., K)`. If the
-    denominator is 0, the value is `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997),
-    Dynamic itemset counting and implication rules, where lift is called interest.
+    denominator is 0, the value is `zero_division`. If all examples are predicted as the class, lift
+    is 1; its interval contains other values, because new examples may be predicted otherwise.
+    Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and implication rules,
+    where lift is called interest.
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])

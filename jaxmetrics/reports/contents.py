@@ -204,7 +204,8 @@ class Outline(NamedTuple):
         notes: sentences for the interpretation of the values.
         level: the confidence level of the intervals.
         gates: the gates with their verdicts.
-        matrix: the confusion matrix by its title, for Markdown and LaTeX.
+        matrix: the confusion matrix by its title, for Markdown and LaTeX; of two classes, for text,
+            too.
     """
 
     heading: str

@@ -167,8 +167,12 @@ def _sentences(outline: Outline) -> list[str]:
 
 
 def _tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Return the first rows of the tables with their titles, the summary last."""
-    yield from ((title, table.first(most_rows)) for title, table in outline.tables.items())
+    """Return the first rows of the tables with their titles, the summary last. Of the confusion
+    matrices, only those of two classes are in text.
+    """
+    small = {title: table for title, table in outline.matrix.items() if len(table.rows) == 2}
+    tables = {**outline.tables, **small}
+    yield from ((title, table.first(most_rows)) for title, table in tables.items())
     if outline.summary:
         yield outline.summary_title, _overall(outline)
 

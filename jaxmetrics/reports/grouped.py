@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from jaxmetrics import Estimate
+from jaxmetrics._arguments.labels import are_integers
 from jaxmetrics._text.wording import Table, labels_of, listed, percent, title_of
 from jaxmetrics.clusters import few_clusters, warn_of_few_clusters
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
@@ -25,7 +26,7 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.free_form import AVERAGES, note_on_free_form
+from jaxmetrics.reports.free_form import left_out
 from jaxmetrics.reports.overall_values import COEFFICIENTS, Evidence
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of
@@ -39,13 +40,14 @@ _NOT_COMPARED = ("accuracy_gain", POSTERIOR, "micro_f1")
 _MOST_CLASSES = 10  # if there are more classes, the text has no rates per class
 _LONGEST_GROUP = 20  # columns of the name of a group, as of a value with its interval
 _MOST_SHOWN = 3  # the number of differences in the verdict
+_ALL = "(all)"  # the name of all examples in the table of groups
 _MOST_COLUMNS, _MOST_VALUES = 4, 6  # if there are more groups, each group is a row of a few values
 _NOTE = (
     "A disparity is the largest difference between groups, which chance alone makes positive. Its "
     "interval allows for the selection of the two most different groups, because it combines "
     "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni). It "
-    "does not allow for the number of values, as the false discovery rate does: the first sentence "
-    "may leave out a value whose interval is above 0."
+    "does not allow for the number of values, as the false discovery rate does: the list of "
+    "differences may leave out a value whose interval is above 0."
 )
 
 
@@ -57,31 +59,39 @@ class GroupedReport(Report):
 
     def outline(self) -> Outline:
         """Return the contents as a table with a column per group or, for many groups, a row per
-        group, and a table of the disparities.
+        group, and a table of the disparities. All examples are a column or a row, too.
         """
-        groups = self.values_of_groups
+        groups, are_rows = self.values_of_groups, len(self.groups) > _MOST_COLUMNS
         first = next(iter(groups.values()))
         keys = [key for key in first if key[0] != POSTERIOR and self._is_shown(key)]
         titles, names = self._titles(keys), labels_of(list(groups), _LONGEST_GROUP)
-        sizes = (f"{self.groups[name].num_examples:,.10g}" for name in groups)
+        reports: list[Report] = [self.groups[name] for name in groups]
+        columns = [*groups.values()]
+        # The first row, or the last column, so that groups stand side by side.
+        place = 0 if are_rows else len(names)
+        names.insert(place, _ALL)
+        reports.insert(place, self)
+        columns.insert(place, values_with_selection(self))
+        sizes = (f"{x.num_examples:,.10g}" for x in reports)
         missing, notes = exactly(np.nan), []
-        cells = {titles[key]: [x.get(key, missing) for x in groups.values()] for key in keys}
+        cells = {titles[key]: [x.get(key, missing) for x in columns] for key in keys}
         table = Table(["", *names], [["examples", *sizes], *([x, *y] for x, y in cells.items())])
-        if len(groups) > _MOST_COLUMNS:
+        if are_rows:
             others = filter(self._is_shown, self.disparities)
             chosen = [*dict.fromkeys([("accuracy", ""), *self.different, *others])][:_MOST_VALUES]
             cells = {titles[key]: cells[titles[key]] for key in chosen}
             rows = zip(names, table.rows[0][1:], *cells.values(), strict=True)
             table = Table(["group", "n", *cells], [*rows], details=range(3, 2 + len(cells)))
+            order = "" if are_integers(groups) else "Groups are sorted by accuracy. "
             notes = [
-                "Groups are sorted by accuracy. The table has the values that differ most; CSV and"
-                " JSON have all values."
+                f"{order}The table has accuracy and then values that are shown to differ between"
+                f" groups, if there are any, before others; CSV and JSON have all values."
             ]
         sample = self.sample._replace(num_ignored=0, num_clusters=None)
         shared = "" if self.num_clusters is None else ", as if no cluster belonged to two groups"
         return Outline(
             heading=f"{sample}, {len(self.class_names)} classes, {quantity(len(groups), 'groups')}",
-            verdict=self._verdict,
+            verdict=" ".join(filter(None, [super()._verdict, self._differences])),
             tables={"Groups": table, **listing(EXAMPLES, self.listed)},
             summary=[(titles[x], self.disparities[x]) for x in keys if x in self.disparities],
             summary_title="Disparities",
@@ -96,9 +106,11 @@ class GroupedReport(Report):
 
     @cached_property
     def values_of_groups(self) -> dict[str, Values]:
-        """The values of each group by name; many groups are sorted by accuracy."""
+        """The values of each group by name; many groups are sorted by accuracy, unless they are
+        numbered.
+        """
         values = {name: values_with_selection(x) for name, x in self.groups.items()}
-        if len(values) <= _MOST_COLUMNS:
+        if len(values) <= _MOST_COLUMNS or are_integers(values):
             return values
         return dict(sorted(values.items(), key=lambda x: x[1]["accuracy", ""].value))
 
@@ -118,7 +130,7 @@ class GroupedReport(Report):
         return sorted(found, key=lambda key: key[0] in COEFFICIENTS)
 
     @property
-    def _verdict(self) -> str:
+    def _differences(self) -> str:
         """Write which of the shown values differ between groups, the largest differences first."""
         number = sum(map(self._is_shown, self.disparities))
         if not number:
@@ -155,12 +167,12 @@ class GroupedReport(Report):
         value of a class. Of two classes, some values follow from others: the specificity of one
         class is the recall of the other.
         """
-        (name, of_class), names = key, self.class_names
+        (name, of_class), names, others = key, self.class_names, left_out(self.support)
+        if others:
+            return not of_class and name not in others
         if len(names) == 2 and not self.invalid:
             equal = ("selection_rate", "roc_auc") if of_class == names[0] else ()
             return name not in ("specificity", *equal)
-        if not of_class and note_on_free_form(self.support):
-            return name not in AVERAGES
         return not of_class or len(names) <= _MOST_CLASSES
 
     def _titles(self, keys: Sequence[Key]) -> dict[Key, str]:

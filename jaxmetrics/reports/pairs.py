@@ -13,11 +13,12 @@ from jaxmetrics import compare_predictions, confusion_matrix, delong, mcnemar, m
 from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.labels import names_of
 from jaxmetrics._arguments.single import ArrayLike
-from jaxmetrics._text.wording import CONFIDENCE, Table, percent, probability, title_of
+from jaxmetrics._text.wording import CONFIDENCE, Table, labels_of, percent, probability, title_of
 from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.contents import (
+    LONGEST_NAME,
     Outline,
     SampleSize,
     listing,
@@ -26,7 +27,7 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_absent, note_on_free_form, shown_values
+from jaxmetrics.reports.free_form import note_on_absent, note_on_classes, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     MOST_WITH_INTERVALS,
@@ -167,13 +168,16 @@ class ComparisonReport(AnyReport):
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
         equivalent = f"±{self.rope:g}: confidence that A - B is between these limits."
-        free_form = note_on_free_form(self.support)
-        note = free_form or note_on_absent(self.counts, self.class_names)
-        main = "accuracy" if self.invalid or free_form else "macro_f1"
+        of_classes = note_on_classes(self.support)
+        note = of_classes or note_on_absent(self.counts, self.class_names)
+        main = "accuracy" if self.invalid or of_classes else "macro_f1"
+        what = title_of(main)
+        if "f1" in self.figures and not of_classes:  # of the positive class
+            main, what = "f1", f"F1 ({labels_of(self.class_names, LONGEST_NAME)[1]})"
         return Outline(
             heading=f"{self.sample}, {self.num_classes} classes",
             verdict=verdict_of(
-                self.figures[main].difference, title_of(main), self.sample, self.level, self.rope
+                self.figures[main].difference, what, self.sample, self.level, self.rope
             ),
             names=names_of_both(self.names),
             tables={

@@ -11,14 +11,13 @@ from jaxmetrics import (
     at_prevalence,
     f1,
     interval,
-    no_information_rate,
     precision,
     specificity,
 )
 from jaxmetrics.estimates import Metric
 from jaxmetrics.reports.overall_values import metrics_of
 from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import exactly, value_of, values_of
+from jaxmetrics.reports.values import value_of, values_of
 
 __all__: list[str] = []
 
@@ -30,6 +29,8 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float] | float
 
     The error rates within each class are assumed to stay the same, so the recalls do not change.
     The likelihood intervals assume that the number of examples of each class was fixed in advance.
+    Accuracy is not compared with the share of the most frequent class, which is given; the rows may
+    also be the classes of a map, whose true classes are the columns.
 
     Raises:
         ValueError: if the classes differ from the classes of the report, if the frequencies do not
@@ -68,12 +69,6 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float] | float
         name: value_of(estimate(metric), note if name == "accuracy" else None)
         for name, metric in metrics_of(len(names), len(of_labels)).items()
     }
-    restated = float(at_prevalence(no_information_rate, of_labels)(report.counts))
-    overall["no_information_rate"] = exactly(restated)
-    x = overall["accuracy"].estimate
-    # The shares are known.
-    ends = {"low": x.low - restated, "high": x.high - restated}
-    overall["accuracy_gain"] = value_of(replace(x, value=x.value - restated, **ends))
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
         per_class[name] = values_of(estimate(metric))[: len(names)]

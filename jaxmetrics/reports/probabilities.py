@@ -236,10 +236,24 @@ def areas_of_examples(y_true: np.ndarray, prob: np.ndarray, **options: Any) -> F
 def findings_of_areas(areas: list[ReportValue], macro: Estimate | None = None) -> Findings:
     """Return the areas of the classes and, of more than two classes, their mean."""
     defined = [x.value for x in areas if not math.isnan(x.value)]
-    if len(areas) == 2 or not defined:  # both classes have the same area
+    if len(areas) == 2:  # both classes have the same area
+        return Findings(per_class={"roc_auc": [value_of_area(x.estimate) for x in areas]})
+    if not defined:
         return Findings(per_class={"roc_auc": areas})
     mean = exactly(np.mean(defined)) if macro is None else value_of(macro)
     return Findings({"macro_roc_auc": mean}, {"roc_auc": areas})
+
+
+def value_of_area(area: Estimate) -> ReportValue:
+    """Report the ROC AUC of a positive class, with a note if it is below 0.5."""
+    note = None
+    if area.high < 0.5:
+        note = (
+            "it is below 0.5, because the other class has the higher scores. Make that class the"
+            " positive one (--pos-label on the command line), negate the scores, or exchange the"
+            " columns of probabilities."
+        )
+    return value_of(area, note)
 
 
 def _findings(

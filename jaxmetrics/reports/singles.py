@@ -33,7 +33,7 @@ from jaxmetrics.reports.contents import (
     matrix_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_absent, note_on_free_form, shown_values
+from jaxmetrics.reports.free_form import note_on_absent, note_on_classes, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
@@ -400,7 +400,8 @@ class Report(AnyReport):
 
     def outline(self) -> Outline:
         """Return the contents as tables with one row per class and per overall value. If classes
-        look like free-form answers, the most frequent wrong ones take the place of the classes.
+        look like free-form answers, or if all true classes are the same, the most frequent wrong
+        predictions take the place of the classes.
         """
         values = self.class_values
         overall, columns = dict(shown_values(self.overall, self.support)), dict(values.columns)
@@ -411,12 +412,13 @@ class Report(AnyReport):
         table = {"": values.table()}
         if any(x.has_interval for x in self.per_class.get("roc_auc", ())):
             how += ", and ROC AUC has score intervals"
-        if free_form := note_on_free_form(self.support):
+        if note := note_on_classes(self.support):
             how, names = "", labels_of(self.axis_names, LONGEST_NAME)
             times = mistakes_in(self.counts).sum(0)
             order = np.argsort(-times, kind="stable")[:_MOST_MISTAKES]
             rows = [[names[i] or "''", str(times[i])] for i in order if times[i]]
-            table = {"Most frequent wrong predictions": Table(["predicted", "times"], rows)}
+            title = "Most frequent wrong predictions"
+            table = {title: Table(["predicted", "times"], rows)} if rows else {}
         return Outline(
             heading=f"{self.sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
@@ -425,7 +427,7 @@ class Report(AnyReport):
             intervals=f"Intervals: {percent(self.level)}.{how}{'.' * bool(how)}",
             notes=[
                 *(f"{capital(title)}: {x.note}" for title, x in values.summary() if x.note),
-                *filter(None, [free_form or note_on_absent(self.counts, self.class_names)]),
+                *filter(None, [note or note_on_absent(self.counts, self.class_names)]),
             ],
             level=self.level,
             gates=self.gates,
@@ -434,8 +436,11 @@ class Report(AnyReport):
 
     @property
     def _verdict(self) -> str:
-        names = "accuracy", "no_information_rate", "accuracy_gain"
-        accuracy, least, gain = (self.overall[name] for name in names)
+        shown = shown_values(self.overall, self.support)
+        accuracy, gain = self.overall["accuracy"], shown.get("accuracy_gain")
+        if gain is None:
+            return f"Accuracy is {accuracy}."
+        least = self.overall["no_information_rate"]
         relation = "is above" if gain.low > 0 else "is not shown to be above"
         if gain.high < 0:
             relation = "is below"
