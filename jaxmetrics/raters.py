@@ -84,7 +84,7 @@ class RaterAgreement(NamedTuple):
 
 
 def rater_agreement(
-    ratings: ArrayLike,
+    ratings: ArrayLike | Sequence[Any],
     *,
     scale: Literal["nominal", "ordinal", "interval"] = "nominal",
     level: float = 0.95,

@@ -1250,9 +1250,12 @@ def test_classes_of_several_files_are_named(run: Run, folder: Path) -> None:
     )
     assert [(x["name"], x["only_a"]) for x in report["classes"]] == [("1", 1), ("0", 0), ("-1", 0)]
     code, out, _err = run(*with_files("leaderboard a.csv b.csv --classes=1,-1", *files))
-    assert code == 0 and "3 examples, 2 classifiers" in out
+    assert code == 0
+    assert "3 examples, 2 classifiers" in out
     code, out, _err = run(*with_files("plan a.csv b.csv --difference .1 --classes=1,-1", *files))
-    assert code == 0 and "examples like these" in out
+    assert code == 0
+    assert "examples like these" in out
     for command in ("compare a.csv b.csv", "leaderboard a.csv b.csv --classes 1,0"):
         code, _out, err = run(*with_files(command, *files))
-        assert code == 2 and "--classes" in err
+        assert code == 2
+        assert "--classes" in err

@@ -440,7 +440,7 @@ def test_a_conventional_value_is_not_compared(x64: bool) -> None:
         for asarray in (np.asarray, jnp.asarray):
             for result in (
                 jm.compare(precision, asarray(paired)),
-                jm.compare_unpaired(precision, *map(asarray, apart)),
+                jm.compare_unpaired(precision, asarray(apart[0]), asarray(apart[1])),
             ):
                 assert np.isnan(result.a.low)
                 assert result.b.low > 0.5
