@@ -99,8 +99,8 @@ def multilabel_report(
     sample = SampleSize(n, int((~counted).sum()))
     unknown = int((~known).sum())
     gaps = (
-        f" {unknown:,} of {known.size:,} true labels are unknown and not counted. The exact match is"
-        f" that of the {int(complete.sum()):,} examples whose labels are all known."
+        f" {unknown:,} of {known.size:,} true labels are unknown and not counted. The exact match"
+        f" is that of the {int(complete.sum()):,} examples whose labels are all known."
     )
     return TabularReport(
         Outline(
@@ -139,7 +139,7 @@ def _checked(**named: ArrayLike) -> list[np.ndarray]:
         if name == "y_true":
             possible, expected = possible | (numbers < 0), "0, 1 or negative (unknown)"
         check_each(possible, numbers, name, expected)
-        labels.append(np.sign(numbers).astype(int))
+        labels.append(np.where(numbers < 0, -1, numbers == 1))
     true, pred = labels
     if true.ndim == 2 and not (true >= 0).any():
         raise ValueError("y_true and y_pred contain no examples to report on.")
