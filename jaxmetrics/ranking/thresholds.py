@@ -108,11 +108,10 @@ def best_threshold(
 ) -> Any:
     """Find the threshold that maximises a metric of a confusion matrix.
 
-    For example, recall at a precision of 0.9 is
-    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`. This is the greatest
-    recall among all thresholds with a precision of at least 0.9. The metric at the chosen threshold
-    is usually smaller on new examples, and the constraint may not hold there. `interval` treats the
-    threshold as known: on the examples from which it was chosen, the interval lies too high. So
+    For example, `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))` is the
+    greatest recall among all thresholds with a precision of at least 0.9. The metric at the chosen
+    threshold is usually smaller on new examples, and the constraint may not hold there. `interval`
+    treats the threshold as known: on the examples from which it was chosen, it lies too high. So
     evaluate it on held-out examples or pass `level`. `safe_threshold` keeps a constraint.
 
     Args:
@@ -126,11 +125,8 @@ def best_threshold(
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
         level: the confidence level of intervals that allow for the choice of the threshold (for the
             formulas see the top of the file `jaxmetrics/ranking/thresholds.py`); None for no
-            intervals. It cannot be used with `sample_weight`. Examples must be independent, or in
-            `clusters`.
-        clusters: cluster id of each example for these intervals, of shape `(n,)` or `(..., n)` and
-            any hashable type. A cluster is a group of correlated examples, such as the labels of a
-            text or the images of a patient; fewer than 20 clusters give a warning.
+            intervals. It needs independent examples or `clusters`, and no `sample_weight`.
+        clusters: cluster id of each example, `(..., n)`. Examples of a cluster may be correlated.
         key: a JAX key or an int seed for the bootstrap of these intervals.
 
     Returns:
