@@ -133,7 +133,7 @@ def test_curves_are_tables() -> None:
         assert title.split()[-1] == "thresholds"
         assert [row.split()[-1] for row in rows] == ["inf", "0.750", "0.500", "0.500", "0.250"]
     bins = jm.calibration_curve(y, score, num_bins=2)
-    assert str(bins).split("\n")[1].split()[:3] == ["0", "0.250", "0.000"]
+    assert str(bins).split("\n")[1].split()[:3] == ["0", "0.417", "0.333"]
     isotonic = jm.calibration_curve(y, score, strategy="isotonic")  # weight is None
     assert str(isotonic).split("\n")[0].split() == ["mean_prob", "frequency", "low", "high"]
     assert list(isotonic.to_frame())[-1] == "high"
