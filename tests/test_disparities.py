@@ -5,6 +5,7 @@ from functools import partial
 from itertools import permutations
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -141,6 +142,11 @@ def test_metrics_of_several_tables_are_refused(number: int) -> None:
     ):
         with pytest.raises(ValueError, match=r"^metric compares .*jaxmetrics\.compare_groups"):
             refuses(metric)
+    for own in (lambda c: jm.label_macro(jm.f1)(c), lambda c: jm.f1(c)[..., 1].mean(-1)):
+        for tables in (np.ones((30, 5, 2, 2)), jax.numpy.ones((30, 5, 2, 2))):
+            with pytest.raises((ValueError, IndexError)) as error:
+                jm.interval(own, tables, cluster_axis=-4)
+            assert "attribute table_ndim = 3" in error.value.__notes__[-1]
     for metric in (jm.label_macro(jm.f1), jm.label_weighted(jm.recall)):
         no_clusters = (
             r"^metric label_.*cluster_axis=-4|counts must have .* one matrix of two rows and"

@@ -126,6 +126,19 @@ def test_a_batch_is_one_line_or_a_table() -> None:
     assert repr(none) == str(none) == none._repr_html_() == "0 x 3 estimates"
 
 
+def test_curves_are_tables() -> None:
+    y, score = [0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75]
+    for function in (jm.roc_curve, jm.precision_recall_curve, jm.det_curve):
+        title, *rows = str(function(y, score)).split("\n")
+        assert title.split()[-1] == "thresholds"
+        assert [row.split()[-1] for row in rows] == ["inf", "0.750", "0.500", "0.500", "0.250"]
+    bins = jm.calibration_curve(y, score, num_bins=2)
+    assert str(bins).split("\n")[1].split()[:3] == ["0", "0.417", "0.333"]
+    isotonic = jm.calibration_curve(y, score, strategy="isotonic")  # weight is None
+    assert str(isotonic).split("\n")[0].split() == ["mean_prob", "frequency", "low", "high"]
+    assert list(isotonic.to_frame())[-1] == "high"
+
+
 def test_what_cannot_be_looked_at_prints_plainly() -> None:
     said = []
 

@@ -381,16 +381,28 @@ def selected(
     return *rates[best[0]], thresholds[best[-1] + 1], thresholds[best[0]]
 
 
-def test_intervals_of_a_chosen_threshold_from_their_definition() -> None:
+@pytest.mark.parametrize(
+    "clusters", [None, default_rng(6).permutation(60) // 3], ids=["examples", "clusters"]
+)
+def test_intervals_of_a_chosen_threshold_from_their_definition(clusters: Any) -> None:
     y, score, _ = PROBLEMS["ties"]
     score, least = score.astype(float), 0.6
     found = best_threshold(
-        jm.recall, y, score, subject_to=(jm.precision, least), level=0.9, key=default_rng(5)
+        jm.recall,
+        y,
+        score,
+        subject_to=(jm.precision, least),
+        level=0.9,
+        key=default_rng(5),
+        clusters=clusters,
     )
     words = tuple(default_rng(5).integers(2**32, size=4).tolist())
-    replicates = default_rng(words).poisson(np.ones((1, 60)), (1000, 1, 60))[:, 0].astype(float)
+    units = np.arange(60) if clusters is None else clusters
+    size = units.max() + 1
+    drawn = default_rng(words).poisson(np.ones((1, size)), (1000, 1, size))[:, 0].astype(float)
+    replicates = drawn[:, units]
     chosen = [selected(y, score, w, least) for w in replicates]
-    assert sum(x is None for x in chosen) > 0
+    assert sum(x is None for x in chosen) > 0 or clusters is not None
     known = np.array([x or (0, 0, -np.inf, np.inf) for x in chosen])
     at = lambda t: jm.confusion_matrix_at_thresholds(y, score, t)
     optimism = np.stack(
@@ -401,12 +413,17 @@ def test_intervals_of_a_chosen_threshold_from_their_definition() -> None:
     ).mean(-1)  # recall and precision are 0 at an infinite threshold
     value, precise, _, threshold = selected(y, score, np.ones(60), least) or (np.nan,) * 4
     close([found.value.value, found.constraint.value], [value, precise])
-    counts = at([threshold])[0]
+    counts, options = at([threshold])[0], {}
+    if clusters is not None:
+        mine = [clusters == c for c in range(size)]
+        is_above = (score >= threshold).astype(int)
+        counts = np.stack([jm.confusion_matrix(y[x], is_above[x], num_classes=2) for x in mine])
+        options = {"cluster_axis": 0}
     for estimate, metric, o in (
         (found.value, jm.recall, optimism[0]),
         (found.constraint, jm.precision, optimism[1]),
     ):
-        usual = jm.interval(metric, counts, level=0.9)
+        usual = jm.interval(metric, counts, level=0.9, **options)
         assert_allclose(estimate.high, usual.high[1], rtol=1e-9)
         assert_allclose(estimate.low, usual.low[1] - max(o, 0), rtol=1e-9)
     assert found.threshold.value == threshold
@@ -415,6 +432,22 @@ def test_intervals_of_a_chosen_threshold_from_their_definition() -> None:
         np.quantile(known[:, 3], 0.95, method="higher"),
     )
     assert_array_equal([found.threshold.low, found.threshold.high], ends)
+
+
+def test_clusters_of_a_batch_of_chosen_thresholds() -> None:
+    """Each entry may have ids of its own. Five copies of an example tell no more than one."""
+    y, score, _ = PROBLEMS["ties"]
+    rows, ids = np.stack([score, score[::-1]]), np.arange(60) // 3
+    found = best_threshold(jm.f1, y, rows, level=0.9, clusters=np.stack([ids, ids % 20]))
+    for i, clusters in enumerate((ids.astype(str), ids % 20)):
+        alone = best_threshold(jm.f1, y, rows[i], level=0.9, clusters=clusters)
+        close([parts(x.select(i)) for x in found], [parts(x) for x in alone])
+    y, score = np.repeat(y, 5), np.repeat(score, 5)
+    independent = best_threshold(jm.f1, y, score, level=0.9).value
+    clustered = best_threshold(jm.f1, y, score, level=0.9, clusters=np.arange(300) // 5).value
+    assert 2 < (clustered.high - clustered.low) / (independent.high - independent.low) < 2.8
+    with pytest.raises(ValueError, match="clusters changes only intervals: pass level"):
+        best_threshold(jm.f1, y, score, clusters=y)
 
 
 def test_intervals_of_chosen_thresholds_in_extreme_cases() -> None:

@@ -1025,6 +1025,10 @@ def test_bounds_of_an_area_are_not_logged_as_its_confidence_limits() -> None:
 
 
 def test_to_python() -> None:
+    assert jm.to_python({"a": [{"method": "delta"}], "b": None}) == {
+        "a/0/method": "delta",
+        "b": None,
+    }
     assert jm.to_python({"a": {"b": jnp.arange(2)}, "c": (jnp.float32(1), 2)}) == {
         "a/b": [0.0, 1.0],
         "c/0": 1.0,
@@ -1267,7 +1271,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SMALL.update(STATE, **FEW | {"y_true": np.ones((N, 4), int)}),
-        r"logits .* one-hot, .* pass \.argmax\(-1\)",
+        r"logits .* one-hot, pass their \.argmax\(-1\)\. .*\(multilabel\), .* num_groups=L, and as",
     ),
     (
         lambda: jax.jit(lambda state: jm.to_python(SMALL.compute(state)))(STATE),

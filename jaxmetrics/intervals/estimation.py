@@ -165,7 +165,16 @@ def question_of(
         warn(text, FewExamplesWarning)
     width = math.prod(tables.shape[-ndim:]) // shape[0]
     tables = tables.reshape((*tables.shape[: tables.ndim - ndim], shape[0], width))
-    return Question.of(metric, tables, design, shape)
+    try:
+        return Question.of(metric, tables, design, shape)
+    except Exception as error:
+        if reads is None and np.ndim(counts) - is_clustered > 2:
+            error.add_note(
+                f"The metric was called with one table of shape {shape}. If a metric of your own"
+                " needs tables with three axes, such as the (L, 2, 2) of L labels or the (G, K, K)"
+                " of G groups, give your function the attribute table_ndim = 3 (f.table_ndim = 3)."
+            )
+        raise
 
 
 def _with_squares(counts: Array, squares: ArrayLike, ndim: int) -> Array:

@@ -62,7 +62,7 @@ def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Args:
         measure: a function of `(y_true, y_score, ...)` that accepts arrays with leading batch axes,
-            such as `roc_auc`.
+            such as `roc_auc` or `partial(best_threshold, metric)`.
         average: None returns one value per label. `"macro"` returns the mean of these values.
             `"weighted"` returns their mean, weighted by the number of positive examples of each
             label. In both means, labels whose value is NaN are skipped. `"micro"` treats every pair

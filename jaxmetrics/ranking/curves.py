@@ -12,8 +12,9 @@ a JAX array, scores are rounded down to float32 (unless `jax_enable_x64` is on),
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxmetrics._arguments.single import ArrayLike, check_function
 from jaxmetrics._numerics.arithmetic import divide
@@ -21,6 +22,7 @@ from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, float_dtype, on_device, xp
 from jaxmetrics._sums.cell_sums import tables
+from jaxmetrics._text.printing import Printed
 from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 
-class RocCurve(NamedTuple):
+class RocCurve(Printed, namedtuple("_RocCurve", "fpr tpr thresholds")):
     """ROC curve, as returned by `roc_curve`.
 
     Attributes:
@@ -47,12 +49,13 @@ class RocCurve(NamedTuple):
         thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
-    fpr: Array
-    tpr: Array
-    thresholds: Array
+    __slots__ = ()
+    _plural = "points"
 
 
-class PrecisionRecallCurve(NamedTuple):
+class PrecisionRecallCurve(
+    Printed, namedtuple("_PrecisionRecallCurve", "precision recall thresholds")
+):
     """Precision-recall curve, as returned by `precision_recall_curve`.
 
     Attributes:
@@ -61,12 +64,11 @@ class PrecisionRecallCurve(NamedTuple):
         thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
-    precision: Array
-    recall: Array
-    thresholds: Array
+    __slots__ = ()
+    _plural = "points"
 
 
-class DetCurve(NamedTuple):
+class DetCurve(Printed, namedtuple("_DetCurve", "fpr fnr thresholds")):
     """Detection error tradeoff (DET) curve, as returned by `det_curve`.
 
     Attributes:
@@ -75,9 +77,8 @@ class DetCurve(NamedTuple):
         thresholds: decreasing thresholds, the first of which is +inf, of shape `(..., n + 1)`.
     """
 
-    fpr: Array
-    fnr: Array
-    thresholds: Array
+    __slots__ = ()
+    _plural = "points"
 
 
 @of_scores
@@ -95,9 +96,13 @@ def roc_curve(ranked: Ranked) -> RocCurve:
         `RocCurve` with one point for each threshold, from (0, 0) to (1, 1). True positive rates are
         NaN without positives, and false positive rates are NaN without negatives.
 
-    >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
-    RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
-             thresholds=array([ inf, 0.75, 0.5 , 0.5 , 0.25]))
+    >>> print(roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75]))
+       fpr    tpr    thresholds
+    0  0.000  0.000  inf
+    1  0.000  0.500  0.750
+    2  0.500  1.000  0.500
+    3  0.500  1.000  0.500
+    4  1.000  1.000  0.250
     """
     tp, fp, threshold = points(ranked)
     return RocCurve(_rate(fp), _rate(tp), threshold)

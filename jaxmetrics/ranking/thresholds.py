@@ -9,7 +9,8 @@ metric of the population at the chosen threshold. So is the interval of the cons
 of the threshold is for the best threshold of the population. Often several thresholds are equally
 good. So the interval reaches from a quantile of the lowest to a quantile of the highest threshold
 that is best in a replicate. If no threshold of a replicate satisfies the constraint, these are
-infinite.
+infinite. With clusters, each cluster of a replicate gets a Poisson number, and `interval` computes
+the intervals of clusters.
 
 **Thresholds that keep a rate** (`safe_threshold`). A rate is the quotient s / (s + f) of successes
 s and trials s + f. At each threshold, the hypothesis that the rate of the population is below
@@ -27,12 +28,13 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from jaxmetrics._arguments.indices import check_order
 from jaxmetrics._arguments.keys import Key, KeyLike, place
 from jaxmetrics._arguments.single import (
     ArrayLike,
@@ -50,13 +52,14 @@ from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.printing import Printed
 from jaxmetrics._text.wording import percent, shown, warn
 from jaxmetrics.betas.distributions import betainc, betaincinv
+from jaxmetrics.clusters import numbered_clusters, sums_by_cluster
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import name_of
 from jaxmetrics.intervals.methods import interval
 from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.ranking.curves import at_thresholds, sorted_for
-from jaxmetrics.ranking.ranks import Ranked, points, rank
+from jaxmetrics.ranking.ranks import Ranked, points, rank, restore
 
 __all__ = ["ConstrainedPoint", "OperatingPoint", "best_threshold", "safe_threshold"]
 
@@ -100,15 +103,15 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     level: float | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     key: KeyLike = 0,
 ) -> Any:
     """Find the threshold that maximises a metric of a confusion matrix.
 
-    For example, recall at a precision of 0.9 is
-    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))`. This is the greatest
-    recall among all thresholds with a precision of at least 0.9. The metric at the chosen threshold
-    is usually smaller on new examples, and the constraint may not hold there. `interval` treats the
-    threshold as known: on the examples from which it was chosen, the interval lies too high. So
+    For example, `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))` is the
+    greatest recall among all thresholds with a precision of at least 0.9. The metric at the chosen
+    threshold is usually smaller on new examples, and the constraint may not hold there. `interval`
+    treats the threshold as known: on the examples from which it was chosen, it lies too high. So
     evaluate it on held-out examples or pass `level`. `safe_threshold` keeps a constraint.
 
     Args:
@@ -122,7 +125,8 @@ def best_threshold(
         where: boolean mask of shape `(..., n)`. Examples where it is False are ignored.
         level: the confidence level of intervals that allow for the choice of the threshold (for the
             formulas see the top of the file `jaxmetrics/ranking/thresholds.py`); None for no
-            intervals. It cannot be used with `sample_weight`.
+            intervals. It needs independent examples or `clusters`, and no `sample_weight`.
+        clusters: cluster id of each example, `(..., n)`. Examples of a cluster may be correlated.
         key: a JAX key or an int seed for the bootstrap of these intervals.
 
     Returns:
@@ -143,6 +147,8 @@ def best_threshold(
     >>> best_threshold(jm.f1, y_true * 20, y_score * 20, level=0.95)
     value 0.857 [0.772, 0.911], threshold 0.400 [0.100, 0.800]
     """
+    named = {"sample_weight": sample_weight, "where": where, "clusters": clusters}
+    check_order(y_true=y_true, y_score=y_score, **named)
     check_function(metric, "metric", "a metric, a function of counts, such as jaxmetrics.accuracy")
     metrics, minimum = [metric], np.float64(-np.inf)
     if subject_to is not None:
@@ -175,15 +181,23 @@ def best_threshold(
     refuse_where(np.isnan, minimum, "subject_to[1]", message)
     point = _best_threshold(rows, minimum)
     if level is None:
+        if clusters is not None:
+            raise ValueError("clusters changes only intervals: pass level, such as 0.95, too.")
         return point
     if sample_weight is not None:
         raise ValueError("level and sample_weight cannot be used together: pass only one of them.")
     tail, placed_key = (1 - check_level(level)) / 2, place(key, ranked.score)[0]
-    counts, optimism, ends = _chosen_again(placed_key, ranked, rows, function, minimum, tail)
+    n, axis, size = rows.shape[-2] - 1, None, 0
+    numbers = np.arange(n)
+    if clusters is not None:
+        axis, (numbers, size) = -3, numbered_clusters(clusters, (*batch, n))
+    counts, optimism, ends = _chosen_again(
+        placed_key, ranked, rows, numbers, function, minimum, tail, num_clusters=size
+    )
     threshold = with_level(Estimate(point.threshold, *ends), level, "percentile")
     smallest = xp.where(xp.isnan(rows), xp.inf, rows).min(-2)  # is in the metric's range
     known, estimates = ~xp.isnan(point.threshold), []
-    for i, estimate in enumerate(interval(function, counts, level=level)):
+    for i, estimate in enumerate(interval(function, counts, level=level, cluster_axis=axis)):
         if estimate.value.ndim > len(batch):
             estimate = trees.map(lambda x: x[..., 1], estimate)
         low = xp.minimum(estimate.low, smallest[..., i])
@@ -251,19 +265,23 @@ def _chosen_again(
     key: Key,
     ranked: Ranked,
     rows: Array,
+    numbers: Array,
     function: Callable[[Array], Any],
     least: Array,
     tail: float,
+    *,
+    num_clusters: int,
 ) -> tuple[Array, Array, tuple[Array, Array]]:
-    """Choose the threshold in replicates.
+    """Choose the threshold in replicates, which draw the units (examples or clusters) `numbers`.
 
-    Returns the counts at the threshold of the examples, how much the lower ends of the metrics are
-    reduced, and the ends of the interval of the threshold.
+    Returns the counts at the threshold of the examples (for each cluster, if any), how much the
+    lower ends of the metrics are reduced, and the ends of the interval of the threshold.
     """
     first, _, exists = _best(rows, least)
 
     def chosen(drawn: Array) -> Array:
-        weights = drawn.reshape((*drawn.shape[:-2], *(1,) * (ranked.score.ndim - 1), -1))
+        added = (1,) * (rows.ndim - 1 - numbers.ndim)
+        weights = drawn[..., 0, numbers].reshape((*drawn.shape[:-2], *added, *numbers.shape))
         again = _rows(function, ranked.weighted(weights))
         first, last, exists = _best(again, least)
         beyond = xp.full_like(again[..., :1, :], -xp.inf)
@@ -275,17 +293,20 @@ def _chosen_again(
         columns = xp.concatenate([gains, below[..., -1:], row[..., -1:]], -1)
         return xp.where(exists[..., None], columns, unknown)
 
-    units = xp.ones_like(rows, shape=(1, rows.shape[-2] - 1))
+    units = xp.ones_like(rows, shape=(1, num_clusters or numbers.size))
     samples = replicates.evaluate(
         replicates.poisson, chosen, key, units, size=_SELECTIONS, numbers=2 * rows.size
     )
     optimism = xp.maximum(mean_of_finite(samples[..., :-2]), 0)  # ratios may be infinite
     low = xp.quantile(samples[..., -2], tail, 0, method="lower")
     high = xp.quantile(samples[..., -1], 1 - tail, 0, method="higher")
-    tp, fp, _ = points(ranked)
-    cells = xp.stack([tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp], -1)
     ends = xp.where(exists, xp.stack([low, high]), xp.nan)
-    return tables(*xp.moveaxis(_at(cells, first), -1, 0)), optimism, (ends[0], ends[1])
+    threshold = _at(rows, first)[..., -1:]
+    predicted = (ranked.score >= threshold).astype(rows.dtype)
+    truth = [restore(x, ranked.position) for x in (ranked.positive, ranked.negative)]
+    cells = xp.stack([x * y for y in (predicted, 1 - predicted) for x in truth])
+    sums = sums_by_cluster(cells, numbers, num_clusters) if num_clusters else cells.sum(-1)
+    return tables(*sums), optimism, (ends[0], ends[1])
 
 
 def safe_threshold(

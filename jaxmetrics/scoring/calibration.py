@@ -26,6 +26,7 @@ Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +36,7 @@ from jaxmetrics._arguments.single import IGNORED, ArrayLike, check_flag, check_l
 from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, xp
+from jaxmetrics._text.printing import Printed
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.ranks import rank_examples
@@ -54,7 +56,10 @@ __all__ = [
 Norm = Literal["l1", "l2", "max"]
 
 
-class CalibrationCurve(NamedTuple):
+class CalibrationCurve(
+    Printed,
+    namedtuple("_CalibrationCurve", "mean_prob frequency low high weight", defaults=[None]),
+):
     """Reliability diagram, as returned by `calibration_curve`. The values of empty bins are NaN.
 
     With `strategy="isotonic"` there are no bins. All arrays then have one value per example,
@@ -68,11 +73,11 @@ class CalibrationCurve(NamedTuple):
         weight: total weight of the examples in each bin. None with `strategy="isotonic"`.
     """
 
-    mean_prob: Array
-    frequency: Array
-    low: Array
-    high: Array
-    weight: Array = None
+    __slots__ = ()
+    _plural = "points"
+
+    def _numbers(self) -> dict[str, Any]:
+        return {name: x for name, x in self._asdict().items() if x is not None}
 
 
 class ScoreDecomposition(NamedTuple):

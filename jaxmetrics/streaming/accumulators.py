@@ -299,7 +299,8 @@ def ranking_metrics(
     """Accumulate a histogram of scores over batches to compute ROC AUC and average precision.
 
     Pass `y_true` (0 or 1) and `y_score` to the method `update` of the evaluator. Examples with a
-    NaN score are invalid.
+    NaN score are invalid. Arrays `(n, L)` are n L examples of one problem. If the columns are L
+    labels, each of which has an area of its own, pass the column of each element as `groups`.
 
     Args:
         metrics: dict from the name of each metric to a function of a histogram `(2, B)`. Default:

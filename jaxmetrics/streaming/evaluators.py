@@ -366,10 +366,10 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 def to_python(results: Any) -> dict[str, Any]:
     """Convert results to Python floats and lists of floats, for example to write them to a log.
 
-    All arrays are copied from the device in one step. A result with several fields becomes several
-    entries. For example, `"f1"` is the value of an `Estimate`, and `"f1/low"` is its field `low`.
-    The bounds of an area, as opposed to confidence limits, are `"roc_auc/bin_low"` and
-    `"roc_auc/bin_high"`.
+    All arrays are copied from the device in one step. Strings and None stay. A result with several
+    fields becomes several entries. For example, `"f1"` is the value of an `Estimate`, and
+    `"f1/low"` is its field `low`. The bounds of an area, as opposed to confidence limits, are
+    `"roc_auc/bin_low"` and `"roc_auc/bin_high"`.
 
     Args:
         results: result of `compute` of an `Evaluator`, or any other dict of arrays, which may be
@@ -408,6 +408,8 @@ def to_python(results: Any) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("results contains itself.") from None
     return {
-        name: on_host(as_float(x, f"results[{name!r}]"), name).astype(float).tolist()
+        name: x
+        if isinstance(x, str | None)
+        else on_host(as_float(x, f"results[{name!r}]"), name).astype(float).tolist()
         for name, x in zip(flat, jax.device_get(list(flat.values())), strict=True)
     }

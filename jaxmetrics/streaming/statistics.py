@@ -235,10 +235,16 @@ class Batch:
         """Return rows in their own dtype, whose precision is sufficient for `_greatest`."""
         x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
         if x.shape != expected:
+            way = (
+                f" If rows of {self._first} are one-hot, pass their .argmax(-1). If columns are"
+                " labels of 0 and 1 (multilabel), use two classes: pass y_score or y_pred of this"
+                " shape, num_groups=L, and as groups numpy.arange(L) in each row."
+            )
             raise ValueError(
                 f"{name} must have one number for each example and each class. Its shape must be"
                 f" {expected}, because {self._first} has the shape {self._shape} and num_classes is"
-                f" {num_classes}, got an array of shape {x.shape}.{RAVEL}"
+                f" {num_classes}, got an array of shape {x.shape}."
+                f"{way if x.shape == self._shape else RAVEL}"
             )
         if not jnp.issubdtype(x.dtype, jnp.floating):
             raise TypeError(f"{name} must contain floats, got {x.dtype}.")
