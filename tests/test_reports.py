@@ -307,7 +307,7 @@ def test_the_verdict_is_a_paired_comparison() -> None:
 
 
 def test_a_known_prevalence() -> None:
-    """The share of the most frequent class is then an argument, so accuracy is not compared with it.
+    """The share of the most frequent class is then an argument: it is not compared with accuracy.
     Stratified by class: of accuracy, a weighted sum of two shares, to first order.
     """
     counts, shares = [[90, 10], [20, 80]], [0.95, 0.05]
