@@ -413,7 +413,8 @@ def test_intervals_of_a_chosen_threshold_from_their_definition(clusters: Any) ->
     ).mean(-1)  # recall and precision are 0 at an infinite threshold
     value, precise, _, threshold = selected(y, score, np.ones(60), least) or (np.nan,) * 4
     close([found.value.value, found.constraint.value], [value, precise])
-    counts, options = at([threshold])[0], {}
+    counts: Any = at([threshold])[0]
+    options: dict[str, Any] = {}
     if clusters is not None:
         mine = [clusters == c for c in range(size)]
         is_above = (score >= threshold).astype(int)
