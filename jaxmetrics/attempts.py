@@ -25,11 +25,10 @@ def pass_at_k(
 
     If c of r attempts are correct, pass@k is `1 - C(r - c, k) / C(r, k)` and pass^k is
     `C(c, k) / C(r, k)`, where `C(a, b)` is a binomial coefficient. These estimates are unbiased.
-    For a confidence interval of the mean over items, or of the difference of two systems, pass
-    the estimates to `score_report` with `bounds=(0, 1)`. It leaves out items with fewer than k
-    attempts, and says how many there are and what the mean of all items is in the worst case.
-    `compare_scores` and `score_leaderboard` leave such items out without a word, and
-    `mean_interval` refuses them unless `missing="bounds"` is given.
+    For intervals of means over items, pass the estimates to `score_report` with `bounds=(0, 1)`. It
+    leaves out items with fewer than k attempts, and says how many there are and what the mean of
+    all items is in the worst case. Other functions of scores leave them out without a word, or
+    refuse them (`mean_interval`).
 
     Args:
         scores: r attempts at each of n items, of shape `(..., n, r)`: 1 or True for a correct
@@ -59,12 +58,9 @@ def pass_at_k(
     >>> passed = pass_at_k([*scores * 30, [1, nan, nan, nan]], 2)
     >>> print(jm.score_report(passed, bounds=(0, 1)).to_text())  # doctest: +ELLIPSIS
     90 items, 1 ignored, score
-    <BLANKLINE>
-    Scores are missing: 1 of 91. Values are of the other 90 items; the mean of all
-    91 items is at least 0.604 [0.509, 0.692] and at most 0.615 [0.520, 0.702],
-    whatever the missing scores are.
     ...
-    mean  90  0.611 [0.516, 0.698]  likelihood ...
+    91 items is at least 0.604 [0.509, 0.692] and at most 0.615 [0.520, 0.702],
+    ...
     """
     check_size(k, "k")
     check_option(rule, "rule", ("any", "all", "majority"))
