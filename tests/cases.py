@@ -958,6 +958,17 @@ ESTIMATES: dict[str, Row] = {
         smooth=(0, 1),
         float32=1e-5,
     ),
+    "compare_scores unpaired": Row(
+        call=partial(jm.compare_scores, paired=False),
+        cases=_two_shares,
+        smooth=(0, 1),
+        float32=1e-5,
+    ),
+    "compare_scores unpaired bounds": Row(
+        call=partial(jm.compare_scores, paired=False, bounds=(0, 1)),
+        cases=_two_shares,
+        float32=1e-5,
+    ),
     "score_leaderboard": Row(
         call=partial(jm.score_leaderboard, bounds=(0, 1), key=key(), num_samples=DRAWS),
         cases=alone({"ordinary": _PROB.T[:3]}),

@@ -146,6 +146,8 @@ def test_independent_bounded_scores_are_compared_by_mover() -> None:
     assert_allclose([found.difference.low, found.difference.high], [low, high])
     assert found.difference.method == "mover"
     assert found.a == of_a
+    rounded = np.full(5, np.nextafter(np.float32(1), np.float32(2)))  # beyond 1 by rounding
+    assert jm.compare_scores(rounded, b, bounds=(0, 1), paired=False).a.value == 1
 
 
 def test_items_that_one_has_not_are_left_out() -> None:

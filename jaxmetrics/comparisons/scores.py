@@ -151,10 +151,12 @@ def _unpaired(
 ) -> Comparison:
     """Compare the means of independent scores."""
     estimates = []
-    for name, array in (("a", a), ("b", b)):
-        x = as_float(array, name)
+    for name, given in (("a", a), ("b", b)):
+        array = as_array(given, name)
+        x, eps = as_float(array, name), largest_eps(array)
         refuse_where(np.isinf, x, name, _INFINITE)
-        estimates.append(mean_estimate(name, x, z=z, where=xp.isfinite(x), bounds=bounds))
+        known = xp.isfinite(x)
+        estimates.append(mean_estimate(name, x, z=z, where=known, bounds=bounds, eps=eps))
     of_a, of_b = estimates
     if of_a.value.shape != of_b.value.shape:
         shapes = f"{of_a.value.shape} and {of_b.value.shape}"
@@ -166,15 +168,15 @@ def _unpaired(
 def _compared_means(
     of_a: Estimate, of_b: Estimate, z: Array | float, rope: Array, *, has_bounds: bool
 ) -> Comparison:
-    gap, freedom = xp.asarray(of_a.value - of_b.value), None
+    gap, t, freedom = xp.asarray(of_a.value - of_b.value), z, None
     v, w = (x.standard_error**2 for x in (of_a, of_b))
-    difference = normal_estimate(gap, xp.sqrt(v + w), z)
-    if has_bounds:
-        difference = mover(of_a, of_b, difference)
-    else:
+    if not has_bounds:
         m, n = (xp.asarray(x.num_examples) - 1 for x in (of_a, of_b))
         freedom = divide((v + w) ** 2, divide(v**2, m) + divide(w**2, n), 1.0)
-        difference = normal_estimate(gap, xp.sqrt(v + w), student_quantile(z, freedom))
+        t = student_quantile(z, freedom)
+    difference = normal_estimate(gap, xp.sqrt(v + w), t)
+    if has_bounds:
+        difference = mover(of_a, of_b, difference)
     return by_halves(of_a, of_b, difference, z, rope, freedom)
 
 
