@@ -42,7 +42,7 @@ from jaxmetrics.cli._reader import MAX_CLASSES, FileTable, no_rows, opened
 from jaxmetrics.cli._text_files import ROW, check_size
 from jaxmetrics.clusters import NO_GROUP, check_size_of_tables
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.reports.free_form import note_on_classes
+from jaxmetrics.reports.omissions import note_on_classes
 from jaxmetrics.reports.probabilities import confidence_of
 from jaxmetrics.reports.singles import whole
 from jaxmetrics.reports.values import number

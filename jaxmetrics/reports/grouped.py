@@ -26,7 +26,7 @@ from jaxmetrics.reports.contents import (
     listing,
     quantity,
 )
-from jaxmetrics.reports.free_form import left_out
+from jaxmetrics.reports.omissions import left_out
 from jaxmetrics.reports.overall_values import COEFFICIENTS, Evidence
 from jaxmetrics.reports.singles import EXAMPLES, Report
 from jaxmetrics.reports.values import Key, ReportValue, exactly, records_of, value_of, values_of

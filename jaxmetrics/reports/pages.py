@@ -23,8 +23,8 @@ from jaxmetrics.plots.forests import MOST_ROWS, size_of
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_classes, shown_values
 from jaxmetrics.reports.grouped import GroupedReport, values_with_selection
+from jaxmetrics.reports.omissions import note_on_classes, shown_values
 from jaxmetrics.reports.overall_values import (
     PRIOR,
     matrix_of_true_classes,
@@ -184,7 +184,7 @@ def _(report: Report) -> dict[str, Any]:
     is_counted = report.squares is None and report.num_weighted is None and not (counts % 1).any()
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
-        "is_free_form": bool(note_on_classes(report.support)),
+        "omits_classes": bool(note_on_classes(report.support)),
         "overall": shown_values(report.overall, report.support),
         "names": names,
         "order": order,
@@ -242,7 +242,7 @@ def _(report: ComparisonReport) -> dict[str, Any]:
     chosen = _classes_by_area(histograms)[:1]
     events = [(name, x[i]) for i in chosen for name, x in zip("AB", histograms, strict=True)]
     return {
-        "is_free_form": bool(note_on_classes(report.support)),
+        "omits_classes": bool(note_on_classes(report.support)),
         "figures": figures,
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "support": report.support,

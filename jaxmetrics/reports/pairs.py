@@ -27,8 +27,8 @@ from jaxmetrics.reports.contents import (
     verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.free_form import note_on_absent, note_on_classes, shown_values
 from jaxmetrics.reports.gates import JudgedGate, contents_of
+from jaxmetrics.reports.omissions import note_on_absent, note_on_classes, shown_values
 from jaxmetrics.reports.overall_values import (
     MOST_WITH_INTERVALS,
     Evidence,
