@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics.intervals.means import Strata, mean_of_groups
+from jaxmetrics.intervals.strata import Strata, mean_of_groups
 from jaxmetrics.reports.score_means import ItemScores
 from jaxmetrics.reports.values import Compared
 from tests.command_line import GRADES, RIGHT, TASKS, USERS, N

@@ -33,14 +33,8 @@ from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile, with_level
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
-from jaxmetrics.intervals.means import (
-    Strata,
-    check_bounds,
-    clipped,
-    mean_estimate,
-    mean_of_groups,
-    refuse_beyond,
-)
+from jaxmetrics.intervals.means import check_bounds, clipped, mean_estimate, refuse_beyond
+from jaxmetrics.intervals.strata import Strata, mean_of_groups
 
 __all__ = ["compare_scores", "score_leaderboard"]
 

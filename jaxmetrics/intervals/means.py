@@ -44,7 +44,7 @@ small, or if fewer than one in n examples is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -70,10 +70,8 @@ from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, xp
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
-    check_size_of_tables,
     clusters_of_examples,
     effective_share,
-    jackknife_moves,
     jackknife_variance,
     kish_number,
     sums_by_cluster,
@@ -365,11 +363,11 @@ def _mean_interval(
         options: Any = {"num_examples": summary.total}
         return normal_estimate(summary.mean, summary.error, t, transform, **options)
     summary = summary._replace(mean=xp.clip(summary.mean, *bounds))  # beyond by rounding
-    estimate = _by_likelihood(summary, x, amounts, numbers, z, bounds, is_difference)
+    estimate = mean_by_likelihood(summary, x, amounts, numbers, z, bounds, is_difference)
     return replace(estimate, num_examples=summary.total)
 
 
-class _MeanAndError(NamedTuple):
+class MeanAndError(NamedTuple):
     """The numbers from which the interval of a mean is computed.
 
     Attributes:
@@ -391,7 +389,7 @@ class _MeanAndError(NamedTuple):
 
 def _summary(
     x: Array, amounts: Array, numbers: Array | None, size: int, *, are_weights: bool = False
-) -> _MeanAndError:
+) -> MeanAndError:
     total = amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
@@ -400,7 +398,7 @@ def _summary(
     squares = (amounts * residuals**2).sum(-1)
     if numbers is None and not are_weights:
         error = largest * safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
-        return _MeanAndError(total, mean, error, error, total, None)
+        return MeanAndError(total, mean, error, error, total, None)
 
     def of_units(x: Array) -> Array:
         return x if numbers is None else sums_by_cluster(x, numbers, size)
@@ -411,7 +409,7 @@ def _summary(
     independent = largest * divide(safe_sqrt(squares), total)
     error = largest * safe_sqrt(jackknife_variance(moves, shares))
     moves = largest[..., None] * moves
-    return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
+    return MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
 # The largest possible difference is added if at most FEW examples contribute to a mean difference.
@@ -423,20 +421,26 @@ FEW = 3
 DECAY = 3
 
 
-def _by_likelihood(
-    summary: _MeanAndError,
+def one_stratum(x: Array, amounts: Array) -> tuple[Array, Array, Array]:
+    """Return values `(..., 1, n)` of a single stratum, how often they occur, and its share 1."""
+    amounts = amounts[..., None, :]
+    return x[..., None, :], amounts, xp.ones_like(amounts.sum(-1))
+
+
+def mean_by_likelihood(
+    summary: MeanAndError,
     x: Array,
     amounts: Array,
     units: Any,
     z: float,
     bounds: tuple[float, float],
     is_difference: bool,
-    strata: Strata | None = None,
+    table: Callable[[Array, Array], tuple[Array, Array, Array]] = one_stratum,
 ) -> Estimate:
     """Estimate a mean of values x that occur `amounts` times, `(..., n)`.
 
     If there are clusters, whose numbers are `units`, each value counts as a fraction of an
-    independent value.
+    independent value. `table` puts values and how often they occur into strata (see `_extreme`).
     """
     mean, total, moves = summary.mean, summary.total, summary.moves
     share = xp.ones_like(mean)
@@ -463,12 +467,7 @@ def _by_likelihood(
             sizes = divide(by_unit(amounts), total[..., None]) * (bounds[1] - bounds[0])
             farthest = farthest_cluster(sign * moves, sizes)[..., None]
             numbers = numbers * (1 + ADDED_OF_CLUSTER * (units == farthest))
-        if strata is None:
-            counts = numbers[..., None, :]
-            table = x[..., None, :], counts, xp.ones_like(counts.sum(-1))
-        else:
-            table = strata.table(x, numbers)
-        extreme = _extreme(*table, z, sign, xp.asarray(value, x.dtype))
+        extreme = _extreme(*table(x, numbers), z, sign, xp.asarray(value, x.dtype))
         return xp.where((total > 0) & (share > 0), extreme, xp.nan)
 
     low, high = (end(sign, value) for sign, value in zip((-1, 1), added, strict=True))
@@ -495,114 +494,3 @@ def _extreme(
     slopes = sign * values * divide(shares, counts.sum(-1))[..., None]
     weights = tilted(counts, slopes, z**2 / 2)
     return (shares * divide((weights * values).sum(-1), weights.sum(-1))).sum(-1)
-
-
-class Strata(NamedTuple):
-    """Strata of independent units, made from groups of items that have equal weights.
-
-    Units are items or clusters of items. Within a group that has a single unit the variance is
-    unknown, so all groups with a single unit form one stratum (collapsed strata, Cochran, 1977,
-    Sampling Techniques, section 5A.12).
-
-    Attributes:
-        numbers: the stratum of each item, `(n,)`.
-        weights: the weight of each item in the mean of groups, `(n,)`; all weights sum to 1.
-        units: the unit of each item, `(n,)`.
-        is_clustered: True if units are clusters.
-    """
-
-    numbers: np.ndarray
-    weights: np.ndarray
-    units: np.ndarray
-    is_clustered: bool
-
-    @classmethod
-    def of(cls, groups: np.ndarray, clusters: np.ndarray | None = None) -> Strata:
-        """Make strata from the group numbers and the cluster numbers of the items, `(n,)`."""
-        groups = np.unique(groups, return_inverse=True)[1]
-        sizes = np.bincount(groups)
-        units = np.arange(len(groups)) if clusters is None else clusters
-        num_units = int(units.max()) + 1
-        is_single = np.bincount(np.unique(groups * num_units + units) // num_units) == 1
-        strata = np.where(is_single[groups], len(sizes), groups)
-        numbers = np.unique(strata, return_inverse=True)[1]
-        return cls(numbers, 1 / (len(sizes) * sizes[groups]), units, clusters is not None)
-
-    def sums(self, x: np.ndarray) -> np.ndarray:
-        """Add up values of items by stratum, `(..., S)`."""
-        return sums_by_cluster(x, self.numbers, int(self.numbers.max()) + 1)
-
-    def centred(self, x: np.ndarray) -> np.ndarray:
-        """Return the contribution of each item to the mean of groups, centred in its stratum."""
-        means = self.sums(self.weights * x) / self.sums(self.weights)
-        return self.weights * (x - means[..., self.numbers])
-
-    def by_unit(self, moves: np.ndarray, z: float | None = None) -> np.ndarray:
-        """Add up contributions m of items by unit, `(..., U)`, scaled so that the sum of their
-        squares is the jackknife variance (`jackknife_moves` in each stratum).
-
-        If the normal quantile z is given, the contributions are also multiplied by the quantile of
-        Student's t for their stratum.
-        """
-        num_units = int(self.units.max()) + 1
-        pairs, place = np.unique(self.numbers * num_units + self.units, return_inverse=True)
-        strata, units = np.divmod(pairs, num_units)
-
-        def total(x: np.ndarray) -> np.ndarray:
-            return sums_by_cluster(x, strata, int(strata.max()) + 1)[..., strata]
-
-        sums, shares = (sums_by_cluster(x, place, len(pairs)) for x in (moves, self.weights))
-        shares /= total(shares)
-        scaled = jackknife_moves(sums, shares, total=total)
-        if z is not None:
-            scaled *= student_quantile(z, np.maximum(1 / total(shares**2) - 1, 1))
-        return sums_by_cluster(scaled, units, num_units)
-
-    def table(self, x: np.ndarray, amounts: np.ndarray) -> tuple[Array, Array, Array]:
-        """Return the distinct values in each stratum, their weights, and the shares of the strata.
-
-        If there are several strata, n values of a stratum count as n - 1 values, because the values
-        are closer to their own mean than to the population mean.
-        """
-        shares, sizes = self.sums(self.weights), self.sums(np.ones(len(x)))
-        number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
-        amounts = amounts * self.weights * (number / shares)[self.numbers]
-        order = np.lexsort((x, self.numbers))
-        x, numbers = x[order], self.numbers[order]
-        is_new = np.append(True, (np.diff(x) != 0) | (np.diff(numbers) != 0))
-        cell, first = is_new.cumsum() - 1, np.flatnonzero(is_new)
-        row = numbers[first]
-        widths = np.bincount(row)
-        column = np.arange(len(first)) - (widths.cumsum() - widths)[row]
-        advice = "Merge small groups, or leave out bounds."
-        check_size_of_tables(len(widths), int(widths.max()), advice, "groups")
-        counts, values = np.zeros((2, len(widths), widths.max()))
-        counts[row, column], values[row, column] = np.bincount(cell, amounts[order]), x[first]
-        return values, counts, shares
-
-
-def mean_of_groups(
-    x: np.ndarray,
-    strata: Strata,
-    *,
-    bounds: tuple[float, float] | None,
-    z: float,
-    is_difference: bool = False,
-) -> Estimate:
-    """Estimate the unweighted mean of group means, from NumPy values `(n,)`.
-
-    If bounds are given, the ends are the smallest and the largest mean that a likelihood-ratio test
-    over all groups does not reject, as in `mean_interval` for one group. Otherwise, each squared
-    distance from the mean to an end is the sum of the squared distances in the groups (MOVER).
-    """
-    value, moves = np.clip(strata.weights @ x, x.min(), x.max()), strata.centred(x)
-    items = strata._replace(units=np.arange(len(x)))
-    independent, error = (safe_sqrt((s.by_unit(moves) ** 2).sum()) for s in (items, strata))
-    if bounds is None:
-        reach = safe_sqrt((strata.by_unit(moves, z) ** 2).sum())
-        return computed_estimate(value, value - reach, value + reach, error)
-    size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
-    moves_of_units = np.bincount(strata.units, moves) if strata.is_clustered else None
-    summary = _MeanAndError(size, value, independent, error, number, moves_of_units)
-    options = z, bounds, is_difference, strata
-    return _by_likelihood(summary, x, np.ones(len(x)), strata.units, *options)

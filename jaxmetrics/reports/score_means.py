@@ -27,7 +27,8 @@ from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import by_halves
 from jaxmetrics.comparisons.scores import bounds_of_difference
 from jaxmetrics.estimates import normal_quantile, with_level
-from jaxmetrics.intervals.means import Strata, check_bounds, clipped, mean_of_groups, refuse_beyond
+from jaxmetrics.intervals.means import check_bounds, clipped, refuse_beyond
+from jaxmetrics.intervals.strata import Strata, mean_of_groups
 from jaxmetrics.reports.contents import (
     FALSE_DISCOVERIES,
     LONGEST_NAME,
