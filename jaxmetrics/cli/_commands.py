@@ -36,11 +36,7 @@ from jaxmetrics.cli._matching import match_predictions
 from jaxmetrics.cli._options import check_alone
 from jaxmetrics.cli._other_files import listed_items, read_counts, read_labels, read_scores
 from jaxmetrics.cli._outputs import progress
-from jaxmetrics.cli._predictions import (
-    Predictions,
-    check_examples,
-    count_predictions,
-)
+from jaxmetrics.cli._predictions import Predictions, count_predictions
 from jaxmetrics.cli._reader import parts_of
 from jaxmetrics.cli._systems import files_of, systems_of
 from jaxmetrics.comparisons.classifiers import check_rope, cubes_of_clusters
@@ -87,7 +83,7 @@ def report(options: Namespace) -> AnyReport:
 
 def _report_of_predictions(options: Namespace) -> AnyReport:
     (file,), shares = options.files, _shares(options.prevalence)
-    check_examples(options)
+    _check_examples(options)
     if shares is not None and (options.prob or options.cluster):
         raise InputError(
             "--prevalence cannot be used together with --prob or --cluster. Leave out"
@@ -148,11 +144,22 @@ def _report_of_counts(options: Namespace) -> AnyReport:
         return _gated(options, report_at)
 
 
+def _check_examples(options: Namespace) -> None:
+    """Raise an error if the options of listed rows do not fit together."""
+    if options.examples < 0:
+        raise InputError(f"--examples must be 0 or more, got {options.examples}")
+    if options.show and not options.examples:
+        raise InputError(
+            "--show is used only together with --examples. Add --examples NUMBER, the number of"
+            " rows to list, or leave out --show."
+        )
+
+
 def _means_of_scores(options: Namespace) -> TabularReport:
     """Report on the scores of one system, or compare the scores of two systems."""
     allowed = "bounds", "system", "id", "cluster", "group", "gate", "examples", "show"
     check_alone(options, "value", *allowed)
-    check_examples(options)
+    _check_examples(options)
     systems = files_of(options) if options.command == "report" else systems_of(options)
     (scores, rows), names = read_scores(systems), [x.name for x in systems]
 
@@ -238,7 +245,7 @@ def compare(options: Namespace) -> AnyReport:
     _refuse_groups(options)
     with refusals("--rope"):
         check_rope(options.rope)
-    check_examples(options)
+    _check_examples(options)
     files = match_predictions(systems_of(options))
     with progress("computing intervals"), refusals(options.files[0]):
         result = _gated(options, lambda level: _comparison_of(files, level))

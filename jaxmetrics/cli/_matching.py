@@ -10,9 +10,10 @@ import polars as pl
 
 from jaxmetrics._arguments.labels import warn_of_absent
 from jaxmetrics.cli._classes import check_classes
+from jaxmetrics.cli._columns import COUNTED
 from jaxmetrics.cli._errors import InputError, listed, named
 from jaxmetrics.cli._items import REPEATED_IN_SOME
-from jaxmetrics.cli._predictions import COUNTED, Predictions, classes_of, find_others
+from jaxmetrics.cli._predictions import Predictions, classes_of, find_others
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     check_number_of_rows,

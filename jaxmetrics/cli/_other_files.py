@@ -15,6 +15,7 @@ import polars as pl
 
 from jaxmetrics._arguments.single import largest_eps
 from jaxmetrics.cli._classes import is_integer, is_number
+from jaxmetrics.cli._columns import as_numbers
 from jaxmetrics.cli._errors import (
     InputError,
     decimal_hint,
@@ -26,7 +27,7 @@ from jaxmetrics.cli._errors import (
 )
 from jaxmetrics.cli._items import clusters_of, usual_items
 from jaxmetrics.cli._options import with_options
-from jaxmetrics.cli._predictions import FILE, as_numbers, count_predictions, listed_rows
+from jaxmetrics.cli._predictions import FILE, count_predictions, listed_rows
 from jaxmetrics.cli._reader import (
     JOIN_HINT,
     MAX_CLASSES,
