@@ -454,8 +454,8 @@ def test_a_computation_that_is_repeated_gets_a_program(
     programs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers of other computations do not matter."""
-    monkeypatch.setattr(compilation, "_HOST_CALLS", 2)
-    compilation._calls.cache_clear()
+    monkeypatch.setattr(compilation, "_HOST_TABLES", 2)
+    compilation._allowance.cache_clear()
     compiled, highs = [], []
     for _ in range(4):
         before = len(programs)
@@ -466,6 +466,23 @@ def test_a_computation_that_is_repeated_gets_a_program(
             jm.interval(jm.precision, COUNTS, method=DELTA)
     assert compiled == [False, False, True, False]
     assert_allclose(highs[3], highs[0], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_a_batch_of_many_tables_gets_a_program(programs: list[str]) -> None:
+    """Because NumPy would evaluate its tables one by one; a warning is given once."""
+    compilation._allowance.cache_clear()
+    clusters = np.random.default_rng(0).multinomial(9, [0.4, 0.1, 0.2, 0.3], (65, 5))
+    tables = clusters.reshape(65, 5, 2, 2)
+    for number, is_compiled in ((64, False), (65, True)):
+        counts = jnp.asarray(tables[:number])
+        before = len(programs)
+        with pytest.warns(UserWarning, match="clusters") as given:
+            found = jm.interval(jm.macro(jm.f1), counts, cluster_axis=-3)
+        assert (len(programs) > before, len(given)) == (is_compiled, 1)
+        with pytest.warns(UserWarning, match="clusters"):
+            alone = jm.interval(jm.macro(jm.f1), tables[3], cluster_axis=-3)
+        assert_allclose((found.low[3], found.high[3]), (alone.low, alone.high), rtol=1e-4)
 
 
 @pytest.mark.usefixtures("small_arrays")

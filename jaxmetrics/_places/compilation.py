@@ -18,11 +18,11 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import itertools
 import math
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from jaxmetrics._applied import Applied
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import is_jax, is_known, on_device
 from jaxmetrics._places.tracing import Jaxpr, TracedMetric, trace
+from jaxmetrics._text.wording import held_warnings, warn
 
 __all__: list[str] = []
 
@@ -157,7 +158,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 _MOST_NUMBERS = 2**14  # in the JAX arrays of a call that is computed on the host
-_HOST_CALLS = 64  # at most 3 s, about as long as compiling one program
+_HOST_TABLES = 64  # at most 3 s, about as long as compiling one program
 
 
 def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
@@ -166,7 +167,8 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
     Outside of jit, few numbers in JAX arrays on one device are computed by NumPy, because compiling
     takes seconds. The results are JAX arrays on the same device. JAX computes values that NumPy
     refuses, which become NaN, and whatever draws, because JAX has draws of its own. After 64 calls
-    of the same computation, a program is worth its compilation.
+    of the same computation, a program is worth its compilation. The tables of a batch that NumPy
+    would evaluate one by one count as calls (`spend`).
     """
 
     most, _ = _arguments_of_metric(function)
@@ -175,29 +177,39 @@ def on_host_if_small(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if len(args) > most:
             _refuse_labels(function, args)
-        if on_device(*args, *kwargs.values()):
-            with contextlib.suppress(Exception):  # JAX raises the error, or returns NaN
-                leaves, structure = trees.flatten((args, kwargs))
-                if _is_worth_no_program(function, args, kwargs, leaves, structure):
-                    return _on_host(function, leaves, structure)
-        return function(*args, **kwargs)
+        found = _by_numpy(function, args, kwargs) if on_device(*args, *kwargs.values()) else None
+        if found is None:
+            return function(*args, **kwargs)
+        result, held = found
+        for message, category in held:
+            warn(message, category)
+        return result
 
     return call
 
 
-def _is_worth_no_program(
-    function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any], structure: Any
-) -> bool:
+def _by_numpy(
+    function: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[R, list[tuple[str, type[Warning]]]] | None:
+    """Return the result for few numbers and the warnings, or None if JAX computes the result."""
+    leaves, structure = trees.flatten((args, kwargs))
     arrays = [x for x in leaves if is_jax(x)]
     if sum(x.size for x in arrays) > _MOST_NUMBERS or not all(map(is_known, arrays)):
-        return False
-    if len({device for x in arrays for device in x.devices()}) > 1:
-        return False
+        return None
     if any(getattr(x, "draws", False) for x in (*args, *kwargs.values())):
-        return False
-    kinds = (x if callable(x) else getattr(x, "shape", type(x)) for x in leaves)
-    computation = hash((function, structure, *kinds))
-    return next(_calls(computation)) < _HOST_CALLS
+        return None
+    if len({device for x in arrays for device in x.devices()}) > 1:
+        return None
+    # Of an exception, JAX raises the error, or returns NaN.
+    with contextlib.suppress(Exception), held_warnings() as held:
+        kinds = (x if callable(x) else getattr(x, "shape", type(x)) for x in leaves)
+        token = _spending.set(_allowance(hash((function, structure, *kinds))))
+        try:
+            spend(1)
+            return _on_host(function, leaves, structure), held
+        finally:
+            _spending.reset(token)
+    return None
 
 
 def _on_host(function: Callable[..., R], leaves: list[Any], structure: Any) -> R:
@@ -212,10 +224,29 @@ def _on_host(function: Callable[..., R], leaves: list[Any], structure: Any) -> R
     return trees.map(back, function(*args, **kwargs))
 
 
+class _Allowance:
+    """How many tables of a computation may still be evaluated by NumPy instead of JAX."""
+
+    def __init__(self) -> None:
+        self.left = _HOST_TABLES
+
+
 @functools.lru_cache(_MOST_COMPUTATIONS)
-def _calls(computation: int) -> Iterator[int]:
-    """Return the counter of the calls of a computation."""
-    return itertools.count()
+def _allowance(computation: int) -> _Allowance:
+    """Return the allowance of a computation, which all its calls share."""
+    return _Allowance()
+
+
+_spending: ContextVar[_Allowance | None] = ContextVar("spending", default=None)
+
+
+def spend(number: int) -> None:
+    """Stop a computation of JAX arrays by NumPy if a program is cheaper than so many tables."""
+    allowance = _spending.get()
+    if allowance is not None:
+        if number > allowance.left:
+            raise RuntimeError("a program is cheaper")
+        allowance.left -= number
 
 
 def one_program(function: Callable[P, R]) -> Callable[P, R]:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxmetrics._arguments.keys import HostKey, Key
 from jaxmetrics._numerics import samplers
 from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.compilation import spend
 from jaxmetrics._places.jax_imports import jax, jnp, trees
 from jaxmetrics._places.namespaces import Array, is_jax, xp
 
@@ -193,6 +194,7 @@ def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndi
     if is_jax(tables):
         values = map_chunks(jax.vmap(function), max(1, LANES // numbers), flat)
     else:
+        spend(max(len(flat) - 1, 0))
         # If the batch is empty, the shapes of the results are computed from a table of ones.
         each = [function(table) for table in (flat if len(flat) else np.ones((1, *shape)))]
         values = trees.map(lambda *x: np.stack(x)[: len(flat)], *each)
