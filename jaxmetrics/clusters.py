@@ -17,8 +17,8 @@ from jaxmetrics._arguments.labels import is_missing
 from jaxmetrics._arguments.single import ArrayLike, check_axis, is_integer, on_host
 from jaxmetrics._numerics.arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._places.namespaces import Array, is_known, on_device, xp
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._sums.weighted_sums import sum_by_cell
-from jaxmetrics._text.wording import warn
 from jaxmetrics.betas.student import student_quantile
 
 __all__: list[str] = []

@@ -49,7 +49,7 @@ from jaxmetrics._arguments.single import (
     refuse_where,
     require,
 )
-from jaxmetrics._text.wording import warn
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile, with_level

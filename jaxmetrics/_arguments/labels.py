@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._text.wording import element, enumeration, listed, shown, warn
+from jaxmetrics._places.user_warnings import warn
+from jaxmetrics._text.wording import element, enumeration, listed, shown
 
 __all__: list[str] = []
 

@@ -22,7 +22,8 @@ from jaxmetrics._arguments.labels import first_invalid, is_whole
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, is_known, on_device, xp
-from jaxmetrics._text.wording import element, shown, warn
+from jaxmetrics._places.user_warnings import warn
+from jaxmetrics._text.wording import element, shown
 
 __all__: list[str] = []
 

@@ -31,7 +31,7 @@ from jaxmetrics._applied import Applied
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import is_jax, is_known, on_device
 from jaxmetrics._places.tracing import Jaxpr, TracedMetric, trace
-from jaxmetrics._text.wording import held_warnings, warn
+from jaxmetrics._places.user_warnings import held_warnings, warn
 
 __all__: list[str] = []
 

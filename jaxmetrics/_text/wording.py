@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import math
 import re
-import sys
 import textwrap
 import unicodedata
-import warnings
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
 from statistics import median_high
 from typing import Any, NamedTuple
@@ -380,29 +376,3 @@ def shown(x: object) -> str:
         if len(text) <= 60:
             return text
     return f"{'an' if type(x).__name__[0] in 'aeiou' else 'a'} {type(x).__name__}"
-
-
-_held: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("held", default=None)
-
-
-@contextlib.contextmanager
-def held_warnings() -> Iterator[list[tuple[str, type[Warning]]]]:
-    """Collect warnings, for a computation that may have to be repeated in another way."""
-    held: list[tuple[str, type[Warning]]] = []
-    token = _held.set(held)
-    try:
-        yield held
-    finally:
-        _held.reset(token)
-
-
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the line of the user's code that called this package."""
-    if (held := _held.get()) is not None:
-        held.append((message, category))
-        return
-    frame, level = sys._getframe(1), 2
-    own = "jaxmetrics", "jax"
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in own:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)

@@ -17,7 +17,7 @@ import polars as pl
 
 from jaxmetrics._arguments import labels as _labels
 from jaxmetrics._arguments.single import IGNORED
-from jaxmetrics._text.wording import warn
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics.cli._classes import (
     check_classes,
     one_against_rest,

@@ -50,8 +50,8 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._numerics.arithmetic import divide, safe_sqrt
 from jaxmetrics._places.compilation import compiled, on_host_if_small
 from jaxmetrics._places.namespaces import Array, xp
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import warn
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import normal_quantile, with_level
 from jaxmetrics.intervals.means import check_bounds, clipped, mean_estimate, refuse_beyond

@@ -25,8 +25,8 @@ from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, xp
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._sums.bin_edges import as_histogram
-from jaxmetrics._text.wording import warn
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals.checks import (

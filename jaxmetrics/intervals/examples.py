@@ -37,7 +37,7 @@ from jaxmetrics._places.chunks import LANES, map_chunks
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._text.wording import warn
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.estimates import Estimate, with_level
 from jaxmetrics.intervals import replicates

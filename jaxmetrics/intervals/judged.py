@@ -40,7 +40,7 @@ from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.compilation import on_host_if_small
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
-from jaxmetrics._text.wording import warn
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric, with_level
 from jaxmetrics.intervals.checks import as_floats, nan_unless

@@ -15,7 +15,7 @@ from jaxmetrics._arguments.single import ArrayLike, check_option
 from jaxmetrics._places.compilation import on_host_if_small
 from jaxmetrics._places.jax_imports import is_loaded, jax, trees
 from jaxmetrics._places.namespaces import Array, on_device
-from jaxmetrics._text.wording import warn
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import (

@@ -12,8 +12,8 @@ from jaxmetrics._arguments.single import ArrayLike, as_counts, as_square, check_
 from jaxmetrics._numerics.arithmetic import divide, weighted_sum
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.namespaces import Array, Arrays, xp
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._sums.cell_sums import off_diagonal, others, proportions
-from jaxmetrics._text.wording import warn
 from jaxmetrics.metrics.ordinal import distances
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None

@@ -48,9 +48,10 @@ from jaxmetrics._arguments.single import (
 from jaxmetrics._places.compilation import compiled
 from jaxmetrics._places.jax_imports import trees
 from jaxmetrics._places.namespaces import Array, lax, on_device, xp
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._sums.cell_sums import tables
 from jaxmetrics._text.printing import Printed
-from jaxmetrics._text.wording import percent, shown, warn
+from jaxmetrics._text.wording import percent, shown
 from jaxmetrics.betas.distributions import betainc, betaincinv
 from jaxmetrics.clusters import numbered_clusters, sums_by_cluster
 from jaxmetrics.estimates import Estimate, computed_estimate, with_level

@@ -59,8 +59,9 @@ from jaxmetrics._arguments.single import (
 )
 from jaxmetrics._numerics.arithmetic import divide
 from jaxmetrics._places.jax_imports import trees
+from jaxmetrics._places.user_warnings import warn
 from jaxmetrics._sums.cell_sums import cells
-from jaxmetrics._text.wording import enumeration, fraction, listed, warn
+from jaxmetrics._text.wording import enumeration, fraction, listed
 from jaxmetrics.clusters import NO_GROUP, numbered_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals.checks import FewExamplesWarning, few_examples

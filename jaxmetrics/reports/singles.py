@@ -20,7 +20,8 @@ from jaxmetrics._arguments.single import (
     check_size,
     on_host,
 )
-from jaxmetrics._text.wording import Table, capital, labels_of, listed, percent, warn
+from jaxmetrics._places.user_warnings import warn
+from jaxmetrics._text.wording import Table, capital, labels_of, listed, percent
 from jaxmetrics.clusters import few_clusters, number_of_clusters, warn_of_few_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports.contents import (
