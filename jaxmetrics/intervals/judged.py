@@ -37,6 +37,7 @@ import numpy as np
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arguments.single import ArrayLike, as_float, check_level
 from jaxmetrics._numerics.arithmetic import divide
+from jaxmetrics._places.chunks import map_chunks
 from jaxmetrics._places.compilation import on_host_if_small
 from jaxmetrics._places.jax_imports import jax, trees
 from jaxmetrics._places.namespaces import Array, is_jax, is_known, special, xp
@@ -225,7 +226,8 @@ def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any
         return nan_unless(sample.counts[0].sum() > 0, estimate)
 
     if is_jax(shares):
-        return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
+        each = jax.numpy.arange(len(shares)), shares
+        return map_chunks(jax.vmap(of_value), 1, *each, times=len(shares))
     each = [of_value(i, share) for i, share in enumerate(shares)]
     return trees.map(lambda *x: np.stack(x), *each)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._numerics.arithmetic import append_axes, argmax, divide
-from jaxmetrics._places.chunks import LANES, map_chunks
+from jaxmetrics._places.chunks import LANES, TIMES_ON_ACCELERATORS, map_chunks
 from jaxmetrics._places.jax_imports import jax
 from jaxmetrics._places.namespaces import Array, is_jax, lax, xp
 from jaxmetrics.clusters import sizes_by_value
@@ -63,8 +63,9 @@ def likelihood_limits(metric: Functional, z: Array | float) -> LikelihoodLimits:
 
     if is_jax(values) and len(values) > 1:
         numbers = sample.counts.size * max(sample.counts.size, 2 * len(_STEPS))
-        at_once = max(LANES // numbers, 1)
-        found = map_chunks(jax.vmap(limits), at_once, jax.numpy.arange(len(values)))
+        at_once = TIMES_ON_ACCELERATORS * max(LANES // numbers, 1)
+        # Searches at once last as long as the slowest, so that a CPU makes them one by one.
+        found = map_chunks(jax.vmap(limits), 1, jax.numpy.arange(len(values)), times=at_once)
     else:
         found = map(xp.stack, zip(*map(limits, range(len(values))), strict=True))
     low, high, slopes, shares = found
