@@ -6,12 +6,14 @@ classifiers. Of 2000 pairs of samples, n examples with truth and N without, publ
 of intervals that contain the metric of the population, and their mean width relative to that from
 the n examples alone.
 
-`python -m bench.judged` runs everything; `--quick` with 100 samples, and writes nothing.
+`python -m bench.judged` runs everything; `--sizes` some n, whose figures replace those in
+bench/results/judged.json; `--quick` with 100 samples, and writes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -57,6 +59,10 @@ class Design(NamedTuple):
         chance = np.tile(coverage.class_shares(shares, k), (k, 1))
         judge = self.kappa * np.eye(k) + (1 - self.kappa) * chance
         return judge[:, :, None, None] * pairs[:, None]
+
+
+def designs() -> list[Design]:
+    return [Design(*x) for x in product(CLASSES, RECALLS, KAPPAS, SIZES, TIMES)]
 
 
 def samples(design: Design, size: int) -> tuple[jax.Array, jax.Array]:
@@ -106,7 +112,7 @@ def measure(design: Design, size: int) -> dict[str, list[float]]:
 def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
     """Ranges of coverage by N / n, and of relative width where N is 10 n or more."""
     rows = []
-    for n, kappa in product(SIZES, KAPPAS):
+    for n, kappa in product(sorted({x.n for x in designs() if _key(x) in results}), KAPPAS):
         found = {
             times: [
                 figures
@@ -146,13 +152,18 @@ NOTE = (
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.judged")
     parser.add_argument("--quick", action="store_true", help="100 samples, nothing is written")
-    size = 100 if parser.parse_args(arguments).quick else SAMPLES
-    results = {}
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, choices=SIZES)
+    options = parser.parse_args(arguments)
+    quick, path = options.quick, harness.ROOT / "bench" / "results" / "judged.json"
+    is_known = path.exists() and not quick
+    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
     with jax.enable_x64(True):
-        for design in map(Design._make, product(CLASSES, RECALLS, KAPPAS, SIZES, TIMES)):
-            results[_key(design)] = measure(design, size)
-            print(_key(design), file=sys.stderr)
-    if size < SAMPLES:
+        for design in designs():
+            if design.n in options.sizes:
+                results[_key(design)] = measure(design, 100 if quick else SAMPLES)
+                print(_key(design), file=sys.stderr)
+    results = {key: results[key] for key in map(_key, designs()) if key in results}
+    if quick:
         print(f"{harness.table(HEADINGS, rows_of(results))}\n\n{NOTE}")
     else:
         rows, units = rows_of(results), "Coverages are in percent."

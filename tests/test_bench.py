@@ -7,6 +7,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -250,6 +251,11 @@ def test_coverage_is_that_of_the_binomial_distribution() -> None:
         assert abs(measured - exact) < 4 * np.sqrt(exact * (1 - exact) / 2000)
     assert abs(figures.width - weight @ (high - low)) < 0.002
     assert (figures.undefined, figures.zero_width, figures.data_sets) == (0, 0, 2000)
+
+
+def test_rounding_does_not_make_a_design_sparse() -> None:
+    least = [np.nextafter(5, 0), 5, 4.99]
+    assert [coverage.is_sparse(SimpleNamespace(rarest=x)) for x in least] == [False, False, True]
 
 
 def test_intervals_that_are_missing_or_have_no_width_are_counted_apart() -> None:
