@@ -554,12 +554,13 @@ LIST = (
 )
 NOTE = (
     "If a design is not sparse but has a coverage above 99.5 %, the two classifiers that are"
-    " compared give nearly the same predictions. In a sparse design, some test sets contain no"
-    " example of some class. The average over the classes of such a test set leaves out this class,"
-    " but the true value of the average includes it. For each design, 2000 test sets were drawn."
-    " Only 200 to 500 test sets were drawn for designs with 50 classes and for likelihood intervals"
-    " of differences. Test sets are drawn from known probabilities of the cells of the confusion"
-    " matrix, and the true value is the metric of these probabilities."
+    " compared give nearly the same predictions, or only about five examples of a class are"
+    " expected. In a sparse design, some test sets contain no example of some class. The average"
+    " over the classes of such a test set leaves out this class, but the true value of the average"
+    " includes it. For each design, 2000 test sets were drawn. Only 200 to 500 test sets were"
+    " drawn for designs with 50 classes and for likelihood intervals of differences. Test sets are"
+    " drawn from known probabilities of the cells of the confusion matrix, and the true value is"
+    " the metric of these probabilities."
 )
 
 
