@@ -2,9 +2,9 @@
 
 A judge answers with the truth with probability kappa, and else whatever the classes' shares say, so
 that kappa is its agreement with the truth beyond chance; its errors do not depend on those of the
-classifiers. Of 2000 pairs of samples, n examples with truth and N without, published are the share
-of intervals that contain the metric of the population, and their mean width relative to that from
-the n examples alone.
+classifiers. Of 2000 pairs of samples (500 if n is 20), n examples with truth and N without,
+published are the share of intervals that contain the metric of the population, and their mean width
+relative to that from the n examples alone.
 
 `python -m bench.judged` runs everything; `--sizes` some n, whose figures replace those in
 bench/results/judged.json; `--quick` with 100 samples, and writes nothing.
@@ -27,11 +27,10 @@ import jaxmetrics as jm
 from bench import coverage, harness
 from bench.coverage import Estimates
 
-SAMPLES = 2000
 CLASSES = {2: "balanced", 3: "Zipf"}
 RECALLS = (0.65, 0.85)
 KAPPAS = (0.0, 0.4, 0.8, 0.95)
-SIZES = (20, 50, 200, 2000)
+SAMPLES = {20: 500, 50: 2000, 200: 2000, 2000: 2000}  # by n; searches are longest if n is small
 TIMES = (1, 10, 100)  # as many judged examples
 
 FRACTIONS = {name: coverage.FRACTIONS[name] for name in ("accuracy", "macro_f1")}
@@ -62,7 +61,7 @@ class Design(NamedTuple):
 
 
 def designs() -> list[Design]:
-    return [Design(*x) for x in product(CLASSES, RECALLS, KAPPAS, SIZES, TIMES)]
+    return [Design(*x) for x in product(CLASSES, RECALLS, KAPPAS, SAMPLES, TIMES)]
 
 
 def samples(design: Design, size: int) -> tuple[jax.Array, jax.Array]:
@@ -144,15 +143,15 @@ NOTE = (
     " the mean width of the intervals is divided by the mean width of intervals that use only the"
     " n true labels. The column shows the smallest and the largest such ratio of the designs in"
     " which N, the number of examples that only the judge labelled, is at least 10 n. For each"
-    " design, 2000 pairs of samples were drawn. Each pair consists of n examples with true labels"
-    " and N examples that only the judge labelled."
+    " design, 2000 pairs of samples were drawn, or 500 if n is 20. Each pair consists of n examples"
+    " with true labels and N examples that only the judge labelled."
 )
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.judged")
     parser.add_argument("--quick", action="store_true", help="100 samples, nothing is written")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, choices=SIZES)
+    parser.add_argument("--sizes", nargs="+", type=int, default=SAMPLES, choices=SAMPLES)
     options = parser.parse_args(arguments)
     quick, path = options.quick, harness.ROOT / "bench" / "results" / "judged.json"
     is_known = path.exists() and not quick
@@ -160,7 +159,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     with jax.enable_x64(True):
         for design in designs():
             if design.n in options.sizes:
-                results[_key(design)] = measure(design, 100 if quick else SAMPLES)
+                results[_key(design)] = measure(design, 100 if quick else SAMPLES[design.n])
                 print(_key(design), file=sys.stderr)
     results = {key: results[key] for key in map(_key, designs()) if key in results}
     if quick:
