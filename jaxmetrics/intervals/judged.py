@@ -226,8 +226,8 @@ def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any
         return nan_unless(sample.counts[0].sum() > 0, estimate)
 
     if is_jax(shares):
-        each = jax.numpy.arange(len(shares)), shares
-        return map_chunks(jax.vmap(of_value), 1, *each, times=len(shares))
+        number = len(shares)
+        return map_chunks(jax.vmap(of_value), 1, jax.numpy.arange(number), shares, times=number)
     each = [of_value(i, share) for i, share in enumerate(shares)]
     return trees.map(lambda *x: np.stack(x), *each)
 
