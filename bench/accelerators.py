@@ -439,8 +439,7 @@ def main(
     parts: Sequence[str] = (),
 ) -> None:
     """Compile programs for each accelerator, and publish."""
-    path = harness.ROOT / "bench" / "results" / "accelerators.json"
-    results = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    results = harness.known("accelerators")
     for platform in platforms:
         found = results.setdefault(ACCELERATORS[platform].name, {})
         for name in chosen(parts):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import pkgutil
 import sys
@@ -203,9 +202,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--rows", nargs="+", default=names, choices=names)
     parser.add_argument("--sets", type=int, default=SETS, metavar="N", help="data sets per design")
     options = parser.parse_args(arguments)
-    path = harness.ROOT / "bench" / "results" / "constants.json"
-    is_known = path.exists() and not options.quick
-    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
+    results = {} if options.quick else harness.known("constants")
     data_sets = options.sets // 10 if options.quick else options.sets
     results |= run([names.index(name) for name in options.rows], data_sets)
     results = {name: results[name] for name in names if name in results}

@@ -23,7 +23,6 @@ without bound, small priors, exact ties.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -576,8 +575,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         for lines_of in (minimum_and_ratio, small_priors, exact_ties):
             print("\n".join(lines_of(50 if options.quick else DATA_SETS)), flush=True)
         return
-    path = harness.ROOT / "bench" / "results" / "coverage.json"
-    known = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    known = harness.known("coverage")
     results = dict(known)
     with jax.enable_x64(True):
         for grid in options.grids:

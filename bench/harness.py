@@ -270,6 +270,13 @@ def status(entry: str) -> int:
     return 1024 * int(kilobytes)
 
 
+def known(name: str) -> dict[str, Any]:
+    """Results that `store` wrote; a dict without entries if there is no such file."""
+    path = ROOT / "bench" / "results" / f"{name}.json"
+    results: dict[str, Any] = {}
+    return json.loads(path.read_text("utf-8"))["results"] if path.exists() else results
+
+
 def store(name: str, machine: str, results: Mapping[str, Any]) -> Path:
     """Write all figures into bench/results/, and return the path of the file."""
     path = ROOT / "bench" / "results" / f"{name}.json"

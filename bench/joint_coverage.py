@@ -11,7 +11,6 @@ bench/results/joint_coverage.json; `--quick` a tenth of the data sets, and write
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -252,9 +251,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--quick", action="store_true", help="few data sets, nothing is written")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     options = parser.parse_args(arguments)
-    quick, path = options.quick, harness.ROOT / "bench" / "results" / "joint_coverage.json"
-    is_known = path.exists() and not quick
-    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
+    quick = options.quick
+    results = {} if quick else harness.known("joint_coverage")
     with jax.enable_x64(True):
         for part in options.parts:
             measure, size = PARTS[part]

@@ -13,7 +13,6 @@ bench/results/judged.json; `--quick` with 100 samples, and writes nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -153,9 +152,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--quick", action="store_true", help="100 samples, nothing is written")
     parser.add_argument("--sizes", nargs="+", type=int, default=SAMPLES, choices=SAMPLES)
     options = parser.parse_args(arguments)
-    quick, path = options.quick, harness.ROOT / "bench" / "results" / "judged.json"
-    is_known = path.exists() and not quick
-    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
+    quick = options.quick
+    results = {} if quick else harness.known("judged")
     with jax.enable_x64(True):
         for design in designs():
             if design.n in options.sizes:

@@ -15,7 +15,6 @@ name it only writes the tables again); `--quick` a tenth of the data sets, and w
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -225,7 +224,6 @@ def main(arguments: Sequence[str] = ()) -> None:
         names = [name for name, x in STUDIES.items() if not (options.quick and x.is_slow)]
     if unknown := set(names) - set(STUDIES):
         parser.error(f"no study is named {', '.join(unknown)}; there are {', '.join(STUDIES)}.")
-    path = harness.ROOT / "bench" / "results" / "simulations.json"
 
     def size_of(name: str) -> int:
         size = STUDIES[name].size
@@ -233,8 +231,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             size = max(size // 10, min(size, 10))
         return min(size, options.sets or size)
 
-    is_known = path.exists() and not options.quick
-    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
+    results = {} if options.quick else harness.known("simulations")
     results |= run(names, size_of, options.quick)
     results = {name: results[name] for name in STUDIES if name in results}
     tables = {mark: (text.split("; "), rows(results)) for mark, (text, rows) in TABLES.items()}

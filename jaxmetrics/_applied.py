@@ -78,7 +78,7 @@ def reading(**tables: bool) -> Callable[[F], F]:
     """Decorate a scheme whose functions read tables with three axes; for options see `Reads`."""
 
     def mark(scheme: F) -> F:
-        scheme.reads = Reads(**tables)  # type: ignore[attr-defined]
+        scheme.reads = Reads(**tables)  # type: ignore[attr-defined]  # a mark
         return scheme
 
     return mark
@@ -109,7 +109,7 @@ def _parts_of(metric: Any) -> Iterator[Any]:
 
 def of_equal_classes(metric: F) -> F:
     """Decorate a metric, or a scheme, that gives equal weights to classes with few examples."""
-    metric.of_equal_classes = True  # type: ignore[attr-defined]
+    metric.of_equal_classes = True  # type: ignore[attr-defined]  # a mark
     return metric
 
 
@@ -125,7 +125,7 @@ def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def mark(statistic: F) -> F:
-        statistic.of_weights = of_weights  # type: ignore[attr-defined]
+        statistic.of_weights = of_weights  # type: ignore[attr-defined]  # a mark
         return statistic
 
     return mark

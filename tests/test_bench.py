@@ -358,6 +358,28 @@ def test_judges_agree_with_the_truth_as_they_say() -> None:
     assert labelled.shape == (3, 2, 2, 2, 2)
 
 
+def test_sizes_that_are_not_asked_for_stay(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = guide_page(root, "<!-- bench:judged -->\n<!-- /bench -->\n")
+    asked = []
+
+    def measure(design: judged.Design, size: int) -> dict[str, list[float]]:
+        asked.append((design.n, size))
+        return {"accuracy": [design.n / 2000, 0, 0, 1, 0, 1]}
+
+    monkeypatch.setattr(judged, "measure", measure)
+    for n in ("50", "20"):
+        judged.main(["--sizes", n])
+    assert set(asked) == {(50, 2000), (20, 500)}
+    stored = json.loads((root / "bench/results/judged.json").read_text("utf-8"))["results"]
+    assert len(stored) == len(asked) == 96
+    text = page.read_text(encoding="utf-8")
+    assert "| 20 | 0 | 1.0-1.0 |" in text
+    assert "| 50 | 0 | 2.5-2.5 |" in text
+    judged.main(["--quick", "--sizes", "200"])
+    assert asked[-1] == (200, 100)
+    assert page.read_text(encoding="utf-8") == text
+
+
 @pytest.mark.parametrize("engine", tables.ENGINES)
 @pytest.mark.parametrize("job", tables.JOBS)
 def test_engines_count_the_same_by_hand(tmp_path: Path, engine: str, job: str) -> None:

@@ -264,7 +264,7 @@ def test_an_estimate_is_no_sequence() -> None:
     ):
         _low, _high = estimate
     with pytest.raises(AttributeError, match="'Estimate' object has no attribute 'hgih'"):
-        estimate.hgih  # noqa: B018
+        estimate.hgih  # noqa: B018  # raises
 
 
 def test_the_use_as_a_tuple_is_deprecated() -> None:

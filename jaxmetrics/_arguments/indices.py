@@ -108,7 +108,7 @@ def named_systems(x: Any) -> tuple[Any, list[str] | None]:
 def _without_affixes(names: list[str]) -> list[str]:
     """Remove what all names begin or end with: `true_cat, true_dog` becomes `cat, dog`."""
     for _ in range(2):
-        names = [name.removeprefix(commonprefix(names))[::-1] for name in names]  # noqa: RUF071
+        names = [name.removeprefix(commonprefix(names))[::-1] for name in names]  # noqa: RUF071  # not of paths
     return names
 
 

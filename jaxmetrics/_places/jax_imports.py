@@ -85,7 +85,7 @@ class _FinderOfJax:
                     module.tree_util.register_dataclass(kind, data, static)
                 sys.meta_path.remove(self)
 
-            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]  # a hook
         return spec
 
 

@@ -70,7 +70,7 @@ class Printed:
 
     def _numbers(self) -> dict[str, Any]:
         """Return the numbers by name, in the order of the leaves of the pytree."""
-        return self._asdict()  # type: ignore[attr-defined]
+        return self._asdict()  # type: ignore[attr-defined]  # of a NamedTuple
 
     def _labels(self) -> dict[str, Any]:
         """Return other values by name, which all members have in common."""

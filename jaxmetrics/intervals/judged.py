@@ -226,7 +226,7 @@ def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any
         return nan_unless(sample.counts[0].sum() > 0, estimate)
 
     if is_jax(shares):
-        number = len(shares)
+        number = len(shares)  # on a CPU one by one, as in `likelihood_limits`
         return map_chunks(jax.vmap(of_value), 1, jax.numpy.arange(number), shares, times=number)
     each = [of_value(i, share) for i, share in enumerate(shares)]
     return trees.map(lambda *x: np.stack(x), *each)

@@ -64,7 +64,7 @@ def likelihood_limits(metric: Functional, z: Array | float) -> LikelihoodLimits:
     if is_jax(values) and len(values) > 1:
         numbers = sample.counts.size * max(sample.counts.size, 2 * len(_STEPS))
         at_once = TIMES_ON_ACCELERATORS * max(LANES // numbers, 1)
-        # Searches at once last as long as the slowest, so that a CPU makes them one by one.
+        # Searches that run together last as long as the slowest. A CPU runs them one by one.
         found = map_chunks(jax.vmap(limits), 1, jax.numpy.arange(len(values)), times=at_once)
     else:
         found = map(xp.stack, zip(*map(limits, range(len(values))), strict=True))

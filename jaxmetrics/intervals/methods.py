@@ -332,7 +332,7 @@ class Bootstrap(_Drawing):
         super().__post_init__()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # of a class attribute
         """Name of the method in reports."""
         return self.kind
 
